@@ -21,55 +21,48 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Config is what the function reads from its environment.
+// Config is the function's configuration.
 type Config struct {
 	store.Database
 	cluster.Connection
 	cluster.Webhooks
 	registry.Access
 
-	// DeploysURL and BuildsURL are where those functions take CloudEvents; without
-	// one a deployment or a build waits for that function's next tick.
+	// DeploysURL and BuildsURL receive CloudEvents for those functions. Without them, work starts
+	// with the next tick.
 	DeploysURL string `env:"DEPLOYS_URL"`
 	BuildsURL  string `env:"BUILDS_URL"`
 
-	// CallsPerMinute is how often an app's webhook may be called by who knows its token:
-	// 60 are one a second (promise W11), far beyond any pipeline.
+	// CallsPerMinute is the number of verified calls that each app's webhook accepts in any
+	// minute (promise W11).
 	CallsPerMinute int `env:"CALLS_PER_MINUTE, default=60"`
 
-	// RefusalsPerMinute is how many calls of an address, without proof, are told so;
-	// those beyond are told to wait. It says nothing about calls with proof. Many people
-	// can share an address, and refusals cost next to nothing.
+	// RefusalsPerMinute is the number of unverified calls from one address in a minute that get
+	// 401; later ones get 429. It is high because many users can share an address.
 	RefusalsPerMinute int `env:"REFUSALS_PER_MINUTE, default=300"`
 
-	// BaseURL is the API's own address from outside, e.g. "https://sluice.example.com",
-	// for status_url. Without one it is the address by which a caller has reached it.
+	// BaseURL is the public base URL of the API, for status_url. The default is the URL of the
+	// request.
 	BaseURL string `env:"BASE_URL"`
 
-	// MaxWait is how long a call may wait for its outcome (promise W8). What is
-	// in front of the function must let a request take that long.
+	// MaxWait is the longest wait for a result (promise W8). Proxies must allow requests of that
+	// duration.
 	MaxWait time.Duration `env:"MAX_WAIT, default=300s"`
 
-	// Issuers are those whose tokens prove who a pipeline is (promise W13), as their tokens
-	// name them, e.g. "https://token.actions.githubusercontent.com". Of others none are
-	// believed, whatever an app trusts.
+	// Issuers are the accepted OIDC issuers (promise W13), as in the iss claim, e.g.
+	// "https://token.actions.githubusercontent.com".
 	Issuers []string `env:"OIDC_ISSUERS"`
 
-	// IssuersCAFile has the authorities, PEM, that vouch for issuers' certificates besides
-	// the system's, e.g. "/var/run/sluice/issuers-ca/ca.crt". It is read at start; a missing
-	// file adds none.
+	// IssuersCAFile is a PEM file of CA certificates to trust for issuers, in addition to the
+	// system's. It is read at startup; a missing file adds none.
 	IssuersCAFile string `env:"ISSUERS_CA_FILE"`
 }
 
-// source is who the notifications are from.
 const source = "/sluice/webhook"
 
-// The functions framework finds a function by what its package registers.
-//
-//nolint:gochecknoinits // the framework's way
+//nolint:gochecknoinits // required by the functions framework
 func init() { funcmain.HTTP("webhook", newFunction) }
 
-// both runs what works in the background until ctx ends, or one of them fails.
 func both(first, second func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
@@ -79,7 +72,6 @@ func both(first, second func(context.Context) error) func(context.Context) error
 	}
 }
 
-// newFunction puts the function together.
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	tokens, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, WebhookNamespace: cfg.WebhookNamespace, Log: log})
 	if err != nil {
@@ -116,7 +108,6 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	}, nil
 }
 
-// openIssuers makes those who vouch for pipelines. It asks none of them yet.
 func openIssuers(cfg Config, log *slog.Logger) (*issuers.Issuers, error) {
 	roots, err := outbound.Authorities(cfg.IssuersCAFile)
 	if err != nil {

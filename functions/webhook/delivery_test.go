@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestRedelivery: what comes again is answered as the first time and adds nothing.
 func TestRedelivery(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -29,20 +28,19 @@ func TestRedelivery(t *testing.T) {
 		t.Errorf("got %d %s\nand then %d %s", first.Status, string(first.Body), again.Status, string(again.Body))
 	}
 	if first.Header.Get(api.Replayed) != "" || again.Header.Get(api.Replayed) != "true" {
-		t.Error("the header does not tell which one was the first")
+		t.Error("Idempotent-Replayed: want it on the second response only")
 	}
 	w.ci(hello, body+" ").with("Idempotency-Key", "run-7").refused(http.StatusConflict, "conflict")
 	if revisions, _ := w.added(hello); len(revisions) != 3 {
-		t.Errorf("there are %d revisions", len(revisions))
+		t.Errorf("revisions: got %d, want 3", len(revisions))
 	}
 	if n := w.told.seen[app.DeployRequested+" shop-prod.hello"]; n != 2 {
-		t.Errorf("told %d times", n)
+		t.Errorf("notifications: got %d, want 2", n)
 	}
-	w.clock.Advance(time.Second) // a day is over
+	w.clock.Advance(time.Second) // the first delivery has expired
 	w.ci(hello, body).with("Idempotency-Key", "run-7").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 4, Image: image2})
 }
 
-// TestRedeliveredEvents: a provider's deliveries, of every outcome.
 func TestRedeliveredEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -53,7 +51,7 @@ func TestRedeliveredEvents(t *testing.T) {
 	}{
 		{"GitHub's push", "X-GitHub-Delivery", "push", pushOf("refs/heads/main", commit, false), wire.WebhookStatus{Status: "building", Build: 1, Commit: commit}, 202},
 		{"Gitea's push", "X-Gitea-Delivery", "push", pushOf("refs/heads/main", commit, false), wire.WebhookStatus{Status: "building", Build: 2, Commit: commit}, 202},
-		{"another branch", "X-GitHub-Delivery", "push", pushOf("refs/heads/dev", commit, false), wire.WebhookIgnored{Status: "ignored", Reason: "The push is to another branch than the git source's."}, 202},
+		{"another branch", "X-GitHub-Delivery", "push", pushOf("refs/heads/dev", commit, false), wire.WebhookIgnored{Status: "ignored", Reason: "The push is not to the git source's branch."}, 202},
 		{"a ping", "X-GitHub-Delivery", "ping", `{}`, wire.WebhookPong{Status: "pong"}, 200},
 	}
 	for _, tt := range tests {
@@ -64,21 +62,20 @@ func TestRedeliveredEvents(t *testing.T) {
 		})
 	}
 	if _, builds := w.added(site); len(builds) != 2 {
-		t.Errorf("there are %d builds", len(builds))
+		t.Errorf("builds: got %d, want 2", len(builds))
 	}
 }
 
-// TestDeliveryOfAnotherApp: ids are each app's own.
 func TestDeliveryOfAnotherApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ci(hello, `{"image":"`+image2+`"}`).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 	w.ci(site, `{}`).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookStatus{Status: "building", Build: 1})
-	// Only who knows the token learns what came of a delivery.
+	// A delivery ID is no substitute for the token.
 	w.call(hello, `{"image":"`+image2+`"}`).with("Idempotency-Key", "1").refused(http.StatusUnauthorized, "invalid_token")
 }
 
-// TestRefusedIsNotKept: what was refused can be sent again once the reason is gone.
+// A rejected call can be sent again once its cause is removed.
 func TestRefusedIsNotKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,8 +90,6 @@ func TestRefusedIsNotKept(t *testing.T) {
 	w.ci(site, body).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 1, Image: image2})
 }
 
-// TestDeliveriesAtOnce: one delivery that comes many times at once deploys once,
-// and different ones get a revision each.
 func TestDeliveriesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -114,9 +109,9 @@ func TestDeliveriesAtOnce(t *testing.T) {
 		a.is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 	}
 	if revisions, _ := w.added(hello); len(revisions) != 2 {
-		t.Fatalf("there are %d revisions", len(revisions))
+		t.Fatalf("unexpected number of revisions: %d", len(revisions))
 	}
-	w.clock.Advance(time.Minute) // the rate limit has nothing to do with this
+	w.clock.Advance(time.Minute) // stay below the rate limit
 	for _, a := range atOnce(func(i int) string { return fmt.Sprint(i) }) {
 		if a.Status != http.StatusAccepted {
 			t.Errorf("got %d %s", a.Status, string(a.Body))

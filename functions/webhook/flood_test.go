@@ -19,9 +19,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestRefusedFromMemory: names and tokens that somebody makes up cost the API server
-// next to nothing, and their answers are the uniform 401, or 429 for an address that goes
-// on and on.
+// Calls with made-up names or tokens cause few API server requests.
 func TestRefusedFromMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,7 +33,7 @@ func TestRefusedFromMemory(t *testing.T) {
 		got.Refused(http.StatusUnauthorized, "invalid_token")
 	}
 	if n := w.tokens.questions(); n > calls/20 {
-		t.Errorf("%d questions to the API server for %d calls", n, calls)
+		t.Errorf("got %d API server requests for %d calls", n, calls)
 	}
 	for i := range calls {
 		w.call(fmt.Sprintf("made-up-%d/hello", i), `{}`).sentFrom("198.51.100.7").send()
@@ -44,13 +42,12 @@ func TestRefusedFromMemory(t *testing.T) {
 		w.call(address, `{}`).sentFrom("198.51.100.7").refused(http.StatusTooManyRequests, "rate_limited")
 	}
 	w.call(hello, `{}`).sentFrom("198.51.100.8").refused(http.StatusUnauthorized, "invalid_token")
-	// Neither the app nor who shares the address with the flood is kept out.
+	// Verified calls from the same address are accepted.
 	w.ci(hello, `{"image":"`+image2+`"}`).sentFrom("198.51.100.7").
 		is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 	w.provider(site, "ping", `{}`).sentFrom("198.51.100.7").is(http.StatusOK, wire.WebhookPong{Status: "pong"})
 }
 
-// TestTokenThatTheWatchHasNotTold: a new one counts at once, an old one no longer.
 func TestTokenThatTheWatchHasNotTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,8 +63,6 @@ func TestTokenThatTheWatchHasNotTold(t *testing.T) {
 	old.refused(http.StatusUnauthorized, "invalid_token")
 }
 
-// TestAPIServerDown: what memory proves cannot be proven once more, and waits; what it
-// refuses is refused.
 func TestAPIServerDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,22 +70,20 @@ func TestAPIServerDown(t *testing.T) {
 	w.tokens.down = true
 	w.ci(hello, `{"image":"`+image2+`"}`).refused(http.StatusServiceUnavailable, "unavailable")
 	w.call(hello, `{}`).with(hook.TokenHeader, strings.Repeat("A", 43)).refused(http.StatusUnauthorized, "invalid_token")
-	w.tokens.synced = make(chan struct{}) // and it was so from the start
+	w.tokens.synced = make(chan struct{}) // as if the first list never arrived
 	w.service.started = time.Now().Add(-syncPatience)
 	w.ci(hello, `{"image":"`+image2+`"}`).refused(http.StatusServiceUnavailable, "unavailable")
-	w.call(hello, `{}`).refused(http.StatusUnauthorized, "invalid_token") // no token at all
+	w.call(hello, `{}`).refused(http.StatusUnauthorized, "invalid_token") // no token
 	w.untouched(before)
 }
 
-// unread is a body that nobody may read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
-	u.t.Error("the body is read before the token is proven")
+	u.t.Error("the body was read before the token was verified")
 	return 0, io.EOF
 }
 
-// TestBodyIsReadForTheToken: with a wrong token, or none, it is not.
 func TestBodyIsReadForTheToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -108,10 +101,8 @@ func TestBodyIsReadForTheToken(t *testing.T) {
 	}
 }
 
-// TestSlowBodies: however many bodies are sent that prove nothing, and however slowly,
-// their memory is bounded, and whoever carries the token is served meanwhile.
 func TestSlowBodies(t *testing.T) {
-	w := newWorld(t) // alone, since it measures the heap
+	w := newWorld(t) // not parallel: it measures the heap
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.handler.ServeHTTP(rw, r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: trace.Forwarded(r.Header)})))
 	}))
@@ -137,12 +128,12 @@ func TestSlowBodies(t *testing.T) {
 		})
 	}
 	sent.Wait()
-	held := w.service.strangers.Held()
+	held := w.service.signedBodies.Held()
 	if held > heldBodies {
-		t.Errorf("%d bytes are held", held)
+		t.Errorf("buffered bytes: got %d, want at most %d", held, heldBodies)
 	}
 	if grown := int(heap()) - int(before); grown > 3*heldBodies {
-		t.Errorf("the heap has grown by %d MiB", grown>>20)
+		t.Errorf("heap growth: got %d MiB", grown>>20)
 	}
 	w.ci(hello, `{"image":"`+image2+`"}`).is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 	t.Logf("%d connections: %d KiB of bodies, heap grown by %d KiB", connections, held>>10, (int(heap())-int(before))>>10)

@@ -28,8 +28,8 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// Apps of the tests' world, in shop-prod: hello has an image, site a git source;
-// both have a webhook. quiet has none.
+// In shop-prod, hello has an image and site has a git source, both with a webhook. quiet has no
+// webhook.
 const (
 	hello  = "shop-prod/hello"
 	site   = "shop-prod/site"
@@ -40,14 +40,14 @@ const (
 	digest = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 )
 
-// tokens are the webhooks that are enabled, in the API server and as the watch tells.
+// tokens is a fake of the API server and of the watch.
 type tokens struct {
 	mu     sync.Mutex
 	now    map[app.Ref]hook.Token
 	told   map[app.Ref]hook.Token
-	asked  int           // questions to the API server
-	down   bool          // it does not answer
-	synced chan struct{} // closed but for a watch that has not begun
+	asked  int // requests
+	down   bool
+	synced chan struct{} // closed once the first list has arrived
 }
 
 func newTokens() *tokens {
@@ -78,7 +78,7 @@ func (t *tokens) Token(ref app.Ref) (hook.Token, bool) {
 	return token, ok
 }
 
-// set changes a token, which the watch tells at once or not at all; "" takes it away.
+// set changes a token, in the watch only if told is true. An empty token deletes it.
 func (t *tokens) set(ref app.Ref, token hook.Token, told bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +106,6 @@ func (t *tokens) questions() int {
 	return t.asked
 }
 
-// tags is a registry that knows every image.
 type tags struct{ asked atomic.Int64 }
 
 func (t *tags) Resolve(context.Context, string) (digestOf, note string) {
@@ -114,7 +113,6 @@ func (t *tags) Resolve(context.Context, string) (digestOf, note string) {
 	return digest, ""
 }
 
-// told counts nudges by type and app.
 type told struct {
 	mu   sync.Mutex
 	seen map[string]int
@@ -126,7 +124,7 @@ func (t *told) Notify(_ context.Context, eventType string, ref app.Ref) {
 	t.seen[eventType+" "+ref.String()]++
 }
 
-// world is the function over a real document store.
+// world is the function with a real document store.
 type world struct {
 	testing.TB
 	store   *store.Store
@@ -195,7 +193,6 @@ func (w *world) app(ref app.Ref) app.App {
 	return a
 }
 
-// added is what calls have added to an app: its revisions and its builds.
 func (w *world) added(address string) (revisions []deploy.Revision, builds []deploy.Build) {
 	w.Helper()
 	revisions, _, err := w.store.Deployments(w.Context(), refOf(address), store.Page{Size: 500})
@@ -205,7 +202,6 @@ func (w *world) added(address string) (revisions []deploy.Revision, builds []dep
 	return revisions, builds
 }
 
-// state is all that is stored of an app.
 type state struct {
 	App       app.App
 	Revisions []deploy.Revision
@@ -222,7 +218,6 @@ func (w *world) states() map[string]state {
 	return all
 }
 
-// untouched expects that nothing has changed since before and nobody was told.
 func (w *world) untouched(before map[string]state) {
 	w.Helper()
 	if diff := cmp.Diff(before, w.states()); diff != "" {
@@ -233,27 +228,23 @@ func (w *world) untouched(before map[string]state) {
 	}
 }
 
-// call is a request on its way to be made.
 type call struct {
 	world   *world
 	address string
 	body    string
 	header  http.Header
-	from    string // address of the sender
-	request string // the request's id
+	from    string
+	request string
 }
 
-// call makes a request as nobody, with a JSON body.
 func (w *world) call(address, body string) *call {
 	return &call{world: w, address: address, body: body, header: http.Header{"Content-Type": {"application/json"}}}
 }
 
-// ci makes a request as a CI pipeline that has the app's token.
 func (w *world) ci(address, body string) *call {
 	return w.call(address, body).with(hook.TokenHeader, w.token(address))
 }
 
-// provider makes a request as a git provider that has the app's token.
 func (w *world) provider(address, event, body string) *call {
 	return w.call(address, body).with("X-GitHub-Event", event).with(hook.SignatureHeader, sign(w.token(address), body))
 }
@@ -271,7 +262,6 @@ func (c *call) sentFrom(address string) *call    { c.from = address; return c }
 func (c *call) is(status int, want any)          { c.world.Helper(); c.send().is(status, want) }
 func (c *call) refused(s int, code problem.Code) { c.world.Helper(); c.send().Refused(s, code) }
 
-// answer is the response to a call.
 type answer struct {
 	functest.Answer
 
@@ -292,11 +282,11 @@ func (c *call) by(method string) answer {
 	return answer{sent.Send(c.world, h), c}
 }
 
-// is expects a status and a JSON body, with the status_url that goes with it.
+// is expects a status and a JSON body, with the matching status_url.
 func (a answer) is(status int, want any) {
 	a.call.world.Helper()
 	if st, ok := want.(wire.WebhookStatus); ok && st.StatusURL == "" {
-		what := begun{build: int64(st.Build)}
+		what := startedWork{build: int64(st.Build)}
 		if st.Build == 0 {
 			what.revision = int64(st.Revision)
 		}

@@ -22,13 +22,13 @@ const (
 	audience = "https://sluice.example.com/api/v1/webhook/shop-prod/quiet"
 )
 
-// vouching is issuers whose tokens say what they prove: "org/repo main 7" is the seventh
-// token of a job of that repository on that branch.
+// vouching is a fake of the issuers. The token "org/repo main 7" is number 7 of that repository
+// and branch.
 type vouching struct{ down bool }
 
 func (v *vouching) Verify(_ context.Context, token string) (app.Pipeline, error) {
 	if v.down {
-		return app.Pipeline{}, problem.Of(problem.Unavailable).Because(errors.New("the issuer does not answer"))
+		return app.Pipeline{}, problem.Of(problem.Unavailable).Because(errors.New("the issuer does not respond"))
 	}
 	parts := strings.Split(token, " ")
 	if len(parts) != 3 {
@@ -40,7 +40,7 @@ func (v *vouching) Verify(_ context.Context, token string) (app.Pipeline, error)
 	}, nil
 }
 
-// trusting is a world whose app without a token trusts org/repo on main.
+// trusting returns a world in which the app quiet trusts org/repo on main.
 func trusting(t *testing.T) (*world, *vouching) {
 	t.Helper()
 	w, v := newWorld(t), &vouching{}
@@ -56,7 +56,6 @@ func (w *world) trust(address string) {
 	}))
 }
 
-// keyless makes a request with a pipeline's token.
 func (w *world) keyless(address, token, body string) *call {
 	return w.call(address, body).with("Authorization", "Bearer "+token)
 }
@@ -67,43 +66,40 @@ func rolling(revision int64) wire.WebhookStatus {
 	return wire.WebhookStatus{Status: "rolling_out", Revision: wire.Ordinal(revision), Image: image2}
 }
 
-// TestKeyless: a pipeline that the app trusts deploys without a secret, and the history says
-// who it was.
 func TestKeyless(t *testing.T) {
 	t.Parallel()
 	w, _ := trusting(t)
 	w.keyless(quiet, "org/repo main 1", deployBody).is(http.StatusAccepted, rolling(2))
 	revisions, _ := w.added(quiet)
 	if got := revisions[0].Actor; got != "github: org/repo@main by workflow deploy" {
-		t.Errorf("the actor is %q", got)
+		t.Errorf("actor: got %q", got)
 	}
 	w.keyless(quiet+"/deployments/2", "org/repo main 2", "").by(http.MethodGet).is(http.StatusOK, wire.WebhookStatus{
 		Status: "rolling_out", Revision: 2, Image: image2, StatusURL: "https://sluice.example.com/api/v1/webhook/shop-prod/quiet/deployments/2",
 	})
 	if !strings.Contains(w.log.String(), "org/repo@main") || strings.Contains(w.log.String(), "org/repo main") {
-		t.Error("the log lacks the pipeline, or has its token")
+		t.Error("the log lacks the pipeline or contains its token")
 	}
 }
 
-// TestKeylessRefusals: whatever else a pipeline brings is the same 401, and changes nothing.
 func TestKeylessRefusals(t *testing.T) {
 	t.Parallel()
 	w, _ := trusting(t)
 	before := w.states()
 	want := w.call(quiet, deployBody).with(hook.TokenHeader, "x").send()
 	for name, c := range map[string]*call{
-		"no proof":              w.call(quiet, deployBody),
-		"no token":              w.keyless(quiet, "hello", deployBody),
-		"another repository":    w.keyless(quiet, "org/other main 1", deployBody),
-		"another branch":        w.keyless(quiet, "org/repo dev 1", deployBody),
-		"an app without trust":  w.keyless(hello, "org/repo main 1", deployBody),
-		"no such app":           w.keyless("shop-prod/none", "org/repo main 1", deployBody),
-		"no name of an app":     w.keyless("Shop/hello", "org/repo main 1", deployBody),
-		"another scheme":        w.call(quiet, deployBody).with("Authorization", "Basic b3JnL3JlcG8gbWFpbiAx"),
-		"twice":                 w.keyless(quiet, "org/repo main 1", deployBody).adding("Authorization", "Bearer org/repo main 1"),
-		"beside a wrong token":  w.keyless(quiet, "org/repo main 1", deployBody).with(hook.TokenHeader, "x"),
-		"beside a wrong digest": w.keyless(quiet, "org/repo main 1", deployBody).with(hook.SignatureHeader, "sha256="),
-		"a status, no trust":    w.keyless(hello+"/deployments/1", "org/repo main 1", ""),
+		"no proof":             w.call(quiet, deployBody),
+		"no token":             w.keyless(quiet, "hello", deployBody),
+		"another repository":   w.keyless(quiet, "org/other main 1", deployBody),
+		"another branch":       w.keyless(quiet, "org/repo dev 1", deployBody),
+		"an app without trust": w.keyless(hello, "org/repo main 1", deployBody),
+		"no such app":          w.keyless("shop-prod/none", "org/repo main 1", deployBody),
+		"no name of an app":    w.keyless("Shop/hello", "org/repo main 1", deployBody),
+		"another scheme":       w.call(quiet, deployBody).with("Authorization", "Basic b3JnL3JlcG8gbWFpbiAx"),
+		"twice":                w.keyless(quiet, "org/repo main 1", deployBody).adding("Authorization", "Bearer org/repo main 1"),
+		"with a wrong token":   w.keyless(quiet, "org/repo main 1", deployBody).with(hook.TokenHeader, "x"),
+		"with a wrong digest":  w.keyless(quiet, "org/repo main 1", deployBody).with(hook.SignatureHeader, "sha256="),
+		"a status, no trust":   w.keyless(hello+"/deployments/1", "org/repo main 1", ""),
 	} {
 		got := c.send()
 		if strings.HasPrefix(name, "a status") {
@@ -116,8 +112,7 @@ func TestKeylessRefusals(t *testing.T) {
 	w.untouched(before)
 }
 
-// TestKeylessReplay: a token counts for one call. The same call again, named so by its
-// sender, is answered as the first; every other is refused, in any order and at once.
+// Only the same call with the same delivery ID gets the first response again.
 func TestKeylessReplay(t *testing.T) {
 	t.Parallel()
 	w, _ := trusting(t)
@@ -156,14 +151,13 @@ func TestKeylessReplay(t *testing.T) {
 		}
 	}
 	if revisions, _ := w.added(quiet); taken != 1 || len(revisions) != 3 {
-		t.Errorf("at once: %d were taken, %d revisions", taken, len(revisions))
+		t.Errorf("concurrent calls: %d accepted, %d revisions", taken, len(revisions))
 	}
-	// What was refused for what it says has not used its token up.
+	// A rejected call does not use up its token.
 	w.keyless(quiet, "org/repo main 3", `{}`).refused(http.StatusUnprocessableEntity, problem.ImageRequired)
 	w.keyless(quiet, "org/repo main 3", deployBody).is(http.StatusAccepted, rolling(4))
 }
 
-// TestTrustIsTakenAway: from then on its pipelines deploy nothing.
 func TestTrustIsTakenAway(t *testing.T) {
 	t.Parallel()
 	w, _ := trusting(t)
@@ -173,7 +167,6 @@ func TestTrustIsTakenAway(t *testing.T) {
 	w.keyless(quiet+"/deployments/2", "org/repo main 3", "").by(http.MethodGet).Refused(http.StatusUnauthorized, problem.InvalidToken)
 }
 
-// TestKeylessTrouble: while the issuer cannot be asked, nobody is let in and nothing is lost.
 func TestKeylessTrouble(t *testing.T) {
 	t.Parallel()
 	w, v := trusting(t)
@@ -181,24 +174,23 @@ func TestKeylessTrouble(t *testing.T) {
 	v.down = true
 	w.keyless(quiet, "org/repo main 1", deployBody).refused(http.StatusServiceUnavailable, problem.Unavailable)
 	w.untouched(before)
-	w.ci(hello, deployBody).is(http.StatusAccepted, rolling(2)) // a secret needs no issuer
+	w.ci(hello, deployBody).is(http.StatusAccepted, rolling(2))
 	v.down = false
 	w.keyless(quiet, "org/repo main 1", deployBody).is(http.StatusAccepted, rolling(2))
 }
 
-// TestKeylessLimits: a pipeline that nobody trusts makes the store be asked so often and no
-// more, and holds up no other.
+// Store reads for untrusted pipelines are limited by repository.
 func TestKeylessLimits(t *testing.T) {
 	t.Parallel()
 	w, _ := trusting(t)
 	limited := 0
 	for range 100 {
-		if w.keyless(quiet, "stranger/repo main 1", deployBody).sentFrom("192.0.2.7").send().Status == http.StatusTooManyRequests {
+		if w.keyless(quiet, "unknown/repo main 1", deployBody).sentFrom("192.0.2.7").send().Status == http.StatusTooManyRequests {
 			limited++
 		}
 	}
 	if limited != 40 {
-		t.Errorf("%d of 100 were told to wait, want 40", limited)
+		t.Errorf("calls with 429: got %d of 100, want 40", limited)
 	}
 	w.keyless(quiet, "org/repo main 1", deployBody).sentFrom("192.0.2.7").is(http.StatusAccepted, rolling(2))
 }

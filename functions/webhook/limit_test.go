@@ -8,7 +8,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// TestLimitOfAnyMinute: however the calls are spread, no minute sees more.
 func TestLimitOfAnyMinute(t *testing.T) {
 	t.Parallel()
 	const most = 5
@@ -28,15 +27,14 @@ func TestLimitOfAnyMinute(t *testing.T) {
 	}
 	for i := most; i < len(taken); i++ {
 		if span := taken[i].Sub(taken[i-most]); span < window {
-			t.Errorf("%d calls within %s", most+1, span)
+			t.Errorf("got %d calls within %s", most+1, span)
 		}
 	}
 	if len(taken) < 45 {
-		t.Errorf("only %d were taken in ten minutes", len(taken))
+		t.Errorf("accepted in ten minutes: got only %d", len(taken))
 	}
 }
 
-// TestLimitIsBounded: made-up names take no more memory than there are slots.
 func TestLimitIsBounded(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
@@ -48,6 +46,6 @@ func TestLimitIsBounded(t *testing.T) {
 		}
 	}
 	if refused < 8*slots {
-		t.Errorf("%d of %d calls were refused", refused, 10*slots)
+		t.Errorf("rejected %d of %d calls", refused, 10*slots)
 	}
 }

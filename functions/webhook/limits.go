@@ -10,48 +10,44 @@ import (
 )
 
 const (
-	// maxBody bounds a call's body, in bytes (promise W6).
+	// maxBody is the maximum size of a body in bytes (promise W6).
 	maxBody = 1 << 20
 
-	// heldBodies bounds the buffers of all bodies of a kind together.
+	// heldBodies is the maximum total size of buffered bodies of one kind.
 	heldBodies = 16 << 20
 
-	// bodyPatience is how long a body waits for room.
 	bodyPatience = 3 * time.Second
 
-	// unprovenRead is for the whole body of a call that has proven nothing yet, and for
-	// what is left of one that is refused.
-	unprovenRead = 5 * time.Second
+	// unverifiedRead limits the time to read the body of an unverified or rejected call.
+	unverifiedRead = 5 * time.Second
 )
 
 // newBodies returns the buffers of one kind of bodies. With both kinds full, the process stays
-// far below its memory limit of 192 MiB, and no sender can keep the others out.
+// well below its memory limit of 192 MiB.
 func newBodies() *httpapi.Bodies {
 	return httpapi.NewBodies(httpapi.BodyQuota{Body: maxBody, All: heldBodies, Share: heldBodies / 4, Wait: bodyPatience, Retry: bodyPatience})
 }
 
 const (
-	// slots is how many apps, or addresses, are told apart. Names are hashed to slots, so
-	// that made-up names cannot fill the memory; those that share a slot share its limit,
-	// and a random seed keeps a stranger from aiming for it. With 60 calls kept it is 2 MiB
-	// at most, with 300 it is 10 MiB.
+	// slots is the number of hash slots of a limit, which bounds its memory: 2 MiB with 60 calls
+	// a slot, 10 MiB with 300. Names in one slot share its limit. The random seed prevents
+	// clients from choosing a slot.
 	slots = 1 << 12
 
 	window = time.Minute
 )
 
-// limit lets through so many calls of a name in any minute, exactly: it keeps the times
-// of the latest ones.
+// limit allows an exact number of calls per name in any minute.
 type limit struct {
 	most  int
 	seed  maphash.Seed
-	start time.Time // times are kept as distances from here, by the monotonic clock
+	start time.Time // times are relative to it, by the monotonic clock
 
 	mu    sync.Mutex
 	rings [slots]ring
 }
 
-// ring is the times of the latest calls of a slot, oldest at next once it is full.
+// ring holds the times of the latest calls. Once it is full, next is the index of the oldest.
 type ring struct {
 	times []time.Duration
 	next  int
@@ -61,8 +57,8 @@ func newLimit(most int, start time.Time) *limit {
 	return &limit{most: most, seed: maphash.MakeSeed(), start: start}
 }
 
-// take counts a call. Problem: rate_limited with the time until the next one is let
-// through, and then nothing is counted.
+// take counts a call. If the limit is reached, it counts nothing and returns a rate_limited
+// problem.
 func (l *limit) take(name string, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +69,7 @@ func (l *limit) take(name string, now time.Time) error {
 		return nil
 	}
 	if wait := window - (at - r.times[r.next]); wait > 0 {
-		return problem.New(problem.RateLimited, "At most %d calls a minute; wait before you try again.", l.most).After(wait)
+		return problem.New(problem.RateLimited, "At most %d calls per minute are allowed. Retry after the time in Retry-After.", l.most).After(wait)
 	}
 	r.times[r.next] = at
 	r.next = (r.next + 1) % l.most

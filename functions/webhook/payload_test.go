@@ -17,15 +17,15 @@ func FuzzParseCall(f *testing.F) {
 		call, err := parseCall([]byte(body))
 		if err != nil {
 			if problem.From(err).Status() >= http.StatusInternalServerError {
-				t.Errorf("%q is our fault: %v", body, err)
+				t.Errorf("%q: got %v, want a problem of the client", body, err)
 			}
 			return
 		}
 		if again, err := hook.ParseCommit(call.Commit); err != nil || again != call.Commit {
-			t.Errorf("%q has the commit %q: %v", body, call.Commit, err)
+			t.Errorf("%q: got commit %q, %v", body, call.Commit, err)
 		}
 		if call.Event != hook.NoEvent || call.Ref != "" || call.Deleted {
-			t.Errorf("%q is %+v", body, call)
+			t.Errorf("%q: got %+v", body, call)
 		}
 	})
 }

@@ -13,29 +13,24 @@ import (
 )
 
 const (
-	// syncPatience is for all tokens to be known after the process has started.
+	// syncPatience is the time after startup for the first list of tokens.
 	syncPatience = 10 * time.Second
 
-	// looksPerSecond and looksAtOnce bound the questions to the API server on behalf of
-	// calls that the tokens in memory do not prove.
-	looksPerSecond = 5
-	looksAtOnce    = 10
+	lookupsPerSecond = 5
+	lookupBurst      = 10
 )
 
-// proof is what a call has proven.
 type proof struct {
-	verified bool   // the caller knows the app's token, or is a pipeline that the app trusts
-	body     []byte // of the request
+	verified bool // has the app's token, or is a trusted pipeline
+	body     []byte
 	actor    string // in the deployment history
 
-	// pipeline is nil if the app's own token proved the call.
+	// pipeline is nil if the call was verified with the app's token.
 	pipeline *app.Pipeline
 }
 
-// prove verifies that the caller knows the app's token, or is a pipeline that the app trusts,
-// and reads the body. An error leaves verified as far as it is known. free releases the body's
-// memory and is never nil. Problems: invalid_token; rate_limited; body_too_large,
-// malformed_json; unavailable.
+// prove verifies the call and reads the body. Even with an error, verified is true for a verified
+// caller. free releases the body's memory and is never nil.
 func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p proof, free func(), err error) {
 	p, free = proof{actor: actor}, func() {}
 	claim, ok := hook.ClaimOf(r.Header)
@@ -44,9 +39,9 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 		if p.pipeline, p.actor, err = s.identify(r, ref, s.calls); err != nil {
 			return p, free, err
 		}
-	case !claim.CarriesToken(): // a signature proves nothing before the body is read
-		s.readWithin(w, unprovenRead)
-		if p.body, free, err = s.strangers.Read(w, r, trace.Network(r.Context())); err != nil {
+	case !claim.CarriesToken(): // a signature needs the body
+		s.readWithin(w, unverifiedRead)
+		if p.body, free, err = s.signedBodies.Read(w, r, trace.Network(r.Context())); err != nil {
 			return p, free, err
 		}
 		p.verified, err = s.admit(r.Context(), ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, p.body) })
@@ -57,10 +52,10 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 		}
 	}
 	p.verified = true
-	if p.body, free, err = s.pipelines.Read(w, r, ref.String()); err != nil || p.pipeline != nil {
+	if p.body, free, err = s.tokenBodies.Read(w, r, ref.String()); err != nil || p.pipeline != nil {
 		return p, free, err
 	}
-	// The token may have changed while the body arrived, and a signature may be sent with it.
+	// The token may have changed during the body, and the call may also carry a signature.
 	token, err := s.tokens.WebhookToken(r.Context(), ref)
 	switch {
 	case err != nil && !problem.Is(err, problem.NotFound):
@@ -72,9 +67,8 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 	return p, free, nil
 }
 
-// identify returns the pipeline that the request's token names, and its name in the deployment
-// history. It reads the app for each token that an issuer verifies, so a trust that is removed
-// ends at once. Problems: invalid_token; rate_limited; unavailable.
+// identify returns the pipeline of the request's token and its name in the deployment history. It
+// reads the app each time, so a removed trust ends immediately.
 func (s *Service) identify(r *http.Request, ref app.Ref, limit *limit) (*app.Pipeline, string, error) {
 	raw, ok := hook.BearerOf(r.Header)
 	if !ok || !app.ValidNamespace(ref.Namespace) || !app.ValidLabel(ref.Name) {
@@ -82,15 +76,15 @@ func (s *Service) identify(r *http.Request, ref app.Ref, limit *limit) (*app.Pip
 	}
 	pipeline, err := s.issuers.Verify(r.Context(), raw)
 	if err != nil {
-		return nil, "", s.notTrusted(r.Context(), err)
+		return nil, "", s.logUntrusted(r.Context(), err)
 	}
-	// Anybody may have a pipeline somewhere, so its reads from the store are limited.
+	// Anyone can run pipelines, so the store reads are limited.
 	if err := s.identified.take(pipeline.Owner(), s.now()); err != nil {
 		return nil, "", err
 	}
 	a, err := s.apps.App(r.Context(), ref.Namespace, ref.Name)
 	if err != nil {
-		return nil, "", s.notTrusted(r.Context(), unknown(err))
+		return nil, "", s.logUntrusted(r.Context(), hideMissing(err))
 	}
 	trust, ok := app.Admitting(a.Trusts, pipeline)
 	if !ok {
@@ -99,25 +93,23 @@ func (s *Service) identify(r *http.Request, ref app.Ref, limit *limit) (*app.Pip
 	return &pipeline, trust.Actor(pipeline), limit.take(ref.String(), s.now())
 }
 
-// notTrusted logs why a pipeline's token is invalid, which the response does not say.
-func (s *Service) notTrusted(ctx context.Context, err error) error {
+func (s *Service) logUntrusted(ctx context.Context, err error) error {
 	if problem.Is(err, problem.InvalidToken) {
 		s.log.InfoContext(ctx, "pipeline not trusted", "error", err)
 	}
 	return err
 }
 
-// admit verifies a claim against the app's token in memory, and then against the API server,
-// so that a token is invalid as soon as it is replaced, however late the watch is. A claim that
-// memory verifies counts against the app. known reports whether the claim is proven, with an
-// error too. Problems: invalid_token; rate_limited; unavailable.
+// admit verifies a claim against the app's token in memory, then against the API server. A claim
+// that memory verifies counts against the app's limit. known reports whether the claim is
+// verified, even with an error.
 func (s *Service) admit(ctx context.Context, ref app.Ref, limit *limit, claim hook.Claim, proves func(hook.Token) bool) (known bool, err error) {
 	remembered, err := s.remembered(ctx, ref)
 	if err != nil {
 		return false, err
 	}
 	inMemory := proves(remembered)
-	if !inMemory && !s.mayLook(ref, claim) {
+	if !inMemory && !s.mayLookUp(ref, claim) {
 		return false, problem.Of(problem.InvalidToken)
 	}
 	if inMemory {
@@ -137,9 +129,8 @@ func (s *Service) admit(ctx context.Context, ref app.Ref, limit *limit, claim ho
 	return true, nil
 }
 
-// remembered is an app's token as the watch has told it. Where there is none it is one
-// that nobody knows, so that every name takes the same way. Problem: unavailable before
-// the first list is in.
+// remembered returns the app's token from the watch, or a decoy if there is none. It returns an
+// unavailable problem before the first list has arrived.
 func (s *Service) remembered(ctx context.Context, ref app.Ref) (hook.Token, error) {
 	ctx, cancel := context.WithDeadline(ctx, s.started.Add(syncPatience))
 	defer cancel()
@@ -149,24 +140,22 @@ func (s *Service) remembered(ctx context.Context, ref app.Ref) (hook.Token, erro
 		select {
 		case <-s.watched.Synced():
 		case <-ctx.Done():
-			return "", problem.Of(problem.Unavailable).Because(errors.New("the webhooks' tokens are not known yet"))
+			return "", problem.Of(problem.Unavailable).Because(errors.New("the webhook tokens are not loaded yet"))
 		}
 	}
 	if token, ok := s.watched.Token(ref); ok {
 		return token, nil
 	}
-	return s.nobodys, nil
+	return s.decoy, nil
 }
 
-// mayLook tells whether a call that is not proven from memory is worth a question: its
-// token may be so new that the watch has not told of it. The few questions that there
-// are for all of them together cannot hold up the proven ones.
-func (s *Service) mayLook(ref app.Ref, claim hook.Claim) bool {
+// mayLookUp reports whether to check a call that memory rejects against the API server. Its token
+// may be newer than the watch.
+func (s *Service) mayLookUp(ref app.Ref, claim hook.Claim) bool {
 	valid := app.ValidNamespace(ref.Namespace) && app.ValidLabel(ref.Name) // they become part of paths
-	return valid && claim.Formed() && s.looks.AllowN(s.clock(), 1)
+	return valid && claim.Formed() && s.lookups.AllowN(s.clock(), 1)
 }
 
-// readWithin bounds what is left of the request's body in time.
 func (s *Service) readWithin(w http.ResponseWriter, d time.Duration) {
-	_ = http.NewResponseController(w).SetReadDeadline(s.clock().Add(d)) // where there is no connection there is nothing to bound
+	_ = http.NewResponseController(w).SetReadDeadline(s.clock().Add(d)) // fails only in tests without a connection
 }

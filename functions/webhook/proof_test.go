@@ -13,8 +13,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// TestUnproven: what does not prove the app's token changes nothing, and every
-// such call gets the very same answer.
 func TestUnproven(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,21 +48,20 @@ func TestUnproven(t *testing.T) {
 	for name, c := range tests {
 		got := c.send()
 		if got.Refused(http.StatusUnauthorized, "invalid_token"); string(got.Body) != string(first.Body) {
-			t.Errorf("%s: the answer is %s and not %s", name, string(got.Body), string(first.Body))
+			t.Errorf("%s: got body %s, want %s", name, string(got.Body), string(first.Body))
 		}
 		got.Header.Del("X-Request-Id")
 		first.Header.Del("X-Request-Id")
 		if diff := cmp.Diff(first.Header, got.Header); diff != "" {
-			t.Errorf("%s: headers differ:\n%s", name, diff)
+			t.Errorf("%s: headers differ from the first response:\n%s", name, diff)
 		}
 	}
 	w.untouched(before)
 	if n := w.tags.asked.Load(); n != 0 {
-		t.Errorf("a registry was asked %d times", n)
+		t.Errorf("registry requests: got %d, want 0", n)
 	}
 }
 
-// TestProven: either way of proving is enough, and both together are.
 func TestProven(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -79,7 +76,7 @@ func TestProven(t *testing.T) {
 	w.ci(hello, body).with("Content-Type", "application/json; charset=utf-8").is(http.StatusAccepted, deployed(5))
 
 	old := w.ci(hello, body)
-	w.enable(hello) // again: another token
+	w.enable(hello) // replaces the token
 	old.refused(http.StatusUnauthorized, "invalid_token")
 	w.ci(hello, body).is(http.StatusAccepted, deployed(6))
 	last := w.ci(hello, body)
@@ -87,19 +84,16 @@ func TestProven(t *testing.T) {
 	last.refused(http.StatusUnauthorized, "invalid_token")
 }
 
-// TestOnlyPost: nothing else is answered here.
 func TestOnlyPost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {
 		if got := w.ci(hello, `{}`).by(method); got.Status != http.StatusMethodNotAllowed {
-			t.Errorf("%s is %d", method, got.Status)
+			t.Errorf("%s: got %d", method, got.Status)
 		}
 	}
 }
 
-// TestTokenChangesDuringTheBody: a call whose token is replaced while its body arrives changes
-// nothing.
 func TestTokenChangesDuringTheBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

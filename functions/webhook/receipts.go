@@ -17,32 +17,29 @@ import (
 )
 
 const (
-	// queued bounds the receipts that wait to be written: those of four apps that use up
-	// their limit, if the store takes a minute.
+	// queued limits the receipts to write: the calls of four apps at their rate limit in one
+	// minute.
 	queued = 256
 
-	// gatheredFor is for how long calls share a receipt, and rewritten how often it is
-	// written meanwhile, at most.
+	// Calls share a receipt for gatheredFor. It is written at most once in rewritten.
 	gatheredFor = time.Hour
 	rewritten   = time.Minute
 
-	// keepTimeout bounds one writing.
 	keepTimeout = 5 * time.Second
 
-	// look is from one look for receipts that are due to the next.
-	look = time.Second
+	checkInterval = time.Second
 )
 
-// remember puts a call into the receipts. It neither waits nor fails.
+// remember adds a call to the receipts. It neither blocks nor fails.
 func (s *Service) remember(r *http.Request, ref app.Ref, answer hook.Answer, result hook.Result, err error) {
-	receipt := hook.Receipt{At: s.moment(), App: ref, Result: result, Count: 1, RequestID: trace.ID(r.Context())}
+	receipt := hook.Receipt{At: s.timestamp(), App: ref, Result: result, Count: 1, RequestID: trace.ID(r.Context())}
 	receipt.Last = receipt.At
 	if err != nil {
 		receipt.Code = problem.From(err).Code
 	}
 	if result.Gathers() {
 		if _, ok := s.watched.Token(ref); !ok {
-			receipt.App = app.Ref{} // nobody's: counted as any other, and never written
+			receipt.App = app.Ref{} // counted, but never written
 		}
 		s.receipts.gather(receipt)
 		return
@@ -50,55 +47,50 @@ func (s *Service) remember(r *http.Request, ref app.Ref, answer hook.Answer, res
 	receipt.Event, receipt.Delivery = hook.EventOf(r.Header), hook.DeliveryOf(r.Header)
 	receipt.Revision, receipt.Build = answer.Revision, answer.Build
 	receipt.Commit, receipt.Reason = answer.Commit, answer.Reason
-	s.receipts.put(receipt.Bounded()) // bounded before it waits
+	s.receipts.put(receipt.Bounded())
 }
 
-// receipts are those that are still to be written; see the package's documentation.
 type receipts struct {
 	store    Apps
 	outcomes *prometheus.CounterVec
 	log      *slog.Logger
 	now      func() time.Time
-	wake     chan struct{} // holds one when there is something in the queue
+	wake     chan struct{} // not empty while the queue is not empty
 
 	mu       sync.Mutex
 	queue    []hook.Receipt
-	gathered map[shared]*gathering
+	gathered map[shared]*sharedReceipt
 }
 
-// shared is which calls share a receipt.
 type shared struct {
 	app    app.Ref
 	result hook.Result
 }
 
-// gathering is a receipt that calls share.
-type gathering struct {
+type sharedReceipt struct {
 	hook.Receipt
 
-	written time.Time // zero before the first time
-	dirty   bool      // calls have come since
+	written time.Time // zero if never
+	dirty   bool      // changed since then
 }
 
-// due tells whether it is to be written at a time.
-func (g gathering) due(now time.Time) bool {
+func (g sharedReceipt) due(now time.Time) bool {
 	return g.dirty && (g.written.IsZero() || now.Sub(g.written) >= rewritten)
 }
 
-// over tells whether a call at a time has another receipt.
-func (g gathering) over(now time.Time) bool { return now.Sub(g.At) >= gatheredFor }
+func (g sharedReceipt) over(now time.Time) bool { return now.Sub(g.At) >= gatheredFor }
 
 func newReceipts(s Apps, log *slog.Logger, now func() time.Time) *receipts {
 	outcomes := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_webhook_receipts_total", Help: "Receipts of webhooks' calls, by whether they were kept.",
+		Name: "sluice_webhook_receipts_total", Help: "Receipts of webhook calls by result of the write.",
 	}, []string{"outcome"})
 	for _, o := range []string{"kept", "lost"} {
 		outcomes.WithLabelValues(o)
 	}
-	return &receipts{store: s, outcomes: outcomes, log: log, now: now, wake: make(chan struct{}, 1), gathered: map[shared]*gathering{}}
+	return &receipts{store: s, outcomes: outcomes, log: log, now: now, wake: make(chan struct{}, 1), gathered: map[shared]*sharedReceipt{}}
 }
 
-// put puts a receipt into the queue. Without room there it is lost.
+// put enqueues a receipt, or drops it if the queue is full.
 func (k *receipts) put(r hook.Receipt) {
 	r.ID = store.ReceiptID(r.At)
 	k.mu.Lock()
@@ -113,11 +105,10 @@ func (k *receipts) put(r hook.Receipt) {
 	}
 	select {
 	case k.wake <- struct{}{}:
-	default: // it is awake
+	default:
 	}
 }
 
-// gather counts a call on the receipt that it shares.
 func (k *receipts) gather(r hook.Receipt) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,14 +119,14 @@ func (k *receipts) gather(r hook.Receipt) {
 			k.queue = append(k.queue, g.Receipt)
 		}
 		r.ID, r.Count = store.ReceiptID(r.At), 0
-		g = &gathering{Receipt: r}
+		g = &sharedReceipt{Receipt: r}
 		k.gathered[of] = g
 	}
 	g.Count++
 	g.Last, g.RequestID, g.Code, g.dirty = r.Last, r.RequestID, r.Code, true
 }
 
-// due takes what is to be written at a time; at the end that is all there is.
+// due removes and returns the receipts to write now, or all if end is true.
 func (k *receipts) due(now time.Time, end bool) []hook.Receipt {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -153,25 +144,25 @@ func (k *receipts) due(now time.Time, end bool) []hook.Receipt {
 	return all
 }
 
-// run writes receipts as they come until ctx ends, and then the last.
+// run writes receipts until ctx ends, and then the remaining ones.
 func (k *receipts) run(ctx context.Context) error {
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-k.wake:
 		case <-tick.C:
 		case <-ctx.Done():
-			k.keep(context.WithoutCancel(ctx), true)
+			k.writeDue(context.WithoutCancel(ctx), true)
 			return nil
 		}
-		k.keep(context.WithoutCancel(ctx), false) // what has been taken is written
+		k.writeDue(context.WithoutCancel(ctx), false) // finish the write even if ctx ends
 	}
 }
 
-// keep writes what is due. What cannot be written is lost; a receipt that calls share is
-// written again with the next of them.
-func (k *receipts) keep(ctx context.Context, end bool) {
+// writeDue writes the due receipts. If that fails, they are lost; a shared receipt is written again
+// with its next call.
+func (k *receipts) writeDue(ctx context.Context, end bool) {
 	due := k.due(k.now(), end)
 	if len(due) == 0 {
 		return
@@ -181,7 +172,7 @@ func (k *receipts) keep(ctx context.Context, end bool) {
 	outcome := "kept"
 	if err := k.store.KeepReceipts(ctx, due); err != nil {
 		outcome = "lost"
-		k.log.WarnContext(ctx, "keep receipts failed", "receipts", len(due), "error", err)
+		k.log.WarnContext(ctx, "write receipts failed", "receipts", len(due), "error", err)
 	}
 	k.outcomes.WithLabelValues(outcome).Add(float64(len(due)))
 }

@@ -18,16 +18,15 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// receipts writes what is due and reads all receipts of an app, newest first.
+// receipts writes the due receipts and returns those of an app, newest first.
 func (w *world) receipts(address string) []hook.Receipt {
 	w.Helper()
-	w.service.receipts.keep(w.Context(), false)
+	w.service.receipts.writeDue(w.Context(), false)
 	all, _, err := w.store.Receipts(w.Context(), refOf(address), time.Time{}, store.Page{Size: 500})
 	check.OK(w, err)
 	return all
 }
 
-// TestReceipts: what came of each call is kept, with what finds it again.
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,7 +55,7 @@ func TestReceipts(t *testing.T) {
 		},
 		{
 			"a push elsewhere", w.provider(site, "push", pushOf("refs/heads/dev", commit, false)),
-			hook.Receipt{Result: hook.Ignored, Event: hook.Push, Reason: "The push is to another branch than the git source's."},
+			hook.Receipt{Result: hook.Ignored, Event: hook.Push, Reason: "The push is not to the git source's branch."},
 		},
 		{"a ping", w.provider(site, "ping", `{}`), hook.Receipt{Result: hook.Ponged, Event: hook.Ping}},
 		{"no image", w.ci(hello, `{}`), hook.Receipt{Result: hook.Refused, Code: "image_required"}},
@@ -78,11 +77,10 @@ func TestReceipts(t *testing.T) {
 	w.clock.Advance(time.Second)
 	w.ci(hello, `{"image":"`+image2+`"}`).refused(http.StatusServiceUnavailable, "unavailable")
 	if got := w.receipts(hello)[0]; got.Result != hook.Broken || got.Code != "unavailable" {
-		t.Errorf("the API server is down: %+v", got)
+		t.Errorf("with the API server down: got %+v", got)
 	}
 }
 
-// unprovenCalls are calls of an app by somebody who does not know its token.
 func unprovenCalls(w *world, address string) []*call {
 	made := w.call(address, `{}`).with(hook.TokenHeader, strings.Repeat("A", 43))
 	return []*call{
@@ -95,15 +93,13 @@ func unprovenCalls(w *world, address string) []*call {
 	}
 }
 
-// TestUnprovenShareAReceipt: a stranger makes neither the store write at will nor the list
-// full, and of an app without a webhook nothing is written.
 func TestUnprovenShareAReceipt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	start := w.clock.Now()
 	kinds := unprovenCalls(w, hello)
 	rounds := 0
-	for ; rounds < 20; rounds++ { // the later ones are 429
+	for ; rounds < 20; rounds++ { // later rounds get 429
 		for _, c := range kinds {
 			c.sentFrom("203.0.113.9").send()
 		}
@@ -128,16 +124,15 @@ func TestUnprovenShareAReceipt(t *testing.T) {
 		t.Errorf("after an hour: %+v", got)
 	}
 	if n := len(w.receipts(quiet)) + len(w.receipts("made-up/hello")); n != 0 {
-		t.Errorf("%d receipts of apps without a webhook", n)
+		t.Errorf("receipts of apps without a webhook: got %d, want 0", n)
 	}
 	w.service.receipts.mu.Lock()
 	defer w.service.receipts.mu.Unlock()
 	if n := len(w.service.receipts.gathered); n > 2 {
-		t.Errorf("%d receipts are held in memory", n)
+		t.Errorf("receipts in memory: got %d", n)
 	}
 }
 
-// TestThrottledShareAReceipt: a pipeline that calls too often is told so in one line.
 func TestThrottledShareAReceipt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -155,7 +150,6 @@ func TestThrottledShareAReceipt(t *testing.T) {
 	}
 }
 
-// TestHostileReceipts: what a sender calls itself is bounded and printable.
 func TestHostileReceipts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -163,22 +157,21 @@ func TestHostileReceipts(t *testing.T) {
 	w.provider(hello, "ping", `{}`).with("X-GitHub-Event", "x"+hostile).with("X-GitHub-Delivery", hostile).send()
 	got := w.receipts(hello)
 	if len(got) != 1 {
-		t.Fatalf("receipts %+v", got)
+		t.Fatalf("receipts: got %+v", got)
 	}
 	for _, text := range []string{string(got[0].Event), got[0].Delivery} {
 		if len(text) > 128 || strings.Trim(text, " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~") != "" {
-			t.Errorf("kept %q", text)
+			t.Errorf("stored text: got %q", text)
 		}
 	}
 	everything := fmt.Sprintf("%#v", got)
 	for _, secret := range []string{w.token(hello), sign(w.token(hello), `{}`)} {
 		if strings.Contains(everything, secret) {
-			t.Errorf("a secret is kept: %s", everything)
+			t.Errorf("a secret is stored: %s", everything)
 		}
 	}
 }
 
-// away is a store that keeps no receipts.
 type away struct {
 	Apps
 
@@ -194,7 +187,6 @@ func (a *away) KeepReceipts(ctx context.Context, _ []hook.Receipt) error {
 	return errors.New("away")
 }
 
-// TestReceiptsCannotBeKept: it changes no answer, delays none, and holds no memory.
 func TestReceiptsCannotBeKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -202,7 +194,7 @@ func TestReceiptsCannotBeKept(t *testing.T) {
 	w.service.receipts.store = a
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	begun := time.Now()
+	start := time.Now()
 	go func() { ended <- w.service.Run(ctx) }()
 	for i := range 2 * queued {
 		if i%50 == 0 {
@@ -216,21 +208,20 @@ func TestReceiptsCannotBeKept(t *testing.T) {
 	held := len(w.service.receipts.queue)
 	w.service.receipts.mu.Unlock()
 	if held == 0 || held > queued {
-		t.Errorf("%d receipts wait, want 1 to %d", held, queued)
+		t.Errorf("queued receipts: got %d, want 1 to %d", held, queued)
 	}
-	if most := 2 + int64(time.Since(begun)/keepTimeout); a.asked.Load() > most {
-		t.Errorf("%d writes were attempted, want at most %d: one at a time, each until its timeout", a.asked.Load(), most)
+	if most := 2 + int64(time.Since(start)/keepTimeout); a.asked.Load() > most {
+		t.Errorf("writes: got %d, want at most %d (one at a time, each until its timeout)", a.asked.Load(), most)
 	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if text := w.log.String(); !strings.Contains(text, "keep receipts failed") {
-		t.Errorf("the log does not tell: %s", text)
+	if text := w.log.String(); !strings.Contains(text, "write receipts failed") {
+		t.Errorf("the log lacks the failed write: %s", text)
 	}
 }
 
-// TestLastReceiptsAreKept: those that wait when the process is told to stop.
 func TestLastReceiptsAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -243,6 +234,6 @@ func TestLastReceiptsAreKept(t *testing.T) {
 	check.OK(w, w.service.Run(ctx))
 	all, _, err := w.store.Receipts(t.Context(), refOf(hello), time.Time{}, store.Page{Size: 10})
 	if err != nil || len(all) != 2 || all[0].Count+all[1].Count != 3 {
-		t.Errorf("receipts %+v, %v", all, err)
+		t.Errorf("receipts: got %+v, %v", all, err)
 	}
 }

@@ -20,12 +20,9 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// actor is who the history says made what a call asked for that was proven by the app's
-// token: that is no person's, and no pipeline's.
+// actor is the actor of calls with the app's token.
 const actor = "webhook"
 
-// receive handles a call: it verifies, records and passes on what the call asks for, keeps a
-// receipt, and responds.
 func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
 	ref := appOf(in)
 	p, free, err := s.prove(w, r, ref)
@@ -33,7 +30,7 @@ func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Sco
 	var answer hook.Answer
 	var fresh bool
 	if err == nil {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the body has been read
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		answer, fresh, err = s.perform(r, ref, p)
 	} else if !p.verified {
 		err = s.reject(w, r, err)
@@ -41,7 +38,7 @@ func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Sco
 	result := hook.ResultOf(answer, fresh, err)
 	s.outcomes.WithLabelValues(string(result)).Inc()
 	if !p.verified {
-		result = hook.Unproven // also if it was rejected for its body or rate
+		result = hook.Unproven // even if rejected for its body or rate
 	}
 	s.remember(r, ref, answer, result, err)
 	if err != nil {
@@ -50,21 +47,20 @@ func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Sco
 	return s.reply(w, r, in, answer, fresh)
 }
 
-// reject counts an unproven request against the address that it comes from, never against the
-// app. Problems: invalid_token, always the same; rate_limited; others as they are.
+// reject counts an unverified request against its address and hides why it was rejected.
 func (s *Service) reject(w http.ResponseWriter, r *http.Request, err error) error {
 	if !problem.Is(err, problem.InvalidToken) {
 		return err
 	}
-	s.readWithin(w, unprovenRead)
+	s.readWithin(w, unverifiedRead)
 	if err := s.refusals.take(trace.Network(r.Context()), s.now()); err != nil {
 		return err
 	}
 	return problem.Of(problem.InvalidToken)
 }
 
-// perform records what a proven call asks for and notifies the function that continues. fresh
-// is false if an earlier call with the same delivery id recorded it.
+// perform records the work of a verified call and notifies the next function. fresh is false for
+// a repeated delivery.
 func (s *Service) perform(r *http.Request, ref app.Ref, p proof) (answer hook.Answer, fresh bool, err error) {
 	trace.Identify(r.Context(), trace.Actor{Kind: trace.Webhook, Name: p.actor})
 	call, err := readCall(r, p.body)
@@ -90,14 +86,13 @@ func (s *Service) perform(r *http.Request, ref app.Ref, p proof) (answer hook.An
 	return answer, fresh, nil
 }
 
-// record does what a proven call asks for, unless its delivery did before.
-// Problems: those of [hook.Decide] and of the store, and invalid_token when the
-// Secret has outlived its app, or the app has ceased to trust the pipeline.
+// record stores the work of a verified call, unless its delivery is already recorded. It returns
+// an invalid_token problem if the app was deleted or no longer trusts the pipeline.
 func (s *Service) record(ctx context.Context, ref app.Ref, call hook.Call, d hook.Delivery, by proof) (hook.Answer, bool, error) {
-	now := s.moment()
+	now := s.timestamp()
 	c, err := s.resolve(ctx, ref, call)
 	if err != nil {
-		return hook.Answer{}, false, unknown(err)
+		return hook.Answer{}, false, hideMissing(err)
 	}
 	answer, fresh, err := s.apps.Receive(ctx, ref, d, now, func(a app.App) (hook.Outcome, error) {
 		if by.pipeline != nil {
@@ -107,18 +102,17 @@ func (s *Service) record(ctx context.Context, ref app.Ref, call hook.Call, d hoo
 		}
 		return c.outcome(a, call, by.actor, now)
 	})
-	return answer, fresh, unknown(err)
+	return answer, fresh, hideMissing(err)
 }
 
-// unknown makes an app that is not there look like one without a webhook.
-func unknown(err error) error {
+// hideMissing hides a missing app: it must look like an app without a webhook.
+func hideMissing(err error) error {
 	if problem.Is(err, problem.NotFound) {
 		return problem.Of(problem.InvalidToken).Because(err)
 	}
 	return err
 }
 
-// pass tells the function that goes on with what was recorded.
 func (s *Service) pass(ctx context.Context, ref app.Ref, a hook.Answer) {
 	switch a.Action {
 	case hook.Deploy:
@@ -129,8 +123,6 @@ func (s *Service) pass(ctx context.Context, ref app.Ref, a hook.Answer) {
 	}
 }
 
-// readCall reads what a proven request says. Problems: unsupported_media_type,
-// malformed_json, wrong_type, missing_field, invalid_commit.
 func readCall(r *http.Request, body []byte) (hook.Call, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
@@ -142,9 +134,8 @@ func readCall(r *http.Request, body []byte) (hook.Call, error) {
 	return parseCall(body)
 }
 
-// parseCall reads the body of a CI pipeline's call; "" and null stand for a field
-// left out, and what it holds besides is ignored. The image is looked at where it is deployed: for a git app any image,
-// good or bad, is git_source_attached.
+// parseCall parses a CI pipeline's body. Empty and null fields count as absent; unknown fields
+// are ignored. It does not check the image: a git app rejects all images.
 func parseCall(body []byte) (hook.Call, error) {
 	var in wire.WebhookCall
 	if err := httpapi.UnmarshalKnown(body, &in); err != nil {
@@ -154,18 +145,16 @@ func parseCall(body []byte) (hook.Call, error) {
 	return hook.Call{Image: httpapi.Given(in.Image), Commit: commit}, err
 }
 
-// content holds the facts about the call's image that its deployment needs.
 type content struct {
 	digest, note string
-	registries   []string // that the app's project allows
+	registries   []string // allowed by the project
 }
 
-// resolve asks the registry about the call's image, if that is going to be
-// deployed. It comes before the transaction, which must not wait for strangers; a
-// call that becomes a deployment in between goes without a digest.
+// resolve resolves the call's image. It runs before the transaction, which must not wait for
+// other systems. If the app becomes an image app in between, the deployment has no digest.
 func (s *Service) resolve(ctx context.Context, ref app.Ref, call hook.Call) (content, error) {
 	if call.Image == "" || registry.Check(call.Image) != nil {
-		return content{}, nil //nolint:nilerr // outcome says what is wrong with it
+		return content{}, nil //nolint:nilerr // outcome returns the problem
 	}
 	a, err := s.apps.App(ctx, ref.Namespace, ref.Name)
 	if err != nil {
@@ -183,8 +172,7 @@ func (s *Service) resolve(ctx context.Context, ref app.Ref, call hook.Call) (con
 	return c, nil
 }
 
-// outcome is what a call adds to an app. Problems: those of [hook.Decide],
-// invalid_image.
+// outcome returns the work that a call adds to an app.
 func (c content) outcome(a app.App, call hook.Call, actor string, now time.Time) (hook.Outcome, error) {
 	d, err := hook.Decide(a, call)
 	if err != nil {
@@ -208,7 +196,6 @@ func (c content) outcome(a app.App, call hook.Call, actor string, now time.Time)
 	return out, nil
 }
 
-// reply tells a caller what came of the call.
 func (s *Service) reply(w http.ResponseWriter, r *http.Request, in httpapi.Scope, a hook.Answer, fresh bool) error {
 	if !fresh {
 		w.Header().Set(api.Replayed, "true")
@@ -216,20 +203,19 @@ func (s *Service) reply(w http.ResponseWriter, r *http.Request, in httpapi.Scope
 	switch a.Action {
 	case hook.Deploy:
 		first := wire.WebhookStatus{Status: string(deploy.RollingOut), Revision: wire.Ordinal(a.Revision), Image: wire.Text(a.Image), Commit: a.Commit}
-		return s.replyBegun(w, r, in, begun{revision: a.Revision}, first)
+		return s.replyStarted(w, r, in, startedWork{revision: a.Revision}, first)
 	case hook.Build:
-		return s.replyBegun(w, r, in, begun{build: a.Build}, wire.WebhookStatus{Status: wire.HookBuilding, Build: wire.Ordinal(a.Build), Commit: a.Commit})
+		return s.replyStarted(w, r, in, startedWork{build: a.Build}, wire.WebhookStatus{Status: wire.HookBuilding, Build: wire.Ordinal(a.Build), Commit: a.Commit})
 	case hook.Ignore:
 		return httpapi.JSON(w, http.StatusAccepted, wire.WebhookIgnored{Status: "ignored", Reason: a.Reason})
 	case hook.Pong:
 		return httpapi.JSON(w, http.StatusOK, wire.WebhookPong{Status: "pong"})
 	}
-	return fmt.Errorf("no answer to the action %q", a.Action)
+	return fmt.Errorf("unknown action %q", a.Action)
 }
 
-// replyBegun answers 202 with what was begun, or, to who prefers to wait, 200 with what
-// came of it.
-func (s *Service) replyBegun(w http.ResponseWriter, r *http.Request, in httpapi.Scope, what begun, first wire.WebhookStatus) error {
+// replyStarted responds with 202, or with 200 and the result if the call waited until the end.
+func (s *Service) replyStarted(w http.ResponseWriter, r *http.Request, in httpapi.Scope, what startedWork, first wire.WebhookStatus) error {
 	got, status := first, http.StatusAccepted
 	if wait := httpapi.PreferredWait(r.Header, s.maxWait); wait > 0 {
 		if last, over := s.await(w, r, appOf(in), what, wait, first); over {
@@ -245,7 +231,7 @@ func (s *Service) replyBegun(w http.ResponseWriter, r *http.Request, in httpapi.
 
 func newOutcomes() *prometheus.CounterVec {
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_webhook_calls_total", Help: "Calls of webhooks, by what came of them.",
+		Name: "sluice_webhook_calls_total", Help: "Webhook calls by result.",
 	}, []string{"outcome"})
 	for _, r := range hook.Results() {
 		calls.WithLabelValues(string(r))
@@ -253,7 +239,7 @@ func newOutcomes() *prometheus.CounterVec {
 	return calls
 }
 
-// Collectors are the function's own metrics.
+// Collectors returns the function's metrics.
 func (s *Service) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.outcomes, s.receipts.outcomes}
 }

@@ -34,9 +34,9 @@ func TestImageApp(t *testing.T) {
 		t.Errorf("revision 2 (-want +got):\n%s", diff)
 	}
 	if a := w.stored(hello); a.Revision != 3 || a.Image != image2+"@"+digest {
-		t.Errorf("the app runs %s, revision %d", a.Image, a.Revision)
+		t.Errorf("app: got image %s, revision %d", a.Image, a.Revision)
 	}
-	check.Equal(t, "told", map[string]int{app.DeployRequested + " shop-prod.hello": 2}, w.told.seen)
+	check.Equal(t, "notifications", map[string]int{app.DeployRequested + " shop-prod.hello": 2}, w.told.seen)
 }
 
 func TestGitApp(t *testing.T) {
@@ -51,7 +51,7 @@ func TestGitApp(t *testing.T) {
 	}
 	revisions, builds := w.added(site)
 	if len(revisions) != 0 || len(builds) != 3 {
-		t.Fatalf("there are %d revisions and %d builds", len(revisions), len(builds))
+		t.Fatalf("unexpected number of revisions (%d) or builds (%d)", len(revisions), len(builds))
 	}
 	want := deploy.Build{
 		Number: 1, Commit: commit, Source: *w.stored(site).GitSource, Trigger: deploy.Webhook, Actor: "webhook", Status: deploy.Queued, RequestedAt: w.clock.Now(),
@@ -59,9 +59,9 @@ func TestGitApp(t *testing.T) {
 	if diff := cmp.Diff(want, builds[2], cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("build 1 (-want +got):\n%s", diff)
 	}
-	check.Equal(t, "told", map[string]int{app.BuildRequested + " shop-prod.site": 3}, w.told.seen)
+	check.Equal(t, "notifications", map[string]int{app.BuildRequested + " shop-prod.site": 3}, w.told.seen)
 	if n := w.tags.asked.Load(); n != 0 {
-		t.Errorf("a registry was asked %d times", n)
+		t.Errorf("registry requests: got %d, want 0", n)
 	}
 }
 
@@ -79,14 +79,13 @@ func TestProviderEvents(t *testing.T) {
 	w.ci(site, push).with("X-GitHub-Event", "push").is(http.StatusAccepted, wire.WebhookStatus{Status: "building", Build: 3, Commit: commit})
 	w.provider(site, "ping", `{"zen":"Half measures are as bad as nothing at all.","hook_id":1}`).is(http.StatusOK, wire.WebhookPong{Status: "pong"})
 	w.provider(hello, "ping", `{"zen":"Design for failure.","hook_id":2}`).is(http.StatusOK, wire.WebhookPong{Status: "pong"})
-	// A hook that has outlived the app's git source.
+	// The app no longer has a git source, but its provider still sends pushes.
 	w.provider(hello, "push", push).refused(http.StatusUnprocessableEntity, "image_required")
 	if revisions, builds := w.added(site); len(revisions) != 0 || len(builds) != 3 {
-		t.Errorf("there are %d revisions and %d builds", len(revisions), len(builds))
+		t.Errorf("got %d revisions and %d builds, want 0 and 3", len(revisions), len(builds))
 	}
 }
 
-// An image that the project does not allow is refused, and changes nothing.
 func TestRegistriesOfAProject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -102,13 +101,11 @@ func TestRegistriesOfAProject(t *testing.T) {
 	w.ci(hello, `{"image":"`+image2+`"}`).is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 }
 
-// gitLab is a call as GitLab makes it: the token and the event are in headers of GitLab's.
 func (w *world) gitLab(address, event, body string) *call {
 	w.Helper()
 	return w.call(address, body).with(hook.GitLabTokenHeader, w.token(address)).with("X-Gitlab-Event", event)
 }
 
-// A push to the git source's branch builds its commit. All other events of GitLab's are ignored.
 func TestGitLabEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -189,7 +186,7 @@ func TestBadInput(t *testing.T) {
 		{"an image with a blank", `{"image":"registry.example.com/hello:2 "}`, 422, "invalid_image"},
 		{"a control character", `{"image":"registry.example.com/hello:2\u0000"}`, 422, "invalid_image"},
 		{"a long image", `{"image":"` + strings.Repeat("a", 1<<16) + `:1"}`, 422, "invalid_image"},
-		{"a commit that is none", `{"image":"` + image2 + `","commit":"HEAD"}`, 422, "invalid_commit"},
+		{"not a commit", `{"image":"` + image2 + `","commit":"HEAD"}`, 422, "invalid_commit"},
 		{"a commit with a line break", `{"image":"` + image2 + `","commit":"9fceb02\n"}`, 422, "invalid_commit"},
 		{"a long commit", `{"image":"` + image2 + `","commit":"` + strings.Repeat("a", 65) + `"}`, 422, "invalid_commit"},
 		{"a body of 1 MiB and one byte", `{"image":"` + strings.Repeat("a", 1<<20-11) + `"}`, 413, "body_too_large"},
@@ -207,7 +204,6 @@ func TestBadInput(t *testing.T) {
 	w.untouched(before)
 }
 
-// TestUnknownFields: pipelines send more than is needed.
 func TestUnknownFields(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -215,7 +211,6 @@ func TestUnknownFields(t *testing.T) {
 	w.ci(site, `{"ref":"refs/heads/x"}`).is(http.StatusAccepted, wire.WebhookStatus{Status: "building", Build: 1})
 }
 
-// TestLargestBody: 1 MiB is still taken.
 func TestLargestBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -223,7 +218,6 @@ func TestLargestBody(t *testing.T) {
 	w.ci(hello, body+strings.Repeat(" ", 1<<20-len(body))).is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 }
 
-// TestRateLimit: 60 proven calls in any minute, for each app.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -240,25 +234,24 @@ func TestRateLimit(t *testing.T) {
 	got := ping().send()
 	got.Refused(http.StatusTooManyRequests, "rate_limited")
 	if after := got.Header.Get("Retry-After"); after != "40" {
-		t.Errorf("Retry-After is %q", after)
+		t.Errorf("Retry-After: got %q, want 40", after)
 	}
 	if n := w.tokens.questions(); n != asked {
-		t.Error("a call beyond the limit costs the API server a question")
+		t.Error("a call above the limit causes an API server request")
 	}
 	w.ci(hello, `{"image":"`+image2+`"}`).is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 
-	w.clock.Advance(40 * time.Second) // the first 30 are a minute old
+	w.clock.Advance(40 * time.Second)
 	for range 30 {
 		ping().is(http.StatusOK, pong)
 	}
 	got = ping().send()
 	got.Refused(http.StatusTooManyRequests, "rate_limited")
 	if after := got.Header.Get("Retry-After"); after != "20" {
-		t.Errorf("Retry-After is %q", after)
+		t.Errorf("Retry-After: got %q, want 20", after)
 	}
 }
 
-// TestAppWithoutDocument: a token that has outlived its app opens nothing.
 func TestAppWithoutDocument(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -276,11 +269,11 @@ func TestTokensAreNotLogged(t *testing.T) {
 	w.call(hello, `{}`).with(hook.TokenHeader, "wrong"+w.token(hello)).send()
 	logged := w.log.String()
 	if !strings.Contains(logged, `"webhook called"`) {
-		t.Fatalf("the log is %s", logged)
+		t.Fatalf("unexpected log: %s", logged)
 	}
 	for _, secret := range []string{w.token(hello), w.token(site)} {
 		if strings.Contains(logged, secret) {
-			t.Errorf("the log tells a token: %s", logged)
+			t.Errorf("the log contains a token: %s", logged)
 		}
 	}
 }

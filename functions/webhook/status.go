@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// waiters bounds the calls that wait at a time; those beyond are answered at once.
+	// waiters is the maximum number of waiting calls. Further calls do not wait.
 	waiters = 64
 )
 
-// begun is what a call has begun: a build, or a revision.
-type begun struct{ build, revision int64 }
+// startedWork is the work that a call has started.
+type startedWork struct{ build, revision int64 }
 
-// statusURL is where to read how far it is.
-func (b begun) statusURL(base string, ref app.Ref) string {
+func (b startedWork) statusURL(base string, ref app.Ref) string {
 	row, number := api.GetWebhookDeployment.Row, b.revision
 	if b.build > 0 {
 		row, number = api.GetWebhookBuild.Row, b.build
@@ -33,17 +32,13 @@ func (b begun) statusURL(base string, ref app.Ref) string {
 	return base + row.URL(url.PathEscape, ref.Namespace, ref.Name, strconv.FormatInt(number, 10))
 }
 
-// showStatus answers how far a build or a revision is, to who carries the app's token, or
-// that of a pipeline which the app trusts: a request without a body has nothing to sign. It
-// uses no pipeline's token up. With "Prefer: wait" it waits for the end.
-// It returns an invalid_token problem without such a token, a not_found problem for a build or
-// revision that does not exist, and a rate_limited or unavailable problem.
+// showStatus returns the status of a build or a revision. It does not use up a pipeline's token.
 func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
 	ref := appOf(in)
 	if err := s.mayRead(r, ref); err != nil {
 		return s.reject(w, r, err)
 	}
-	what := begun{build: in.Number("build"), revision: in.Number("revision")}
+	what := startedWork{build: in.Number("build"), revision: in.Number("revision")}
 	got, _, err := s.progress(r.Context(), ref, what)
 	if err != nil {
 		return err
@@ -55,8 +50,7 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.
 	return httpapi.JSON(w, http.StatusOK, got)
 }
 
-// mayRead verifies that the caller may read the outcomes of an app's calls. Problems:
-// invalid_token; rate_limited; unavailable.
+// mayRead verifies the caller's token. A signature is rejected, because there is no body to sign.
 func (s *Service) mayRead(r *http.Request, ref app.Ref) error {
 	claim, ok := hook.ClaimOf(r.Header)
 	if !ok {
@@ -70,15 +64,13 @@ func (s *Service) mayRead(r *http.Request, ref app.Ref) error {
 	return err
 }
 
-// appOf is the app that the path names, if there is one.
 func appOf(in httpapi.Scope) app.Ref {
 	return app.Ref{Namespace: in.Param("namespace"), Name: in.Param("app")}
 }
 
-// progress reads the status of a build or a revision. idle reports whether the revision
-// waits until its workload is scaled up. It returns a not_found problem if there is no such
-// build or revision.
-func (s *Service) progress(ctx context.Context, ref app.Ref, what begun) (got wire.WebhookStatus, idle bool, err error) {
+// progress reads the status of a build or a revision. idle reports whether the revision waits
+// until its workload is scaled up.
+func (s *Service) progress(ctx context.Context, ref app.Ref, what startedWork) (got wire.WebhookStatus, idle bool, err error) {
 	if what.build == 0 {
 		return s.rollout(ctx, ref, what.revision)
 	}
@@ -108,15 +100,14 @@ func (s *Service) rollout(ctx context.Context, ref app.Ref, revision int64) (got
 	return wire.WebhookStatus{Status: string(rev.Status), Revision: wire.Ordinal(rev.Number), Image: wire.Text(rev.Image), Commit: rev.Commit, Message: wire.Text(rev.Says())}, rev.AppStatus() == deploy.Idle, nil
 }
 
-// ended tells whether nothing is under way any more.
 func ended(got wire.WebhookStatus) bool {
 	return got.Status != wire.HookBuilding && got.Status != string(deploy.RollingOut)
 }
 
-// await waits until the work that a call has begun has ended, its revision is idle, the time is
-// over, the client hangs up or the process stops. It returns the last known status. It asks a store
-// that does not respond again, because the work is recorded and goes on without this response.
-func (s *Service) await(w http.ResponseWriter, r *http.Request, ref app.Ref, what begun, d time.Duration, got wire.WebhookStatus) (last wire.WebhookStatus, over bool) {
+// await waits until the work has ended, its revision is idle, d has passed, the client
+// disconnects or the process stops. It returns the last known status. It retries store errors:
+// the work continues without this response.
+func (s *Service) await(w http.ResponseWriter, r *http.Request, ref app.Ref, what startedWork, d time.Duration, got wire.WebhookStatus) (last wire.WebhookStatus, over bool) {
 	select {
 	case s.waiting <- struct{}{}:
 		defer func() { <-s.waiting }()
@@ -130,7 +121,7 @@ func (s *Service) await(w http.ResponseWriter, r *http.Request, ref app.Ref, wha
 	defer tick.Stop()
 	for {
 		now, idle, err := s.progress(ctx, ref, what)
-		if problem.Is(err, problem.NotFound) { // the app has been deleted
+		if problem.Is(err, problem.NotFound) { // the app was deleted
 			return got, false
 		}
 		if err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// comes lets a revision come to a status, as deploys would.
+// comes sets the status of a revision as the deploys function would.
 func (w *world) comes(address string, revision int64, status deploy.Status, message string) {
 	w.Helper()
 	_, err := w.store.UpdateDeployment(w.Context(), refOf(address), revision, func(r deploy.Revision) (deploy.Revision, bool) {
@@ -26,7 +26,6 @@ func (w *world) comes(address string, revision int64, status deploy.Status, mess
 	check.OK(w, err)
 }
 
-// TestStatus: with the token the outcome can be read, without it nothing.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -73,8 +72,6 @@ func TestStatus(t *testing.T) {
 
 func (c *call) to(address string) *call { c.address = address; return c }
 
-// TestWait: who prefers to wait is told the outcome by the call itself, also by one that
-// comes again.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,7 +94,7 @@ func TestWait(t *testing.T) {
 		w.until(func() bool { _, err := w.store.Deployment(t.Context(), refOf(hello), revision); return err == nil })
 		select {
 		case got := <-answered:
-			t.Errorf("%s: answered before the end: %d %s", tt.name, got.Status, string(got.Body))
+			t.Errorf("%s: got a response before the end: %d %s", tt.name, got.Status, string(got.Body))
 		default:
 		}
 		w.comes(hello, revision, tt.status, "Because.")
@@ -107,15 +104,14 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// until waits for a condition.
 func (w *world) until(is func() bool) {
 	w.Helper()
 	if !functest.Within(w, 20*time.Second, is) {
-		w.Fatal("not within 20 s")
+		w.Fatal("condition not met within 20 s")
 	}
 }
 
-// TestWaitEnds: with its time, with the client, with the process, and when too many wait.
+// A wait ends with its time limit, the client or the process, or if too many calls wait.
 func TestWaitEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -129,7 +125,7 @@ func TestWaitEnds(t *testing.T) {
 	hangUp()
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/webhook/"+hello+"/deployments/2", nil)
 	r.Header.Set("Prefer", "wait=300")
-	w.service.await(httptest.NewRecorder(), r, refOf(hello), begun{revision: 2}, time.Hour, rolling)
+	w.service.await(httptest.NewRecorder(), r, refOf(hello), startedWork{revision: 2}, time.Hour, rolling)
 
 	_, err := w.store.UpdateDeployment(t.Context(), refOf(hello), 2, func(r deploy.Revision) (deploy.Revision, bool) {
 		r.Idle, r.Message = true, "Scaled to zero."
@@ -155,7 +151,6 @@ func TestWaitEnds(t *testing.T) {
 	waits("wait=300").is(http.StatusAccepted, rolling)
 }
 
-// TestWaitOutlastsTheServersDeadlines: those are for calls that do not wait.
 func TestWaitOutlastsTheServersDeadlines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -182,7 +177,6 @@ func TestWaitOutlastsTheServersDeadlines(t *testing.T) {
 	}
 }
 
-// TestWaitForBuild: a git app's call waits for the build and for its revision.
 func TestWaitForBuild(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

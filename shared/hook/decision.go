@@ -11,33 +11,30 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Action is what a call makes of an app.
+// Action is the effect of a call on an app.
 type Action string
 
 // The actions.
 const (
-	Deploy Action = "deploy" // the image, at once
-	Build  Action = "build"  // the git source, at the commit or at its branch's head
+	Deploy Action = "deploy"
+	Build  Action = "build"
 	Ignore Action = "ignore"
-	Pong   Action = "pong" // answers a ping
+	Pong   Action = "pong" // respond to a ping
 )
 
-// Decision is what shall be done.
+// Decision is the result of [Decide].
 type Decision struct {
 	Action Action
 	Image  string // to deploy
-	Commit string // to build or to record; "" when the call names none
-	Reason string // why nothing is done, for people
+	Commit string // to build or to record, or ""
+	Reason string // for ignoring the call
 }
 
-// branchPrefix is what the ref of a branch begins with.
 const branchPrefix = "refs/heads/"
 
-// Decide says what a call makes of an app. A push triggers a git app when its ref
-// is exactly the branch of the git source: "refs/heads/feature/main" is not
-// "main". A push cannot deploy an image app, which it names no image for, and is
-// told so: the provider's hook has outlived the app's git source. Problems:
-// image_required, git_source_attached.
+// Decide returns the effect of a call on an app. A push builds a git app only if its ref is
+// exactly the branch of the git source. It returns an image_required or git_source_attached
+// problem if the call does not match the kind of app.
 func Decide(a app.App, c Call) (Decision, error) {
 	switch c.Event {
 	case Ping:
@@ -58,9 +55,9 @@ func decidePush(a app.App, c Call) (Decision, error) {
 	case c.Deleted:
 		return Decision{Action: Ignore, Reason: "The push deletes a branch."}, nil
 	case a.GitSource == nil:
-		return Decision{}, problem.New(problem.ImageRequired, "The app has no git source, so a push cannot build it; name an image.")
+		return Decision{}, problem.New(problem.ImageRequired, "The app has no git source, so a push cannot build it. Set a git source, or remove the webhook from the git provider.")
 	case branch != a.GitSource.Branch:
-		return Decision{Action: Ignore, Reason: "The push is to another branch than the git source's."}, nil
+		return Decision{Action: Ignore, Reason: "The push is not to the git source's branch."}, nil
 	}
 	return Decision{Action: Build, Commit: c.Commit}, nil
 }
@@ -78,66 +75,64 @@ func decideCall(a app.App, c Call) (Decision, error) {
 	return Decision{Action: Build, Commit: c.Commit}, nil
 }
 
-// Remembered is how long a delivery's answer is kept.
+// Remembered is the duration for which responses are stored.
 const Remembered = 24 * time.Hour
 
-// Delivery is a call that its sender may send again: what came of it is kept, and
-// the same delivery with the same body is answered as the first time.
+// Delivery identifies a call that can be repeated: the same delivery with the same body gets the
+// first response again.
 type Delivery struct {
-	ID   string // of the app and of what the sender calls the delivery, 64 hex digits
-	Body string // SHA-256 of the body, 64 hex digits
+	ID   string // hash of the app and the sender's ID, in hex
+	Body string // SHA-256 of the body, in hex
 
-	// Token is the one that a pipeline has brought, which counts once; its ID is "" where
-	// the call was proven by the app's own.
+	// Token is the pipeline's token. Its ID is "" if the app's token authenticated the call.
 	Token Spent
 }
 
-// Spent is a token of a pipeline that a call was made with.
+// Spent is a pipeline token that a call has used.
 type Spent struct {
-	ID    string    // of its issuer and of what that calls it, 64 hex digits
-	Until time.Time // when nobody would take it any more
+	ID    string    // hash of the issuer and the token's ID, in hex
+	Until time.Time // after its expiry
 }
 
-// NewDelivery makes the delivery that the sender of a call to an app knows by id.
+// NewDelivery returns the delivery of a call with the sender's ID.
 func NewDelivery(ref app.Ref, id string, body []byte) Delivery {
-	named := sha256.Sum256([]byte(ref.String() + "\n" + id)) // neither name holds a line break
+	named := sha256.Sum256([]byte(ref.String() + "\n" + id)) // neither part contains a line break
 	content := sha256.Sum256(body)
 	return Delivery{ID: hex.EncodeToString(named[:]), Body: hex.EncodeToString(content[:])}
 }
 
-// NewRequest returns the delivery of a call of the management API about an app that its caller
-// named. The same name from another caller, or about another app, is another delivery.
+// NewRequest returns the delivery of a management API call with an idempotency key. Keys are
+// separate for each caller and app.
 func NewRequest(caller string, ref app.Ref, name string, content []byte) Delivery {
-	named := sha256.Sum256([]byte("request\n" + caller + "\n" + ref.String() + "\n" + name)) // no part holds a line break
+	named := sha256.Sum256([]byte("request\n" + caller + "\n" + ref.String() + "\n" + name)) // as above
 	sum := sha256.Sum256(content)
 	return Delivery{ID: hex.EncodeToString(named[:]), Body: hex.EncodeToString(sum[:])}
 }
 
-// NewSpent makes a pipeline's token one that was used.
+// NewSpent returns a pipeline's token as used.
 func NewSpent(p app.Pipeline) Spent {
-	named := sha256.Sum256([]byte("token\n" + p.Issuer + "\n" + p.TokenID)) // an issuer holds no line break
+	named := sha256.Sum256([]byte("token\n" + p.Issuer + "\n" + p.TokenID)) // an issuer contains no line break
 	return Spent{ID: hex.EncodeToString(named[:]), Until: p.Expires}
 }
 
-// Answer is what came of a call.
+// Answer is the stored response to a call.
 type Answer struct {
 	Action   Action
-	Revision int64  // with Deploy: the one recorded
-	Build    int64  // with Build: the one recorded
+	Revision int64
+	Build    int64
 	Image    string // with Deploy
 	Commit   string
 	Reason   string // with Ignore
 }
 
-// Outcome is what a call adds to an app: with Deploy the revision, with Build the
-// build, both still without a number; otherwise nothing.
+// Outcome is the work of a call: with Deploy a revision, with Build a build, without a number.
 type Outcome struct {
 	Decision
 	Revision deploy.Revision
 	Build    deploy.Build
 }
 
-// Answer is what the call is told, once what it adds has its number.
+// Answer returns the response, given the recorded number.
 func (o Outcome) Answer(number int64) Answer {
 	a := Answer{Action: o.Action, Image: o.Image, Commit: o.Commit, Reason: o.Reason}
 	switch o.Action {

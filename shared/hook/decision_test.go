@@ -45,13 +45,12 @@ func TestDecide(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if (err != nil) != (tt.code != "") || tt.code != "" && !problem.Is(err, tt.code) {
-				t.Errorf("the problem is %v, want %q", err, tt.code)
+				t.Errorf("problem: got %v, want %q", err, tt.code)
 			}
 		})
 	}
 }
 
-// TestIgnored: what is no change of the git source's own branch builds nothing.
 func TestIgnored(t *testing.T) {
 	t.Parallel()
 	git := app.App{Name: "hello", GitSource: &app.GitSource{Branch: "main"}}
@@ -83,7 +82,7 @@ func TestNewDelivery(t *testing.T) {
 	hello := app.Ref{Namespace: "shop-prod", Name: "hello"}
 	one := NewDelivery(hello, "d-1", []byte("body"))
 	if diff := cmp.Diff(one, NewDelivery(hello, "d-1", []byte("body"))); diff != "" {
-		t.Errorf("the same delivery differs:\n%s", diff)
+		t.Errorf("same delivery (-first +second):\n%s", diff)
 	}
 	if len(one.ID) != 64 || len(one.Body) != 64 {
 		t.Errorf("got %+v", one)
@@ -96,11 +95,11 @@ func TestNewDelivery(t *testing.T) {
 	}
 	for name, other := range others {
 		if other.ID == one.ID || len(other.ID) != 64 || other.Body != one.Body {
-			t.Errorf("%s is %+v", name, other)
+			t.Errorf("%s: got %+v", name, other)
 		}
 	}
 	if other := NewDelivery(hello, "d-1", []byte("body ")); other.ID != one.ID || other.Body == one.Body {
-		t.Errorf("another body is %+v", other)
+		t.Errorf("another body: got %+v", other)
 	}
 }
 

@@ -8,27 +8,26 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Event is what a git provider says a call is about, e.g. "push"; "" is a call
-// from a CI pipeline.
+// Event is the event of a git provider, e.g. "push", or "" for a CI pipeline's call.
 type Event string
 
-// The events that mean something here; every other one is ignored.
+// The events with an effect. All others are ignored.
 const (
 	NoEvent Event = ""
 	Ping    Event = "ping"
 	Push    Event = "push"
 )
 
-// The headers in which GitHub and GitLab name the event.
+// The headers with the event.
 const (
 	EventHeader       = "X-GitHub-Event"
 	gitLabEventHeader = "X-Gitlab-Event"
 )
 
-// gitLabPush is GitLab's name of a push to a branch. A push of a tag has another name.
+// gitLabPush is a push to a branch. A push of a tag has another name.
 const gitLabPush = "Push Hook"
 
-// EventOf reads a call's event. Gitea sends GitHub's header next to its own.
+// EventOf returns a call's event. Gitea sends GitHub's header in addition to its own.
 func EventOf(header http.Header) Event {
 	for _, name := range []string{EventHeader, "X-Gitea-Event"} {
 		if values := header.Values(name); len(values) > 0 {
@@ -39,13 +38,12 @@ func EventOf(header http.Header) Event {
 		if values[0] == gitLabPush {
 			return Push
 		}
-		return Event(gitLabEventHeader + ": " + values[0]) // differs from all events above
+		return Event(gitLabEventHeader + ": " + values[0])
 	}
 	return NoEvent
 }
 
-// DeliveryOf reads the id by which the sender would know the call again; "" when
-// it has none.
+// DeliveryOf returns the sender's ID for the call, or "".
 func DeliveryOf(header http.Header) string {
 	for _, name := range []string{"X-GitHub-Delivery", "X-Gitea-Delivery", "Idempotency-Key"} {
 		if id := header.Get(name); id != "" {
@@ -55,26 +53,25 @@ func DeliveryOf(header http.Header) string {
 	return ""
 }
 
-// Call is what a proven call says.
+// Call is the content of an authenticated call.
 type Call struct {
 	Event  Event
-	Image  string // full image reference; "" when none is given
-	Commit string // lower-case hash, whole or abbreviated; "" when none is given
+	Image  string // full image reference, or ""
+	Commit string // lowercase hash, full or abbreviated, or ""
 
-	Ref     string // of a push: the whole ref, e.g. "refs/heads/main"
-	Deleted bool   // of a push: the ref was deleted
+	Ref     string // ref of a push, e.g. "refs/heads/main"
+	Deleted bool
 }
 
-// push holds the fields of a push event that GitHub, Gitea and GitLab have in common.
+// push holds the common fields of GitHub's, Gitea's and GitLab's push events.
 type push struct {
 	Ref     *string `json:"ref"`
 	After   *string `json:"after"`
 	Deleted bool    `json:"deleted"`
 }
 
-// ParseEvent reads the body of a provider's event: of a push its fields, of every
-// other nothing but that it is an object. Problems: malformed_json, wrong_type,
-// missing_field, invalid_commit.
+// ParseEvent parses a provider's event. Only push events have content. It returns a
+// malformed_json, wrong_type, missing_field or invalid_commit problem.
 func ParseEvent(event Event, body []byte) (Call, error) {
 	if !json.Valid(body) {
 		return Call{}, problem.Of(problem.MalformedJSON)
@@ -88,10 +85,10 @@ func ParseEvent(event Event, body []byte) (Call, error) {
 	}
 	var p push
 	if err := json.Unmarshal(body, &p); err != nil {
-		return Call{}, problem.New(problem.WrongType, "A push event is an object with the strings ref and after.").Because(err)
+		return Call{}, problem.New(problem.WrongType, "The push event must be an object with the strings ref and after.").Because(err)
 	}
 	if p.Ref == nil || *p.Ref == "" || p.After == nil || *p.After == "" {
-		return Call{}, problem.New(problem.MissingField, "A push event has ref and after.")
+		return Call{}, problem.New(problem.MissingField, "The push event lacks ref or after. Send both.")
 	}
 	call := Call{Event: Push, Ref: *p.Ref, Deleted: p.Deleted || zeroCommit(*p.After)}
 	if call.Deleted {
@@ -102,16 +99,14 @@ func ParseEvent(event Event, body []byte) (Call, error) {
 	return call, err
 }
 
-// Lengths of a commit, in hexadecimal digits: git abbreviates to no less than 4,
-// and the hashes of SHA-256 repositories have 64.
+// Git abbreviates hashes to at least 4 digits. SHA-256 repositories have hashes of 64 digits.
 const (
 	minCommit = 4
 	maxCommit = 64
 )
 
-// ParseCommit takes a whole or abbreviated commit hash and gives it in lower case,
-// e.g. "9fceb02d0ae598e95dc970b74767f19372d61af8"; "" stays "". Problem:
-// invalid_commit.
+// ParseCommit returns a full or abbreviated commit hash in lower case; "" is valid. It returns an
+// invalid_commit problem for other input.
 func ParseCommit(s string) (string, error) {
 	if s == "" {
 		return "", nil
@@ -123,6 +118,5 @@ func ParseCommit(s string) (string, error) {
 	return s, nil
 }
 
-// zeroCommit tells whether s is the hash that git uses for "none", as after of a
-// push that deletes.
+// zeroCommit reports whether s is git's null hash.
 func zeroCommit(s string) bool { return s != "" && strings.Trim(s, "0") == "" }

@@ -102,12 +102,12 @@ func TestParseCommit(t *testing.T) {
 	good := map[string]string{"": "", "9fce": "9fce", "9FCEB02": "9fceb02", commit: commit, "0000000": "0000000"}
 	for in, want := range good {
 		if got, err := ParseCommit(in); err != nil || got != want {
-			t.Errorf("%q is %q, %v; want %q", in, got, err, want)
+			t.Errorf("%q: got %q, %v; want %q", in, got, err, want)
 		}
 	}
 	for _, in := range []string{"9fc", "HEAD", "main", "9fceb0g", " 9fceb02", "9fceb02\n", "-9fceb02", "９fceb02", "K123456", strings.Repeat("a", 65), strings.Repeat("a", 1<<20)} {
 		if got, err := ParseCommit(in); !problem.Is(err, problem.InvalidCommit) {
-			t.Errorf("%.80q is %q, %v", in, got, err)
+			t.Errorf("%.80q: got %q, %v; want an error", in, got, err)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestHeaders(t *testing.T) {
 	empty := http.Header{}
 	empty.Set("X-GitHub-Event", "")
 	if e := EventOf(empty); e != NoEvent {
-		t.Errorf("an empty event is %q", e)
+		t.Errorf("empty event: got %q", e)
 	}
 }
 
@@ -156,12 +156,12 @@ func FuzzParseEvent(f *testing.F) {
 		call, err := ParseEvent(Event(event), []byte(body))
 		if err != nil {
 			if problem.From(err).Status() >= http.StatusInternalServerError {
-				t.Errorf("%q is our fault: %v", body, err)
+				t.Errorf("%q: got %v, want a problem of the client", body, err)
 			}
 			return
 		}
 		if again, err := ParseCommit(call.Commit); err != nil || again != call.Commit {
-			t.Errorf("the commit is %q: %v", call.Commit, err)
+			t.Errorf("invalid commit %q: %v", call.Commit, err)
 		}
 		if call.Image != "" || call.Event == Push && call.Ref == "" || !utf8.ValidString(call.Ref) {
 			t.Errorf("got %+v", call)

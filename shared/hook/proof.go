@@ -13,25 +13,21 @@ import (
 	"strings"
 )
 
-// The headers that prove a call. GitLab sends the token in a header with a fixed name.
+// The headers that authenticate a call.
 const (
 	TokenHeader       = "X-Service-Token"
 	GitLabTokenHeader = "X-Gitlab-Token" //nolint:gosec // a name
 	SignatureHeader   = "X-Hub-Signature-256"
 )
 
-// signaturePrefix names the one algorithm that is accepted.
 const signaturePrefix = "sha256="
 
-// Claim is how a call claims to know the token: by what its header says, and, where
-// that holds a signature, by its body.
-// The zero Claim proves nothing.
+// Claim holds the tokens and signatures of a call. The zero Claim is never valid.
 type Claim struct {
-	tokens, signatures []string // at most one of each header
+	tokens, signatures []string // at most one per header
 }
 
-// ClaimOf reads a call's claim. ok is false where it makes none, or a header stands
-// twice.
+// ClaimOf returns a call's claim, and false if it has none or a duplicate header.
 func ClaimOf(header http.Header) (c Claim, ok bool) {
 	for _, name := range []string{TokenHeader, GitLabTokenHeader} {
 		values := header.Values(name)
@@ -47,9 +43,8 @@ func ClaimOf(header http.Header) (c Claim, ok bool) {
 	return c, true
 }
 
-// BearerOf reads the token that a pipeline's provider has issued to it (Authorization:
-// Bearer). It counts only where there is no claim to know the app's token; ok is false where
-// there is none, or two.
+// BearerOf returns the token of a pipeline (Authorization: Bearer), and false if there is not
+// exactly one, or if the call has a [Claim].
 func BearerOf(header http.Header) (token string, ok bool) {
 	if len(header.Values(TokenHeader))+len(header.Values(GitLabTokenHeader))+len(header.Values(SignatureHeader)) > 0 {
 		return "", false
@@ -64,11 +59,11 @@ func BearerOf(header http.Header) (token string, ok bool) {
 
 func (c Claim) empty() bool { return len(c.tokens)+len(c.signatures) == 0 }
 
-// CarriesToken tells whether the call carries the token itself, so that it can be
-// refused before its body is read.
+// CarriesToken reports whether the call carries the token, so that it can be verified before its
+// body is read.
 func (c Claim) CarriesToken() bool { return len(c.tokens) > 0 }
 
-// Formed tells whether the claim has the form of a true one.
+// Formed reports whether the claim has a valid format.
 func (c Claim) Formed() bool {
 	for _, given := range c.tokens {
 		if !Token(given).Valid() {
@@ -83,7 +78,7 @@ func (c Claim) Formed() bool {
 	return true
 }
 
-// Knows tells whether the token that the call carries is this one.
+// Knows reports whether the call carries the given token.
 func (c Claim) Knows(token Token) bool {
 	ok := token.Valid() && c.CarriesToken()
 	for _, given := range c.tokens {
@@ -92,10 +87,10 @@ func (c Claim) Knows(token Token) bool {
 	return ok
 }
 
-// Proves tells whether the call, with this raw body, knows the token.
+// Proves reports whether the claim is valid for the token and the raw body.
 func (c Claim) Proves(token Token, body []byte) bool {
 	ok := token.Valid() && !c.empty()
-	// Both are always looked at, so that the time tells nothing about which failed.
+	// Check all, so that the time does not reveal which one is wrong.
 	for _, given := range c.tokens {
 		ok = sameToken(token, given) && ok
 	}
@@ -105,47 +100,43 @@ func (c Claim) Proves(token Token, body []byte) bool {
 	return ok
 }
 
-// sameToken compares in a time that depends on the lengths alone, which are no
-// secret.
+// sameToken takes a time that depends only on the lengths, which are public.
 func sameToken(token Token, given string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(given)) == 1
 }
 
-// Sign gives a body's signature under a token, as [SignatureHeader] carries it.
+// Sign returns the value of [SignatureHeader] for a body.
 func Sign(token Token, body []byte) string { return signaturePrefix + digest(token, body) }
 
-// digest is the lower-case hex HMAC-SHA256 of a body.
 func digest(token Token, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(token))
 	mac.Write(body)
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// signed checks a signature. The hex forms are compared, so that no second spelling of a
-// digest passes.
+// signed compares hex digits, so that each signature has only one valid form.
 func signed(token Token, given string, body []byte) bool {
 	got, found := strings.CutPrefix(given, signaturePrefix)
 	return subtle.ConstantTimeCompare([]byte(digest(token, body)), []byte(got)) == 1 && found
 }
 
-// tokenBytes is how many random bytes a token holds: 256 bits.
 const tokenBytes = 32
 
-// Token is an app's webhook token: 32 random bytes in base64url without padding,
-// 43 characters. It prints as "[redacted]"; string(t) is the token.
+// Token is an app's webhook token: 32 random bytes in unpadded base64url, 43 characters. It
+// prints as "[redacted]"; string(t) is the token.
 type Token string
 
-// NewToken draws a token from random, which is crypto/rand's reader but in tests.
+// NewToken returns a new random token.
 func NewToken(random io.Reader) (Token, error) {
 	b := make([]byte, tokenBytes)
 	if _, err := io.ReadFull(random, b); err != nil {
-		return "", fmt.Errorf("draw a webhook token: %w", err)
+		return "", fmt.Errorf("generate webhook token: %w", err)
 	}
 	return Token(base64.RawURLEncoding.EncodeToString(b)), nil
 }
 
-// Valid tells whether t has a token's form. What does not is nobody's token, so
-// that an empty or damaged Secret opens nothing.
+// Valid reports whether t has the format of a token. An empty or damaged Secret must not
+// authenticate a call.
 func (t Token) Valid() bool {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(string(t))
 	return err == nil && len(b) == tokenBytes

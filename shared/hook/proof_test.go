@@ -10,15 +10,13 @@ import (
 	"testing"
 )
 
-// publishedSecret, publishedBody and publishedDigest are the vector of GitHub's
-// documentation on validating webhook deliveries.
+// The example of GitHub's documentation on validating webhook deliveries.
 const (
 	publishedSecret = "It's a Secret to Everybody"
 	publishedBody   = "Hello, World!"
 	publishedDigest = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
 )
 
-// ours is a token of the form that Sluice makes.
 const ours Token = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
 
 const body = `{"image":"registry.example.com/hello:2","commit":"9fceb02"}`
@@ -26,7 +24,7 @@ const body = `{"image":"registry.example.com/hello:2","commit":"9fceb02"}`
 func TestPublishedVector(t *testing.T) {
 	t.Parallel()
 	if !signed(publishedSecret, "sha256="+publishedDigest, []byte(publishedBody)) {
-		t.Error("the published signature is refused")
+		t.Error("the published signature is rejected")
 	}
 	tests := []struct{ name, given, body string }{
 		{"an empty digest", "sha256=", publishedBody},
@@ -50,13 +48,12 @@ func TestPublishedVector(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if signed(publishedSecret, tt.given, []byte(tt.body)) {
-				t.Errorf("%q is taken for %q", tt.given, tt.body)
+				t.Errorf("signature %q is accepted for body %q", tt.given, tt.body)
 			}
 		})
 	}
 }
 
-// sign is the published algorithm, written down once more.
 func sign(key, body string) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(body))
@@ -101,13 +98,12 @@ func TestProven(t *testing.T) {
 			t.Parallel()
 			header := http.Header{TokenHeader: tt.tokens, SignatureHeader: tt.signatures}
 			if got := proven(tt.token, header, []byte(tt.body)); got != tt.want {
-				t.Errorf("proven is %v, want %v", got, tt.want)
+				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
 	}
 }
 
-// GitLab's header counts as the token's. If both are sent, both must be valid.
 func TestGitLabToken(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -131,7 +127,7 @@ func TestGitLabToken(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 			if _, ok := BearerOf(header); ok {
-				t.Error("the bearer token counts next to the app's token")
+				t.Error("the bearer token is used in addition to the app's token")
 			}
 		})
 	}
@@ -145,7 +141,7 @@ func TestNewToken(t *testing.T) {
 		t.Errorf("got %q, %v; want %q", string(token), err, string(ours))
 	}
 	if token, err := NewToken(random); err == nil {
-		t.Errorf("no randomness makes the token %q", string(token))
+		t.Errorf("without randomness: got the token %q, want an error", string(token))
 	}
 }
 
@@ -156,19 +152,17 @@ func TestTokenIsNeverPrinted(t *testing.T) {
 		fmt.Sprintf("%v %+v", struct{ T Token }{ours}, []Token{ours}), ours.LogValue().String(),
 	} {
 		if strings.Contains(printed, string(ours)) {
-			t.Errorf("printed %s", printed)
+			t.Errorf("the token is printed: %s", printed)
 		}
 	}
 }
 
-// proven is how the webhook puts the parts together.
 func proven(token Token, header http.Header, body []byte) bool {
 	c, ok := ClaimOf(header)
 	return ok && (!c.CarriesToken() || c.Knows(token)) && c.Proves(token, body)
 }
 
-// FuzzProven: a call is proven by the token or by the body's own signature under it,
-// and by nothing else; the reference decodes where the code compares texts.
+// FuzzProven compares the code with a reference that decodes the signature.
 func FuzzProven(f *testing.F) {
 	const token = Token("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
 	good := func(body []byte) []byte {
@@ -210,7 +204,7 @@ func FuzzProven(f *testing.F) {
 			t.Errorf("token %q, signature %q: %t, want %t", given, signature, got, want)
 		}
 		if proven("", h, body) || proven(Token(given), http.Header{}, body) {
-			t.Error("an empty token, or no proof, opens")
+			t.Error("an empty token or an empty claim is accepted")
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Result is what came of a call, in a word, for metrics and receipts alike.
+// Result is the result of a call, for metrics and receipts.
 type Result string
 
 // The results.
@@ -17,11 +17,11 @@ const (
 	Building  Result = "building"
 	Ignored   Result = "ignored"
 	Ponged    Result = "pong"
-	Replayed  Result = "replayed"  // a delivery that came before
-	Refused   Result = "refused"   // proven, but not acceptable
-	Unproven  Result = "unproven"  // no token, or a wrong one
-	Throttled Result = "throttled" // too many
-	Broken    Result = "error"     // the store or the cluster did not answer
+	Replayed  Result = "replayed"  // repeated delivery
+	Refused   Result = "refused"   // authenticated, but not valid
+	Unproven  Result = "unproven"  // without a valid token
+	Throttled Result = "throttled" // above the rate limit
+	Broken    Result = "error"     // the store or the cluster failed
 )
 
 // Results lists all results.
@@ -29,8 +29,8 @@ func Results() []Result {
 	return []Result{Deployed, Building, Ignored, Ponged, Replayed, Refused, Unproven, Throttled, Broken}
 }
 
-// ResultOf is what came of a call: its answer, fresh or that of the delivery's first, or
-// the error that it was refused with.
+// ResultOf returns the result of a call from its response or error. fresh is false for a repeated
+// delivery.
 func ResultOf(a Answer, fresh bool, err error) Result {
 	if err != nil {
 		return failure(problem.From(err))
@@ -62,42 +62,40 @@ func failure(p *problem.Error) Result {
 	return Broken
 }
 
-// Changes tells whether a call with this result has added to its app.
+// Changes reports whether the call changed its app.
 func (r Result) Changes() bool { return r == Deployed || r == Building }
 
-// Gathers tells whether calls with this result share a receipt: others decide how many
-// there are of them.
+// Gathers reports whether calls with this result share a receipt, because unauthenticated clients
+// can make many.
 func (r Result) Gathers() bool { return r == Unproven || r == Throttled }
 
-// ReceiptsKept is for how long receipts are kept.
+// ReceiptsKept is the retention period of receipts.
 const ReceiptsKept = 7 * 24 * time.Hour
 
-// Receipt is what is kept of a call for those who run the app: when it came, what came of
-// it, and what finds it again elsewhere. It holds no token, no signature, no body and no
-// image. (People read receipts as the webhook's "deliveries", which is what git providers
-// call them; a [Delivery] here is a call by the id that makes it count once.)
+// Receipt is the stored record of a call. It contains no token, signature, body or image. The API
+// lists receipts as the webhook's deliveries.
 type Receipt struct {
-	ID     string    `firestore:"-"` // of its document; the newest sorts first
+	ID     string    `firestore:"-"` // the newest sorts first
 	At     time.Time `firestore:"at"`
 	App    app.Ref   `firestore:"-"`
 	Result Result    `firestore:"result"`
 
-	// Of calls that share a receipt ([Result.Gathers]): how many there were, the first of
-	// them at At and the latest at Last, whose RequestID this is. Of every other, 1 and At.
+	// A shared receipt has the number of calls, the first and the latest time, and the latest
+	// RequestID. Others have 1 and Last equal to At.
 	Count int       `firestore:"count"`
 	Last  time.Time `firestore:"last_at"`
 
-	Code      problem.Code `firestore:"code"`     // why it was refused; "" if it was not
-	Reason    string       `firestore:"reason"`   // why it was ignored
-	Event     Event        `firestore:"event"`    // "" of a pipeline's call
-	Revision  int64        `firestore:"revision"` // of Deployed, and of what a replayed call deployed at first; else 0
-	Build     int64        `firestore:"build"`    // the same of Building
+	Code      problem.Code `firestore:"code"`     // reason for a rejection, or ""
+	Reason    string       `firestore:"reason"`   // for ignoring the call
+	Event     Event        `firestore:"event"`    // "" for a pipeline's call
+	Revision  int64        `firestore:"revision"` // also for a replay; else 0
+	Build     int64        `firestore:"build"`    // also for a replay; else 0
 	Commit    string       `firestore:"commit"`
 	RequestID string       `firestore:"request_id"`
-	Delivery  string       `firestore:"delivery"` // what the sender calls the call, "" if it has no name for it
+	Delivery  string       `firestore:"delivery"` // the sender's ID, or ""
 }
 
-// Says is why the call changed nothing, in a sentence; "" of one that did, and of a ping.
+// Says returns the reason why the call changed nothing, or "".
 func (r Receipt) Says() string {
 	if r.Code != "" {
 		return problem.Of(r.Code).Message
@@ -105,16 +103,15 @@ func (r Receipt) Says() string {
 	return r.Reason
 }
 
-// The bounds of a receipt's texts, in bytes. GitHub's delivery ids have 36, and the longest
-// name of its events 40.
+// The maximum lengths of texts in bytes. GitHub's delivery IDs have 36, its longest event name
+// 40.
 const (
 	maxDelivery = 128
 	maxEvent    = 64
 	maxText     = 256
 )
 
-// Bounded is the receipt with the texts that a sender has chosen cut to their bounds and in
-// printable ASCII, which ids, events and commits are: they are for logs, terminals and pages.
+// Bounded returns the receipt with the sender's texts shortened and in printable ASCII.
 func (r Receipt) Bounded() Receipt {
 	r.Delivery = app.Printable(r.Delivery, maxDelivery)
 	r.Event = Event(app.Printable(string(r.Event), maxEvent))

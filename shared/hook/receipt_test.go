@@ -41,15 +41,14 @@ func TestResultOf(t *testing.T) {
 	}
 	for _, r := range Results() {
 		if !seen[r] {
-			t.Errorf("no call is %s", r)
+			t.Errorf("no call has the result %s", r)
 		}
 		if want := r == "deployed" || r == "building"; r.Changes() != want {
-			t.Errorf("%s changes: %v", r, r.Changes())
+			t.Errorf("%s: got changes %v", r, r.Changes())
 		}
 	}
 }
 
-// TestBounded: whatever a sender calls itself and its call.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	got := Receipt{
@@ -63,17 +62,16 @@ func TestBounded(t *testing.T) {
 	check.Equal(t, "bounded", want, got)
 	for _, cut := range []string{strings.Repeat("é", 100), strings.Repeat("€", 100), "\xff\xfe" + strings.Repeat("\x80", 200)} {
 		if d := (Receipt{Delivery: cut}).Bounded().Delivery; strings.Trim(d, "?") != "" || len(d) > maxDelivery {
-			t.Errorf("%q becomes %q", cut, d)
+			t.Errorf("%q: got %q", cut, d)
 		}
 	}
 }
 
-// TestSign: what is signed proves itself.
 func TestSign(t *testing.T) {
 	t.Parallel()
 	const token = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	c, ok := ClaimOf(map[string][]string{SignatureHeader: {Sign(token, []byte("body"))}})
 	if !ok || c.CarriesToken() || !c.Proves(token, []byte("body")) || c.Proves(token, []byte("other")) {
-		t.Error("a signature of its own does not prove a body")
+		t.Error("the signature is rejected, or accepted for another body")
 	}
 }

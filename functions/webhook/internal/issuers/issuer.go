@@ -16,30 +16,30 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// issuer is one that is believed.
 type issuer struct {
 	address   string
 	transport http.RoundTripper
 	log       *slog.Logger
 	now       func() time.Time
-	waiting   chan struct{} // has room for those who may wait
-	turn      chan struct{} // is held by who finds out where the keys are
+	waiting   chan struct{} // semaphore of the waiting calls
+	turn      chan struct{} // semaphore of one slot, for discovery
 
 	mu     sync.Mutex
 	keys   oidc.KeySet
-	since  time.Time // when it was found out where they are
-	failed time.Time // when that failed last; zero when it did not
-	asked  time.Time // when the keys themselves were asked for last
-	answer error     // what came of that
+	since  time.Time // last discovery
+	failed time.Time // last failed discovery; zero if the last one succeeded
+	asked  time.Time // last request for the keys
+	answer error     // its error
 }
 
-// verify checks a token's signature. Problems: invalid_token; unavailable.
+// verify checks a token's signature. It returns an invalid_token problem, or an unavailable
+// problem if the keys cannot be read.
 func (i *issuer) verify(ctx context.Context, raw string) error {
 	select {
 	case i.waiting <- struct{}{}:
 		defer func() { <-i.waiting }()
 	default:
-		return problem.Of(problem.Unavailable).Because(fmt.Errorf("too many wait for issuer %s", i.address))
+		return problem.Of(problem.Unavailable).Because(fmt.Errorf("too many calls wait for issuer %s", i.address))
 	}
 	ctx, cancel := context.WithTimeout(ctx, outbound.Patience)
 	defer cancel()
@@ -47,25 +47,23 @@ func (i *issuer) verify(ctx context.Context, raw string) error {
 	if err != nil {
 		return problem.Of(problem.Unavailable).Because(err)
 	}
-	set := &heard{KeySet: keys}
+	set := &trackingKeySet{KeySet: keys}
 	verifier := oidc.NewVerifier(i.address, set, &oidc.Config{
-		SupportedSigningAlgs: algorithms, SkipExpiryCheck: true, // with bounds of its own, see pipelineOf
-		SkipClientIDCheck: true, // each trust has an audience of its own
+		SupportedSigningAlgs: algorithms, SkipExpiryCheck: true, // pipelineOf checks the times
+		SkipClientIDCheck: true, // each trust has its own audience
 	})
 	_, err = verifier.Verify(ctx, raw)
 	switch {
 	case err == nil:
 		return nil
-	case set.silence != nil:
-		return problem.Of(problem.Unavailable).Because(set.silence)
+	case set.unavailable != nil:
+		return problem.Of(problem.Unavailable).Because(set.unavailable)
 	}
 	return problem.Of(problem.InvalidToken).Because(err)
 }
 
-// keySet gives the issuer's keys, and finds out where they are if that is not known, or was
-// too long ago.
 func (i *issuer) keySet(ctx context.Context) (oidc.KeySet, error) {
-	if keys, err := i.remembered(); keys != nil || err != nil {
+	if keys, err := i.cached(); keys != nil || err != nil {
 		return keys, err
 	}
 	select {
@@ -74,10 +72,10 @@ func (i *issuer) keySet(ctx context.Context) (oidc.KeySet, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if keys, err := i.remembered(); keys != nil || err != nil {
+	if keys, err := i.cached(); keys != nil || err != nil {
 		return keys, err
 	}
-	keys, err := i.discover(context.WithoutCancel(ctx)) // for those who wait too
+	keys, err := i.discover(context.WithoutCancel(ctx)) // other calls wait for the result
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.keys, i.since, i.failed, i.asked = keys, i.now(), time.Time{}, time.Time{}
@@ -88,21 +86,20 @@ func (i *issuer) keySet(ctx context.Context) (oidc.KeySet, error) {
 	return i.keys, err
 }
 
-// remembered gives the keys while they count, an error shortly after a failure, and
-// neither when it is time to ask.
-func (i *issuer) remembered() (oidc.KeySet, error) {
+// cached returns the keys if they are recent, an error shortly after a failure, and nil if
+// discovery is due.
+func (i *issuer) cached() (oidc.KeySet, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.keys != nil && i.now().Sub(i.since) < kept {
+	if i.keys != nil && i.now().Sub(i.since) < rediscoverAfter {
 		return i.keys, nil
 	}
-	if !i.failed.IsZero() && i.now().Sub(i.failed) < between {
-		return nil, fmt.Errorf("issuer %s could not be asked a moment ago", i.address)
+	if !i.failed.IsZero() && i.now().Sub(i.failed) < minInterval {
+		return nil, fmt.Errorf("issuer %s recently failed", i.address)
 	}
-	return nil, nil //nolint:nilnil // as the comment says
+	return nil, nil //nolint:nilnil // see the doc comment
 }
 
-// discover finds out where the issuer's keys are.
 func (i *issuer) discover(ctx context.Context) (oidc.KeySet, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, outbound.Client(i.transport)), outbound.Patience)
 	defer cancel()
@@ -117,9 +114,9 @@ func (i *issuer) discover(ctx context.Context) (oidc.KeySet, error) {
 		return nil, fmt.Errorf("discover issuer %s: %w", i.address, err)
 	}
 	if !sameOrigin(i.address, found.Keys) {
-		return nil, fmt.Errorf("issuer %s has its keys elsewhere, at %.200q", i.address, found.Keys)
+		return nil, fmt.Errorf("issuer %s has keys at another origin, %.200q", i.address, found.Keys)
 	}
-	return oidc.NewRemoteKeySet(oidc.ClientContext(ctx, &http.Client{Timeout: outbound.Patience, Transport: rationed{i}}), found.Keys), nil
+	return oidc.NewRemoteKeySet(oidc.ClientContext(ctx, &http.Client{Timeout: outbound.Patience, Transport: limitedTransport{i}}), found.Keys), nil
 }
 
 func sameOrigin(a, b string) bool {
@@ -131,35 +128,32 @@ func sameOrigin(a, b string) bool {
 	return err == nil && one.Scheme == other.Scheme && one.Host == other.Host && other.User == nil
 }
 
-// heard is a key set that tells apart a signature that is wrong from keys that could not
-// be had.
-type heard struct {
+// trackingKeySet distinguishes a wrong signature from keys that cannot be read.
+type trackingKeySet struct {
 	oidc.KeySet
 
-	silence error
+	unavailable error
 }
 
 // VerifySignature implements [oidc.KeySet].
-func (h *heard) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
+func (h *trackingKeySet) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
 	payload, err := h.KeySet.VerifySignature(ctx, raw)
 	if errors.Is(err, outbound.ErrNoAnswer) || ctx.Err() != nil {
-		h.silence = err
+		h.unavailable = err
 	}
 	return payload, err
 }
 
-// errTooSoon is of an issuer that has answered a moment ago.
-var errTooSoon = errors.New("the issuer's keys were asked for a moment ago")
+var errTooSoon = errors.New("the issuer's keys were read recently")
 
-// rationed asks for an issuer's keys, and not too often: whoever makes up a key's name
-// causes a question.
-type rationed struct{ *issuer }
+// limitedTransport limits the requests for keys: each unknown key ID in a token causes one.
+type limitedTransport struct{ *issuer }
 
 // RoundTrip implements [http.RoundTripper].
-func (r rationed) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	now := r.now()
-	soon, before := !r.asked.IsZero() && now.Sub(r.asked) < between, r.answer
+	soon, before := !r.asked.IsZero() && now.Sub(r.asked) < minInterval, r.answer
 	if !soon {
 		r.asked, r.answer = now, nil
 	}
@@ -175,7 +169,7 @@ func (r rationed) RoundTrip(req *http.Request) (*http.Response, error) {
 		r.mu.Lock()
 		r.answer = err
 		r.mu.Unlock()
-		r.log.WarnContext(req.Context(), "read issuer's keys failed", "issuer", r.address, "error", err)
+		r.log.WarnContext(req.Context(), "read issuer keys failed", "issuer", r.address, "error", err)
 	}
 	return resp, err
 }

@@ -1,27 +1,16 @@
-// Package issuers proves who a pipeline is by the token that its provider has issued to it
-// (OpenID Connect; promise W13).
+// Package issuers verifies the OpenID Connect tokens that CI systems issue to pipelines (promise
+// W13).
 //
-// # What is believed
+// Only configured issuers are accepted. Their keys are found with OpenID Connect Discovery at the
+// issuer's own origin, without redirects. Header members that contain or locate keys (jwk, jku,
+// x5c, x5u) are rejected: no token can make this process call a URL.
 //
-// An issuer is believed that the installation's operator has named, and no other. Its keys
-// are found as OpenID Connect Discovery has it, below the issuer's own address and on the
-// issuer's own host; a redirect is not followed, and nothing that a token itself says about
-// keys (jwk, jku, x5c, x5u, crit) is looked at but to refuse it. So a token cannot make this
-// process call an address. Answers are bounded in size and in time.
+// A token must name its key and be valid for at most 24 hours. Its ID (jti), or a digest if it
+// has none, can therefore be stored until it expires.
 //
-// A token is signed by an asymmetric algorithm, names its key, and is taken from a minute
-// before it begins to a minute after it ends, which is what clocks may differ. It ends
-// within a day, so that its id (jti), or else a digest of it, can be remembered until then.
-//
-// # What a stranger can make it do
-//
-// Reading and the checks of time come before any question to an issuer. Keys are asked for
-// when a token names one that is not known, by all who wait together, and at most once in
-// [between]; so a key that an issuer has just begun to use is known that much later at the
-// worst. What is known is forgotten after [kept], so that a key which an issuer has
-// withdrawn is worth nothing from then on. While an issuer cannot be asked for keys that
-// are needed, its pipelines are told that something is unavailable, those of other issuers
-// go on.
+// Malformed and expired tokens cause no requests. An unknown key ID causes at most one request in
+// [minInterval] for all waiting calls. After [rediscoverAfter], discovery runs again, and
+// withdrawn keys are rejected. If an issuer does not respond, only its own pipelines get 503.
 package issuers
 
 import (
@@ -46,45 +35,40 @@ import (
 )
 
 const (
-	// skew is what clocks may differ.
+	// skew is the tolerated clock difference.
 	skew = time.Minute
 
-	// longest is how long a token may be good for.
-	longest = 24 * time.Hour
+	maxValidity = 24 * time.Hour
 
-	// kept is how long keys are believed without asking again.
-	kept = 15 * time.Minute
+	// rediscoverAfter is the time after which discovery is repeated.
+	rediscoverAfter = 15 * time.Minute
 
-	// between is the least time from one question to an issuer to the next.
-	between = 10 * time.Second
+	// minInterval is the shortest interval between two requests.
+	minInterval = 10 * time.Second
 
-	// waiters bounds the calls that wait for one issuer at a time.
+	// waiters is the maximum number of waiting calls per issuer.
 	waiters = 256
 
-	// maxToken bounds a token and maxText a claim of it, in bytes.
+	// maxToken limits a token, maxText a claim, in bytes.
 	maxToken = 8 << 10
 	maxText  = 1 << 10
 )
 
-// algorithms are those by which a token may be signed.
-//
 //nolint:gochecknoglobals // a constant list
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA}
 
-// foreign are the members of a token's header that say where its key is to be had, or ask
-// for what is not done here.
+// unsupportedHeaders are header members that contain or locate keys, or that require extensions.
 //
 //nolint:gochecknoglobals // a constant list
-var foreign = []string{"jwk", "jku", "x5c", "x5u", "crit", "b64"}
+var unsupportedHeaders = []string{"jwk", "jku", "x5c", "x5u", "crit", "b64"}
 
-// Issuers are those who are believed.
+// Issuers verifies the tokens of the configured issuers.
 type Issuers struct {
 	known map[string]*issuer
 	now   func() time.Time
 }
 
-// New makes those who are believed of their addresses. transport carries the questions to
-// them.
+// New returns the issuers with the given addresses. It returns an error if an address is invalid.
 func New(addresses []string, transport http.RoundTripper, log *slog.Logger, now func() time.Time) (*Issuers, error) {
 	i := &Issuers{known: map[string]*issuer{}, now: now}
 	for _, address := range addresses {
@@ -98,14 +82,16 @@ func New(addresses []string, transport http.RoundTripper, log *slog.Logger, now 
 	return i, nil
 }
 
-// refused is why a token is worth nothing; what is wrong with it is for the log alone.
-func refused(why string) error { return problem.Of(problem.InvalidToken).Because(errors.New(why)) }
+// refused returns an invalid_token problem. Only the log shows the reason.
+func refused(reason string) error {
+	return problem.Of(problem.InvalidToken).Because(errors.New(reason))
+}
 
-// Verify tells which pipeline a token is about. Problems: invalid_token; unavailable when
-// its issuer cannot be asked.
+// Verify verifies a token and returns its pipeline. It returns an invalid_token problem, or an
+// unavailable problem if the issuer does not respond.
 func (i *Issuers) Verify(ctx context.Context, raw string) (app.Pipeline, error) {
-	if len(raw) > maxToken || strings.ContainsAny(raw, "\r\n") { // which Go's base64 does not see
-		return app.Pipeline{}, refused("it is too long, or of several lines")
+	if len(raw) > maxToken || strings.ContainsAny(raw, "\r\n") { // Go's base64 decoder ignores line breaks
+		return app.Pipeline{}, refused("the token is too long or contains line breaks")
 	}
 	claims := jwt.MapClaims{}
 	token, _, err := jwt.NewParser(jwt.WithJSONNumber(), jwt.WithStrictDecoding()).ParseUnverified(raw, claims)
@@ -118,20 +104,19 @@ func (i *Issuers) Verify(ctx context.Context, raw string) (app.Pipeline, error) 
 	address, _ := claims["iss"].(string)
 	from, ok := i.known[address]
 	if !ok {
-		return app.Pipeline{}, refused("the issuer is not one that is believed")
+		return app.Pipeline{}, refused("the issuer is not configured")
 	}
 	p, err := pipelineOf(claims, i.now())
 	if err != nil {
 		return app.Pipeline{}, err
 	}
-	if p.TokenID == "" { // then it is told by all that is signed of it
+	if p.TokenID == "" { // the digest covers the signed part
 		signed := sha256.Sum256([]byte(raw[:strings.LastIndexByte(raw, '.')]))
 		p.TokenID = hex.EncodeToString(signed[:])
 	}
 	return p, from.verify(ctx, raw)
 }
 
-// checkHeader looks at what a token says of its signature. Problem: invalid_token.
 func checkHeader(header map[string]any) error {
 	alg, _ := header["alg"].(string)
 	kid, _ := header["kid"].(string)
@@ -139,38 +124,37 @@ func checkHeader(header map[string]any) error {
 	kind, _ := typ.(string)
 	switch {
 	case !slices.Contains(algorithms, alg):
-		return refused("its algorithm is none that is taken")
+		return refused("unsupported signature algorithm")
 	case kid == "" || len(kid) > maxText:
-		return refused("it does not name its key")
+		return refused("missing or invalid key ID")
 	case typed && !strings.EqualFold(kind, "JWT"):
-		return refused("it is of another type")
-	case slices.ContainsFunc(foreign, func(name string) bool { _, has := header[name]; return has }):
-		return refused("its header says more than it may")
+		return refused("the type is not JWT")
+	case slices.ContainsFunc(unsupportedHeaders, func(name string) bool { _, has := header[name]; return has }):
+		return refused("unsupported header member")
 	}
 	return nil
 }
 
-// pipelineOf reads what a token says, and checks its times. Problem: invalid_token.
 func pipelineOf(claims jwt.MapClaims, now time.Time) (app.Pipeline, error) {
 	ends, err := claims.GetExpirationTime()
 	if err != nil || ends == nil || !now.Before(ends.Add(skew)) {
-		return app.Pipeline{}, refused("it has ended, or never does")
+		return app.Pipeline{}, refused("the token has expired or has no expiry")
 	}
 	issued, err := claims.GetIssuedAt()
-	if err != nil || issued == nil || issued.After(now.Add(skew)) || ends.Sub(issued.Time) > longest || ends.Before(issued.Time) {
-		return app.Pipeline{}, refused("it was not issued at a possible time")
+	if err != nil || issued == nil || issued.After(now.Add(skew)) || ends.Sub(issued.Time) > maxValidity || ends.Before(issued.Time) {
+		return app.Pipeline{}, refused("invalid issue time")
 	}
 	begins, err := claims.GetNotBefore()
 	if err != nil || begins != nil && begins.After(now.Add(skew)) {
-		return app.Pipeline{}, refused("it does not count yet")
+		return app.Pipeline{}, refused("the token is not valid yet")
 	}
 	audience, err := claims.GetAudience()
 	if err != nil || len(audience) == 0 {
-		return app.Pipeline{}, refused("it is meant for nobody")
+		return app.Pipeline{}, refused("missing audience")
 	}
 	id, has := claims["jti"].(string)
 	if len(id) > maxText || id == "" && (has || claims["jti"] != nil) {
-		return app.Pipeline{}, refused("its id is none")
+		return app.Pipeline{}, refused("invalid token ID")
 	}
 	issuer, _ := claims["iss"].(string)
 	p := app.Pipeline{Issuer: issuer, Audience: audience, TokenID: id, Expires: ends.Add(2 * skew), Claims: map[string]string{}}
@@ -182,7 +166,7 @@ func pipelineOf(claims jwt.MapClaims, now time.Time) (app.Pipeline, error) {
 	return p, nil
 }
 
-// textOf is a claim's value as patterns see it; lists and objects have none.
+// textOf returns a scalar claim as text for patterns.
 func textOf(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:

@@ -33,14 +33,14 @@ const (
 	audience = "https://sluice.example.com/hook"
 )
 
-// system is a CI system whose answers can be spoilt, reached without a network.
+// system is a CI system without a network, whose responses can be replaced.
 type system struct {
 	*ci.Issuer
 
-	asked atomic.Int64 // questions that came
+	asked atomic.Int64 // requests
 
 	mu    sync.Mutex
-	spoil http.HandlerFunc // answers in its place, unless nil
+	spoil http.HandlerFunc // responds instead, unless nil
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -63,7 +63,6 @@ func (s *system) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// spoiled makes the system answer so from now on.
 func (s *system) spoiled(answer http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +71,6 @@ func (s *system) spoiled(answer http.HandlerFunc) {
 
 func broken(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Broken", "yes") }
 
-// world is issuers that believe one system.
 func world(t *testing.T) (*Issuers, *system) {
 	t.Helper()
 	i, err := ci.New(home)
@@ -92,7 +90,6 @@ func (s *system) token(t *testing.T, change map[string]any) string {
 	return token
 }
 
-// TestVerify: a token tells which pipeline it is about.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	is, s := world(t)
@@ -102,18 +99,17 @@ func TestVerify(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	if _, ok := p.Claims["list"]; ok {
-		t.Error("a list has a text")
+		t.Error("a list claim has a text")
 	}
 	one, err := is.Verify(t.Context(), s.token(t, map[string]any{"jti": nil}))
 	if err != nil || len(one.TokenID) != 64 {
-		t.Errorf("without an id: %q, %v", one.TokenID, err)
+		t.Errorf("token without an ID: got ID %q, %v", one.TokenID, err)
 	}
 	if n := s.asked.Load(); n != 2 {
-		t.Errorf("%d questions, want 2: where the keys are, and the keys", n)
+		t.Errorf("requests: got %d, want 2 (discovery and keys)", n)
 	}
 }
 
-// TestRefused: every other token is worth nothing, and most cost no question.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	now := time.Now().Unix()
@@ -144,7 +140,7 @@ func TestRefused(t *testing.T) {
 		return forge(jwt.SigningMethodES256, private, header, change)
 	}
 	if _, err := is.Verify(t.Context(), ours(nil, nil)); err != nil {
-		t.Fatalf("the good one: %v", err)
+		t.Fatalf("valid token: %v", err)
 	}
 	valid := ours(nil, nil)
 	for name, token := range map[string]string{
@@ -161,7 +157,7 @@ func TestRefused(t *testing.T) {
 		"kid empty":                ours(map[string]any{"kid": ""}, nil),
 		"kid a number":             ours(map[string]any{"kid": 1}, nil),
 		"kid of nobody":            ours(map[string]any{"kid": "nobody"}, nil),
-		"stranger's key":           forge(jwt.SigningMethodES256, stranger, nil, nil),
+		"unknown key":              forge(jwt.SigningMethodES256, stranger, nil, nil),
 		"jwk":                      ours(map[string]any{"jwk": map[string]any{}}, nil),
 		"jku":                      ours(map[string]any{"jku": "http://127.0.0.1:1/"}, nil),
 		"x5u":                      ours(map[string]any{"x5u": "http://127.0.0.1:1/"}, nil),
@@ -191,11 +187,10 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	if n := s.asked.Load(); n > 2 {
-		t.Errorf("%d questions, want 2", n)
+		t.Errorf("requests: got %d, want 2", n)
 	}
 }
 
-// TestSkew: clocks may differ by a minute.
 func TestSkew(t *testing.T) {
 	t.Parallel()
 	now := time.Now().Unix()
@@ -210,8 +205,8 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// TestRotation: a new key is known when it is needed, and one that was withdrawn is
-// forgotten in time.
+// A new key is read when a token names it. A withdrawn key is rejected once the keys are read
+// again.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -223,30 +218,28 @@ func TestRotation(t *testing.T) {
 		check.OK(t, s.Rotate())
 		s.Withdraw()
 		if _, err := is.Verify(t.Context(), s.token(t, nil)); !problem.Is(err, problem.InvalidToken) {
-			t.Errorf("a key of this moment: %v", err)
+			t.Errorf("current key: %v", err)
 		}
 		if _, err := is.Verify(t.Context(), old); err != nil {
-			t.Errorf("the old key, still believed: %v", err)
+			t.Errorf("old key before the keys are read again: %v", err)
 		}
-		time.Sleep(between)
+		time.Sleep(minInterval)
 		if _, err := is.Verify(t.Context(), s.token(t, nil)); err != nil {
-			t.Errorf("the new key, once it may be asked for: %v", err)
+			t.Errorf("new key after the shortest interval: %v", err)
 		}
 		if _, err := is.Verify(t.Context(), old); !problem.Is(err, problem.InvalidToken) {
-			t.Errorf("the old key, once the keys were read: %v", err)
+			t.Errorf("old key after the keys were read again: got %v", err)
 		}
 		check.OK(t, s.Rotate())
 		s.Withdraw()
-		time.Sleep(kept)
+		time.Sleep(rediscoverAfter)
 		asked := s.asked.Load()
 		if _, err := is.Verify(t.Context(), s.token(t, nil)); err != nil || s.asked.Load() != asked+2 {
-			t.Errorf("after %s: %v, %d questions", kept, err, s.asked.Load()-asked)
+			t.Errorf("after %s: %v, %d requests", rediscoverAfter, err, s.asked.Load()-asked)
 		}
 	})
 }
 
-// TestFloodAsksLittle: whoever makes up names of keys causes a question in ten seconds, and
-// holds up nobody.
 func TestFloodAsksLittle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -260,23 +253,22 @@ func TestFloodAsksLittle(t *testing.T) {
 			header := fmt.Sprintf(`{"alg":"ES256","kid":"made-up-%d"}`, n)
 			token := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + rest
 			if _, err := is.Verify(t.Context(), token); !problem.Is(err, problem.InvalidToken) {
-				t.Fatalf("made up: %v", err)
+				t.Fatalf("made-up key ID: got %v", err)
 			}
 			if n%100 == 0 {
 				time.Sleep(time.Second)
 			}
 			if _, err := is.Verify(t.Context(), good); err != nil {
-				t.Fatalf("the good one meanwhile: %v", err)
+				t.Fatalf("valid token during the flood: %v", err)
 			}
 		}
 		if n := s.asked.Load(); n > 4 {
-			t.Errorf("%d questions in ten seconds", n)
+			t.Errorf("requests in ten seconds: got %d, want at most 4", n)
 		}
 	})
 }
 
-// TestIssuerTrouble: an issuer that cannot be asked, or answers with something else, opens
-// nothing, takes a bounded time, and is believed again once it is well.
+// Calls fail within a bounded time, and succeed once discovery works again.
 func TestIssuerTrouble(t *testing.T) {
 	t.Parallel()
 	elsewhere := func(keys string) http.HandlerFunc {
@@ -310,7 +302,7 @@ func TestIssuerTrouble(t *testing.T) {
 				s.spoiled(spoil)
 				began := time.Now()
 				if _, err := is.Verify(t.Context(), s.token(t, nil)); !problem.Is(err, problem.Unavailable) {
-					t.Errorf("at first: %v", err)
+					t.Errorf("first call: got %v", err)
 				}
 				if took := time.Since(began); took > outbound.Patience {
 					t.Errorf("took %s", took)
@@ -318,23 +310,22 @@ func TestIssuerTrouble(t *testing.T) {
 				asked := s.asked.Load()
 				for range 100 {
 					if _, err := is.Verify(t.Context(), s.token(t, nil)); !problem.Is(err, problem.Unavailable) {
-						t.Fatalf("then: %v", err)
+						t.Fatalf("later call: got %v", err)
 					}
 				}
 				if n := s.asked.Load() - asked; n > 0 {
-					t.Errorf("%d more questions", n)
+					t.Errorf("%d more requests", n)
 				}
 				s.spoiled(nil)
-				time.Sleep(between)
+				time.Sleep(minInterval)
 				if _, err := is.Verify(t.Context(), s.token(t, nil)); err != nil {
-					t.Errorf("well again: %v", err)
+					t.Errorf("after recovery: %v", err)
 				}
 			})
 		})
 	}
 }
 
-// TestKeysTrouble: the same of an issuer that says where its keys are, and then fails.
 func TestKeysTrouble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -348,21 +339,20 @@ func TestKeysTrouble(t *testing.T) {
 		})
 		for range 10 {
 			if _, err := is.Verify(t.Context(), s.token(t, nil)); !problem.Is(err, problem.Unavailable) {
-				t.Fatalf("without keys: %v", err)
+				t.Fatalf("without keys: got %v", err)
 			}
 		}
 		if n := s.asked.Load(); n != 2 {
-			t.Errorf("%d questions, want 2", n)
+			t.Errorf("requests: got %d, want 2", n)
 		}
 		s.spoiled(nil)
-		time.Sleep(between)
+		time.Sleep(minInterval)
 		if _, err := is.Verify(t.Context(), s.token(t, nil)); err != nil {
-			t.Errorf("well again: %v", err)
+			t.Errorf("after recovery: %v", err)
 		}
 	})
 }
 
-// TestTwoIssuersWithOneKey: a key of one issuer makes no token of another's.
 func TestTwoIssuersWithOneKey(t *testing.T) {
 	t.Parallel()
 	const other = "https://ci.example.org"
@@ -372,20 +362,19 @@ func TestTwoIssuersWithOneKey(t *testing.T) {
 	check.OK(t, err)
 	token, err := i.Token(audience, map[string]any{"iss": other, "repository": "org/repo", "sub": "x"})
 	check.OK(t, err)
-	// The other's discovery is answered by the first: its issuer is not the one that was asked.
+	// The first issuer responds to the discovery of the other.
 	if p, err := is.Verify(t.Context(), token); err == nil {
-		t.Errorf("believed: %+v", p)
+		t.Errorf("accepted %+v, want an error", p)
 	}
 	trust := app.Trust{Provider: app.Other, Issuer: home, Audience: audience, Claims: map[string]string{"sub": "x"}}
 	if trust.Admits(app.Pipeline{Issuer: other, Audience: []string{audience}, Claims: map[string]string{"sub": "x"}}) {
-		t.Error("a trust in one issuer admits another's pipeline")
+		t.Error("a trust in one issuer matches a pipeline of another")
 	}
 }
 
-// TestIssuersAddresses: an issuer on plain HTTP is refused at start.
 func TestIssuersAddresses(t *testing.T) {
 	t.Parallel()
 	if _, err := New([]string{"http://ci.example.com"}, http.DefaultTransport, slog.New(slog.DiscardHandler), time.Now); err == nil {
-		t.Error("taken")
+		t.Error("accepted an issuer on plain HTTP")
 	}
 }
