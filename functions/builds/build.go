@@ -13,14 +13,11 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// listBuilds lists an app's builds, newest first.
 func (s *Service) listBuilds(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Build], error) {
 	builds, next, err := s.store.Builds(ctx, in.App.Ref(), store.Page(page))
 	return wire.ListOf(builds, next, wireBuild), err
 }
 
-// requestBuild records a build of a commit or of the branch's head, and starts it. What
-// cannot be started at once is the next tick's.
 func (s *Service) requestBuild(ctx context.Context, in httpapi.Scope, body wire.RequestBuild) (wire.Build, error) {
 	commit := ""
 	if body.Commit != nil {
@@ -34,14 +31,14 @@ func (s *Service) requestBuild(ctx context.Context, in httpapi.Scope, body wire.
 		return wire.Build{}, err
 	}
 	ref := in.App.Ref()
-	b, fresh, err := s.store.RecordBuildOnce(ctx, ref, request, s.moment(), func(a app.App) (deploy.Build, error) {
+	b, fresh, err := s.store.RecordBuildOnce(ctx, ref, request, s.timestamp(), func(a app.App) (deploy.Build, error) {
 		if err := in.CheckApp(a); err != nil {
 			return deploy.Build{}, err
 		}
 		if a.GitSource == nil {
 			return deploy.Build{}, problem.Of(problem.NoGitSource)
 		}
-		return deploy.NewBuild(*a.GitSource, commit, deploy.Manual, in.Caller.Username, s.moment()), nil
+		return deploy.NewBuild(*a.GitSource, commit, deploy.Manual, in.Caller.Username, s.timestamp()), nil
 	})
 	if err != nil {
 		return wire.Build{}, err
@@ -53,17 +50,16 @@ func (s *Service) requestBuild(ctx context.Context, in httpapi.Scope, body wire.
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
-	if err := s.look(ctx, ref, b); err != nil {
+	if err := s.advance(ctx, ref, b); err != nil {
 		s.log.WarnContext(ctx, "start build failed", "app", ref.String(), "build", b.Number, "error", err)
 	}
 	return wireBuild(b), nil
 }
 
-// getBuild reads one build.
 func (s *Service) getBuild(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Build, error) {
 	n := in.Number("build")
 	if n < 1 {
-		return wire.Build{}, problem.New(problem.NotFound, "There is no such build.")
+		return wire.Build{}, problem.New(problem.NotFound, "The build does not exist.")
 	}
 	b, err := s.store.Build(ctx, in.App.Ref(), n)
 	return wireBuild(b), err

@@ -1,54 +1,36 @@
-// Package builds is the function that builds git apps with Tekton and deploys what
-// comes out (promises D8 to D11).
+// Package builds is the function that builds git apps with Tekton and deploys the images
+// (promises D8 to D11). Package api lists its routes. Tekton's CloudEvents about PipelineRuns
+// arrive at POST /events/{token}. The function receives these CloudEvents at "/":
 //
-// Its routes are those of package api with this name; Tekton's CloudEvents about
-// PipelineRuns come to POST /events/{token}.
+//	dev.knative.sources.ping                reconcile every pending build
+//	dev.sluicegate.app.build_requested.v1   reconcile the pending builds of the app in the subject
 //
-// CloudEvents come to "/":
+// # Builds
 //
-//	dev.knative.sources.ping                every build that is not final (PingSource sends it)
-//	dev.sluicegate.app.build_requested.v1   those of the app that is the event's subject
+// A build is stored with the app's current git source. Its PipelineRun has a name derived from
+// the build, so that only one run exists. Tekton's events and the periodic check of the run
+// update the build with the same rule ([deploy.Build.Observe]).
 //
-// # A build's way
+// A build starts once fewer than BUILDS_PER_APP earlier builds of its app are pending. This needs
+// no coordination: the number of earlier builds only decreases. If the git source changed before
+// the start, the build is superseded.
 //
-// A build is recorded by whoever asks for it, with the app's git source as it was
-// then. Here its PipelineRun is started, in the app's namespace and under a name that
-// is the build's alone, so that starting it twice starts one run. Then it is moved on
-// by Tekton's events and, with each tick, by a look at the run itself: events may
-// come twice, late, in any order or never. Both go through the same rule
-// ([deploy.Build.Observe]): an event that was seen before, or is about another run,
-// or comes after the end, changes nothing.
-//
-// At most BUILDS_PER_APP builds of an app run at the same time. A build is started once fewer
-// than that many earlier ones are not final, so no process needs to know what others start:
-// earlier builds only become fewer. A build whose git source was detached or replaced before
-// it was started is superseded.
-//
-// A run that was cancelled, has timed out or was deleted is a failed build with the
-// reason in its message. So is a build that Tekton refuses, or that could not be
-// started within BUILD_TIMEOUT. Of a run that has failed by itself the message is the
-// step that has, and the last lines that it wrote: those are the result ERROR of its
-// TaskRun, since pods' logs are not for the function to read. Without that result it is
-// the step alone.
+// A build fails if its run fails, is canceled, times out or is deleted. It also fails if Tekton
+// rejects it, or if it cannot be started within BUILD_TIMEOUT. The message names the failed step
+// and its last output, from the TaskRun's result ERROR.
 //
 // # The newer build wins
 //
-// When a run has built an image, one commit makes the build final and records the
-// image as the app's new revision, unless a build with a higher number was deployed
-// before, the app was rolled back after the build had been asked for, or the git source
-// has been detached meanwhile: then the build is superseded and deploys nothing. A
-// promotion in between does not count as a newer build, and nothing brings an older one
-// back into the race.
+// One transaction finishes a successful build and stores its image as the app's new revision.
+// Instead, [deploy.Build.Deploys] can supersede the build, for example if a newer build is
+// deployed.
 //
-// # Whom it believes
+// # Trust
 //
-// Tekton's events carry no signature. They are taken only on a path with the secret
-// BUILDS_TOKEN, compared in constant time and never logged, and a network policy lets
-// only Tekton there. The image comes from the run's results IMAGE_URL and
-// IMAGE_DIGEST, as Tekton Chains names them; without a digest the registry is asked.
-// The commit that is recorded is the run's result COMMIT. A run that was asked for
-// another one, or for one whose hash does not begin with the digits that were given,
-// or that does not say what it has built, is a failed build.
+// Tekton's events are not signed. They are accepted only on the path with the secret
+// BUILDS_TOKEN, which is compared in constant time and never logged. The image comes from the
+// run's results IMAGE_URL and IMAGE_DIGEST, as in Tekton Chains; without a digest, the registry
+// is queried. A run whose result COMMIT does not match the requested commit fails the build.
 package builds
 
 import (
@@ -81,23 +63,23 @@ type Cluster interface {
 
 // Registry resolves tags.
 type Registry interface {
-	// Resolve gives the digest, or "" and a note that says why not.
+	// Resolve returns the digest, or "" and a note with the reason.
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
-// Nudge hurries another function up.
-type Nudge interface {
+// Notifier sends notifications to another function.
+type Notifier interface {
 	Notify(ctx context.Context, eventType string, ref app.Ref)
 }
 
-// Service answers the function's requests and works on the builds.
+// Service implements the function's API.
 type Service struct {
 	cfg      Config
 	token    [sha256.Size]byte
 	store    *store.Store
 	cluster  Cluster
 	registry Registry
-	nudge    Nudge
+	notifier Notifier
 	api      *httpapi.API
 	queue    *reconcile.Queue[store.PendingBuild]
 	gauges   *gauges
@@ -105,17 +87,17 @@ type Service struct {
 	now      func() time.Time
 }
 
-// Parts are what a Service is put together from.
+// Parts holds the dependencies of a Service.
 type Parts struct {
 	Store    *store.Store
 	Cluster  Cluster
 	Registry Registry
-	Nudge    Nudge
+	Notifier Notifier
 	Sessions httpapi.Sessions
 	Log      *slog.Logger
 }
 
-// New makes a service.
+// New returns a service.
 func New(cfg Config, p Parts) (*Service, error) {
 	cfg, err := cfg.withToken()
 	if err != nil {
@@ -126,22 +108,22 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), store: p.Store, cluster: p.Cluster,
-		registry: p.Registry, nudge: p.Nudge, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store).Within(cfg.Calls), gauges: newGauges(), log: p.Log, now: time.Now,
+		registry: p.Registry, notifier: p.Notifier, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store).Within(cfg.Calls), gauges: newGauges(), log: p.Log, now: time.Now,
 	}
 	s.queue = s.newQueue()
 	httpapi.Serve(s.api, api.ListBuilds, s.listBuilds)
 	httpapi.Serve(s.api, api.RequestBuild, s.requestBuild)
 	httpapi.Serve(s.api, api.GetBuild, s.getBuild)
 	s.api.Mount("POST /{$}", funcmain.Events(s.log, s.Receive))
-	// What comes to /events/ goes past the access log, which would write the token down.
+	// Mounted outside the access log, which would contain the token.
 	s.api.Mount("/events/", s.withToken(funcmain.Events(s.log, s.receiveTekton)))
 	return s, nil
 }
 
-// Handler serves the function's routes, and takes its events.
+// Handler returns the handler of routes and events.
 func (s *Service) Handler() http.Handler { return s.api }
 
-// withToken lets only requests through that know the secret path.
+// withToken rejects requests without the token in their path.
 func (s *Service) withToken(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /events/{token}", func(w http.ResponseWriter, r *http.Request) {
@@ -156,14 +138,13 @@ func (s *Service) withToken(next http.Handler) http.Handler {
 	return mux
 }
 
-// Receive takes the periodic event and the one that a build was asked for. The work
-// goes on when the sender hangs up: it has deadlines of its own.
+// Receive handles ticks and requests for builds. The work continues after the sender disconnects.
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	return reconcile.Receive(ctx, s.log, e, app.BuildRequested, s.pass, s.requested)
 }
 
-// Close ends the work on the builds; the next pass goes on with it.
+// Close stops the work on builds; the next pass continues it.
 func (s *Service) Close() { s.queue.Close() }
 
-// moment is the time of a change as the store keeps it, in microseconds.
-func (s *Service) moment() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+// timestamp returns the current time with the store's precision.
+func (s *Service) timestamp() time.Time { return s.now().UTC().Truncate(time.Microsecond) }

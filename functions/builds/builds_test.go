@@ -17,7 +17,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// failedStep is what is said of a build whose second step has failed.
 const failedStep = "step build-and-push exited with 1: Dockerfile:3 | error: failed to solve"
 
 func TestBuild(t *testing.T) {
@@ -36,10 +35,10 @@ func TestBuild(t *testing.T) {
 		{"a failure", "fail", deploy.BuildFailed, failedStep},
 		{"a failure out of order", "fail-reordered", deploy.BuildFailed, failedStep},
 		{"a timeout", "timeout", deploy.BuildFailed, "PipelineRunTimeout"},
-		{"no image", "noimage", deploy.BuildFailed, "names no image"},
-		{"another commit", "misbuilt", deploy.BuildFailed, "Commit 0123abc was asked for, but the run has built "},
-		{"another commit, in the v1 shape", "misbuilt-v1", deploy.BuildFailed, "Commit 0123abc was asked for, but the run has built "},
-		{"no commit", "nocommit", deploy.BuildFailed, "Commit 0123abc was asked for, but the run names none"},
+		{"no image", "noimage", deploy.BuildFailed, "contain no image"},
+		{"another commit", "misbuilt", deploy.BuildFailed, "Commit 0123abc was requested, but the run built "},
+		{"another commit, in the v1 shape", "misbuilt-v1", deploy.BuildFailed, "Commit 0123abc was requested, but the run built "},
+		{"no commit", "nocommit", deploy.BuildFailed, "Commit 0123abc was requested, but the run's results contain no commit"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -47,11 +46,11 @@ func TestBuild(t *testing.T) {
 			w := newWorld(t, tt.script, nil)
 			n := w.ask(tt.script)
 			if code := w.event(app.BuildRequested, w.ref.String()); code >= 300 {
-				t.Errorf("the event was answered %d", code)
+				t.Errorf("event: got status %d", code)
 			}
 			b := w.becomes(n, tt.status)
 			if !strings.Contains(b.Message, tt.message) {
-				t.Errorf("message %q", b.Message)
+				t.Errorf("unexpected message %q", b.Message)
 			}
 			if tt.status != deploy.Succeeded {
 				w.history()
@@ -64,17 +63,16 @@ func TestBuild(t *testing.T) {
 			if r.Trigger != deploy.Webhook || len(r.Commit) != 40 || !strings.HasPrefix(r.Commit, "0123abc") || !strings.HasPrefix(r.Image, want) || r.Digest != b.Digest {
 				t.Errorf("revision %+v", r)
 			}
-			if asked := strings.Contains(tt.script, "nodigest"); asked != (r.Note == "Not asked.") {
-				t.Errorf("the revision notes %q", r.Note)
+			if asked := strings.Contains(tt.script, "nodigest"); asked != (r.Note == "Not queried.") {
+				t.Errorf("note: got %q", r.Note)
 			}
 			if !functest.Within(t, patience, func() bool { return w.told.count() > 0 }) {
-				t.Error("the deploys function was not told")
+				t.Error("the deploys function was not notified")
 			}
 		})
 	}
 }
 
-// Without any event, ticks alone bring a build to its end.
 func TestEventsThatNeverCome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
@@ -83,9 +81,7 @@ func TestEventsThatNeverCome(t *testing.T) {
 	w.history("1 build 1")
 }
 
-// The newer build wins when they overlap: the older one, which ends later, is
-// superseded; in the other order both are deployed. The older one's end comes to be
-// known by ticks alone, so that it is later for sure.
+// The older build's end is noticed only by ticks, so that it is certainly later.
 func TestNewerBuildWins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
@@ -96,7 +92,7 @@ func TestNewerBuildWins(t *testing.T) {
 	w.becomes(second, deploy.Succeeded)
 	b := w.becomesByTicks(first, deploy.BuildSuperseded)
 	if !strings.Contains(b.Message, "Build 2") || b.Revision != 0 {
-		t.Errorf("the older build: %+v", b)
+		t.Errorf("older build: got %+v", b)
 	}
 	w.history("1 build 2")
 	third := w.ask("")
@@ -105,8 +101,6 @@ func TestNewerBuildWins(t *testing.T) {
 	w.history("2 build 3", "1 build 2")
 }
 
-// A rollback stands: a build that was asked for before it ends superseded and deploys
-// nothing; one that is asked for afterwards is deployed.
 func TestRollbackMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
@@ -119,14 +113,13 @@ func TestRollbackMeanwhile(t *testing.T) {
 	})
 	check.OK(t, err)
 	if b := w.becomesByTicks(late, deploy.BuildSuperseded); !strings.Contains(b.Message, "rolled back") || b.Revision != 0 {
-		t.Errorf("the build from before the rollback: %+v", b)
+		t.Errorf("build requested before the rollback: got %+v", b)
 	}
 	w.history("2 ada", "1 build 1")
 	w.becomesByTicks(w.ask("silent"), deploy.Succeeded)
 	w.history("3 build 3", "2 ada", "1 build 1")
 }
 
-// A build whose git source is detached before it has ended deploys nothing.
 func TestDetachedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
@@ -141,8 +134,7 @@ func TestDetachedMeanwhile(t *testing.T) {
 	w.history()
 }
 
-// A late event about a deleted app's build, or about the one of its number of a later
-// app of that name, changes nothing.
+// A late event about a build of a deleted app does not affect a later app with the same name.
 func TestAppMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
@@ -154,11 +146,11 @@ func TestAppMadeAnew(t *testing.T) {
 	w.addApp("slow-silent")
 	w.ask("slow-silent")
 	if w.build(1).RunName(w.ref) == old.RunName(w.ref) {
-		t.Fatal("both builds have one run")
+		t.Fatal("both builds have the same run")
 	}
 	w.tekton("successful", runOf(w, old, "True"))
 	if b := w.build(1); b.Status != deploy.Queued {
-		t.Errorf("the new app's build: %+v", b)
+		t.Errorf("new app's build: got %+v", b)
 	}
 	w.history()
 }
@@ -172,17 +164,15 @@ func TestCancelledAndDeletedRuns(t *testing.T) {
 	w.tick()
 	w.patch(cancelled, `{"spec":{"status":"Cancelled"}}`)
 	if b := w.becomes(cancelled, deploy.BuildFailed); !strings.Contains(b.Message, "Cancelled") {
-		t.Errorf("message %q", b.Message)
+		t.Errorf("unexpected message %q", b.Message)
 	}
 	w.deleteRun(deleted)
 	if b := w.becomesByTicks(deleted, deploy.BuildFailed); !strings.Contains(b.Message, "deleted") {
-		t.Errorf("message %q", b.Message)
+		t.Errorf("unexpected message %q", b.Message)
 	}
 	w.history()
 }
 
-// At most BUILDS_PER_APP builds of an app run at the same time. A queued build starts when an
-// earlier one has ended.
 func TestBuildsOfAnAppAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "held", func(c *Config, _ *Parts) { c.PerApp = 2 })
@@ -191,18 +181,17 @@ func TestBuildsOfAnAppAreBounded(t *testing.T) {
 		w.tick()
 		for n, want := range map[int64]deploy.BuildStatus{first: deploy.Running, second: deploy.Running, third: deploy.Queued, fourth: deploy.Queued} {
 			if got := w.build(n).Status; got != want {
-				t.Errorf("build %d is %s, want %s", n, got, want)
+				t.Errorf("build %d: got status %s, want %s", n, got, want)
 			}
 		}
 	}
 	w.patch(first, `{"spec":{"status":"Cancelled"}}`)
 	w.becomes(third, deploy.Running)
 	if got := w.build(fourth).Status; got != deploy.Queued {
-		t.Errorf("build %d is %s, want queued", fourth, got)
+		t.Errorf("build %d: got status %s, want queued", fourth, got)
 	}
 }
 
-// A build whose git source was removed or replaced before it began is superseded without a run.
 func TestSourceChangedBeforeTheBuildBegan(t *testing.T) {
 	t.Parallel()
 	other := source("silent")
@@ -224,7 +213,6 @@ func TestSourceChangedBeforeTheBuildBegan(t *testing.T) {
 	}
 }
 
-// A build whose image the project does not allow fails, before it has a run.
 func TestBuildForARegistryThatIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
@@ -251,7 +239,7 @@ func TestBuildForARegistryThatIsNotAllowed(t *testing.T) {
 	w.history("1 build 2")
 }
 
-// What comes on a path without the token, or is not about a build, changes nothing.
+// Events without the token or not about a build have no effect.
 func TestEventsOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
@@ -276,31 +264,30 @@ func TestEventsOfOthers(t *testing.T) {
 	nameless["metadata"].(map[string]any)["name"] = "another" //nolint:forcetypeassert // runOf made it
 	for _, run := range []any{other, nameless, nil, 7, map[string]any{}} {
 		if code := w.tekton("successful", run); code >= 300 {
-			t.Errorf("%v: answered %d, and will be sent again", run, code)
+			t.Errorf("%v: got status %d, so Tekton sends it again", run, code)
 		}
 	}
 	if code := w.tekton("surprising", runOf(w, b, "True")); code >= 300 {
-		t.Errorf("an event of another type: %d", code)
+		t.Errorf("event of another type: got status %d", code)
 	}
 	if got := w.build(n); got.Status != deploy.Running {
-		t.Errorf("build %+v", got)
+		t.Errorf("build: got %+v", got)
 	}
 	w.history()
 }
 
-// Without Tekton a build is given up after a while.
 func TestWithoutTekton(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", func(_ *Config, p *Parts) { p.Cluster = nowhere{} })
 	n := w.ask("")
 	w.tick()
 	if b := w.build(n); b.Status != deploy.Queued {
-		t.Errorf("at once: %+v", b)
+		t.Errorf("immediately: got %+v", b)
 	}
 	w.service.now = func() time.Time { return time.Now().Add(time.Hour) }
 	w.tick()
 	if b := w.build(n); b.Status != deploy.BuildFailed || b.Message == "" {
-		t.Errorf("after an hour: %+v", b)
+		t.Errorf("after an hour: got %+v", b)
 	}
 }
 
@@ -313,7 +300,7 @@ func TestListBuilds(t *testing.T) {
 	get := func(path, user string) functest.Answer { return w.builds(user, http.MethodGet, path, "", nil) }
 	list := functest.Read[wire.List[wire.Build]](get("?page_size=2", "vera"), http.StatusOK)
 	if len(list.Items) != 2 || list.Items[0].Build != 3 || list.NextPageToken == "" || list.Items[0].Status != "queued" {
-		t.Errorf("list: %+v", list)
+		t.Errorf("list: got %+v", list)
 	}
 	for path, want := range map[string]int{"/1": 200, "/4": 404, "/0": 404, "/01": 404, "/-1": 404, "/x": 404} {
 		get(path, "vera").Is(want)
@@ -321,8 +308,6 @@ func TestListBuilds(t *testing.T) {
 	get("", "").Is(http.StatusUnauthorized)
 }
 
-// A request for a build that is sent again with its Idempotency-Key makes one build. With
-// If-Match it builds only while the revision is what its sender has seen.
 func TestRequestBuildOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
@@ -343,8 +328,6 @@ func TestRequestBuildOnce(t *testing.T) {
 	}
 }
 
-// TestRequestBuild: an operator's build is of the commit that was named, or of the
-// branch's head, is on its way when it is answered, and becomes a revision.
 func TestRequestBuild(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
@@ -377,15 +360,15 @@ func TestRequestBuild(t *testing.T) {
 		}
 		number++
 		if b := w.build(number); b.Commit != tt.commit || b.Actor != "ada" || b.Trigger != deploy.Manual || b.Status == deploy.Queued {
-			t.Errorf("%s: %+v", tt.name, b)
+			t.Errorf("%s: got %+v", tt.name, b)
 		}
 	}
 	if b := w.becomesByTicks(number, deploy.Succeeded); len(b.Commit) != 40 {
-		t.Errorf("of the branch's head: %+v", b)
+		t.Errorf("build of the branch's head: got %+v", b)
 	}
 	r, err := w.store.Deployment(t.Context(), w.ref, w.build(number).Revision)
 	if err != nil || r.Trigger != deploy.Manual {
-		t.Errorf("revision %+v, %v", r, err)
+		t.Errorf("revision: got %+v, %v", r, err)
 	}
 	if _, err := w.store.UpdateApp(t.Context(), w.ref, func(a app.App) (app.App, error) { a.GitSource = nil; return a, nil }); err != nil {
 		t.Fatal(err)
@@ -393,7 +376,6 @@ func TestRequestBuild(t *testing.T) {
 	w.requests("ada", `{}`).Refused(http.StatusConflict, "no_git_source")
 }
 
-// A build that cannot be started at once is recorded, and the next tick starts it.
 func TestRequestBuildWithoutTekton(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", func(_ *Config, p *Parts) { p.Cluster = nowhere{} })

@@ -19,62 +19,56 @@ import (
 	"github.com/sluicegate/sluice/shared/registry"
 )
 
-// minToken is the least length of BUILDS_TOKEN, in bytes: 16 random ones in hex.
+// minToken is the minimum length of BUILDS_TOKEN, e.g. 16 random bytes in hex.
 const minToken = 32
 
-// Token is the secret part of the path that Tekton's events come to.
+// Token is the secret in the path for Tekton's events.
 type Token string
 
 // String hides the token from logs.
 func (Token) String() string { return "[redacted]" }
 
-// Config is what the function reads from its environment.
+// Config is the function's configuration.
 type Config struct {
 	management.Config
 	cluster.Connection
-	registry.Access // for pipelines that do not tell a digest
+	registry.Access // for pipelines without a digest
 
-	// Token is what Tekton's events must have in their path, /events/{token}: they
-	// carry no signature. TokenFile is a file that holds it, with or without a line's
-	// end, on platforms that give secrets as files. One of the two must be set.
+	// Token is the secret in the path /events/{token} for Tekton's events. TokenFile is a file
+	// that contains it. Exactly one must be set.
 	Token     Token  `env:"BUILDS_TOKEN"`
 	TokenFile string `env:"BUILDS_TOKEN_FILE"`
 
-	// DeploysURL is where the deploys function takes CloudEvents; without one a built
-	// image waits for its next tick.
+	// DeploysURL receives CloudEvents for the deploys function. Without it, images wait for its
+	// next tick.
 	DeploysURL string `env:"DEPLOYS_URL"`
 
-	// ImagePrefix is where builds push to: "{this}/{namespace}/{app}:{build}".
+	// ImagePrefix is the destination of images: "{prefix}/{namespace}/{app}:{build}".
 	ImagePrefix string `env:"IMAGE_PREFIX, required"`
 
-	Pipeline          string `env:"BUILD_PIPELINE, default=sluice-build"`            // that builds an app
-	PipelineNamespace string `env:"BUILD_PIPELINE_NAMESPACE, default=sluice-system"` // where that is
+	Pipeline          string `env:"BUILD_PIPELINE, default=sluice-build"`
+	PipelineNamespace string `env:"BUILD_PIPELINE_NAMESPACE, default=sluice-system"`
 
-	// ServiceAccount is the account of the app's namespace that a run's pods have: its
-	// Secrets are what private repositories and registries are reached with, see
-	// infra/tekton/credentials.yaml. Every namespace has "default"; another one has to be
-	// made in each.
+	// ServiceAccount is the account of a run's pods. Its Secrets give access to private
+	// repositories and registries; see infra/tekton/credentials.yaml. It must exist in each
+	// namespace.
 	ServiceAccount string `env:"BUILD_SERVICE_ACCOUNT, default=default"`
 
-	// Timeout is after how long Tekton ends a run, and after how long a build that
-	// could not be started is given up.
+	// Timeout limits a run, and the time until a build starts.
 	Timeout time.Duration `env:"BUILD_TIMEOUT, default=30m"`
 
-	// PerApp is the maximum number of an app's builds that run at the same time. Later builds
-	// are queued.
+	// PerApp is the maximum number of concurrent builds of an app.
 	PerApp int `env:"BUILDS_PER_APP, default=4"`
 
-	// Workers bounds builds that a pass looks at at the same time.
 	Workers int `env:"WORKERS, default=8"`
 }
 
-// withToken reads the token's file, if there is one.
 func (c Config) withToken() (Config, error) {
 	if c.TokenFile == "" {
 		return c, nil
 	}
 	if c.Token != "" {
-		return c, errors.New("BUILDS_TOKEN and BUILDS_TOKEN_FILE are both set")
+		return c, errors.New("BUILDS_TOKEN and BUILDS_TOKEN_FILE are both set; set only one")
 	}
 	text, err := os.ReadFile(c.TokenFile)
 	if err != nil {
@@ -86,7 +80,7 @@ func (c Config) withToken() (Config, error) {
 
 func (c Config) check() error {
 	if len(c.Token) < minToken || strings.ContainsAny(string(c.Token), "/%?# ") {
-		return fmt.Errorf("the token of BUILDS_TOKEN or its file must have at least %d characters, and none that a path treats specially", minToken)
+		return fmt.Errorf("BUILDS_TOKEN must have at least %d characters, without /, %%, ?, # and spaces", minToken)
 	}
 	if c.Timeout <= 0 || c.Workers < 1 || c.PerApp < 1 {
 		return errors.New("BUILD_TIMEOUT, WORKERS and BUILDS_PER_APP must be positive")
@@ -100,12 +94,9 @@ func (c Config) check() error {
 	return nil
 }
 
-// The functions framework finds a function by what its package registers.
-//
-//nolint:gochecknoinits // the framework's way
+//nolint:gochecknoinits // required by the functions framework
 func init() { funcmain.HTTP("builds", newFunction) }
 
-// newFunction puts the function together.
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	st, keys, err := cfg.Open(ctx)
 	if err != nil {
@@ -121,7 +112,7 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	}
 	deploys := nudge.New(cfg.DeploysURL, "/sluice/builds", log)
 	service, err := New(cfg, Parts{
-		Store: st, Cluster: cl, Registry: tags, Nudge: deploys,
+		Store: st, Cluster: cl, Registry: tags, Notifier: deploys,
 		Sessions: identity.NewGuard(keys, st), Log: log,
 	})
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestToken: it comes from the environment or from a file, and must be long.
 func TestToken(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef0123456789abcdef"
@@ -38,7 +37,7 @@ func TestToken(t *testing.T) {
 				err = cfg.check()
 			}
 			if (err == nil) != test.ok || test.ok && cfg.Token != token {
-				t.Errorf("token %d bytes, error %v", len(cfg.Token), err)
+				t.Errorf("got a token of %d bytes, error %v", len(cfg.Token), err)
 			}
 		})
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
-// TestCredentials: the API server takes infra/tekton/credentials.yaml, every Secret in
-// it is one that Tekton uses, and a run has the account that holds them.
+// infra/tekton/credentials.yaml is valid, Tekton uses each Secret in it, and runs have the
+// account that holds them.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", func(c *Config, _ *Parts) { c.ServiceAccount = "default" })
@@ -47,24 +47,23 @@ func TestCredentials(t *testing.T) {
 			continue
 		}
 		if annotation := kinds[s.Type]; annotation == "" || s.Annotations[annotation+"0"] == "" {
-			t.Errorf("%s is of the type %q and has the annotations %v", s.Name, s.Type, s.Annotations)
+			t.Errorf("%s: got type %q and annotations %v", s.Name, s.Type, s.Annotations)
 		}
 		delete(kinds, s.Type)
 	}
 	if len(kinds) > 0 || len(held.ImagePullSecrets) != 1 || held.ImagePullSecrets[0].Name != "registry" {
-		t.Errorf("the account holds %v and pulls with %v", held.Secrets, held.ImagePullSecrets)
+		t.Errorf("account: got secrets %v and image pull secrets %v", held.Secrets, held.ImagePullSecrets)
 	}
 	if s, err := client.CoreV1().Secrets(w.ref.Namespace).Get(t.Context(), "registry", metav1.GetOptions{}); err != nil || s.Type != core.SecretTypeDockerConfigJson {
-		t.Errorf("apps are pulled with %v, %v", s, err)
+		t.Errorf("image pull secrets of apps: got %v, %v", s, err)
 	}
 }
 
-// TestServiceAccount: runs have the account that the setting names.
 func TestServiceAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", func(c *Config, _ *Parts) { c.ServiceAccount = "builder" })
 	if got := w.accountOfRun(); got != "builder" {
-		t.Errorf("the run has the account %q", got)
+		t.Errorf("account of the run: got %q", got)
 	}
 	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Timeout: time.Minute, PerApp: 1, Workers: 1}
 	for name, ok := range map[string]bool{"builder": true, "team.builder": true, "": false, "Builder": false, "-b": false, "a b": false, strings.Repeat("a", 254): false} {
@@ -75,7 +74,6 @@ func TestServiceAccount(t *testing.T) {
 	}
 }
 
-// accountOfRun builds the app and gives the service account of the run.
 func (w *world) accountOfRun() string {
 	w.Helper()
 	n := w.ask("silent")

@@ -14,22 +14,20 @@ import (
 	"testing"
 )
 
-// origin is a git server of one protocol version with one repository.
 type origin struct {
 	testing.TB
 	dir     string // bare
 	url     string
-	ids     map[string]string // of commits and other objects, by the names that cases use
-	lost    atomic.Int64      // number of the request that is answered 503; 0 is none, -1 every one
-	asked   atomic.Int64      // requests so far
-	account string            // "name:password" that it takes to read; "" is public
+	ids     map[string]string // of objects, by name
+	lost    atomic.Int64      // number of the request that gets 503; 0 for none, -1 for all
+	asked   atomic.Int64
+	account string // "name:password", or ""
 }
 
-// server is how a git server behaves.
 type server struct {
 	name   string
-	v2     bool   // otherwise protocol version 0, as of an old server or a proxy that drops the header
-	anyID  bool   // gives objects that are no branch's or tag's own; with version 2 they always are
+	v2     bool   // otherwise version 0
+	anyID  bool   // serves any object by ID
 	format string // of hashes
 }
 
@@ -43,7 +41,7 @@ func servers() []server {
 	}
 }
 
-// newOrigin serves a repository that is as confusing as one can be made.
+// newOrigin serves a repository with many misleading names.
 func newOrigin(t testing.TB, s server) *origin {
 	t.Helper()
 	o := &origin{TB: t, dir: filepath.Join(t.TempDir(), "hello.git"), ids: map[string]string{}}
@@ -75,8 +73,8 @@ func newOrigin(t testing.TB, s server) *origin {
 	return o
 }
 
-// fill makes the branch main with the commits first, second and third, and what should
-// never be taken for any of them, all with the word "evil" in their file.
+// fill creates the branch main with the commits first, second and third. Everything else has
+// "evil" in its file.
 func (o *origin) fill() {
 	o.Helper()
 	o.branch("main", "first", "second", "third")
@@ -87,7 +85,7 @@ func (o *origin) fill() {
 	o.git("update-ref", "refs/tags/main", evil)
 	o.git("update-ref", "refs/tags/gone", evil)
 	o.git("update-ref", "refs/main", evil)
-	// Branches and tags that are called like commits.
+	// Branches and tags with names of commits.
 	for _, name := range []string{o.ids["first"], o.ids["first"][:12], o.ids["third"], strings.Repeat("0", len(evil))} {
 		o.git("update-ref", "refs/heads/"+name, evil)
 		o.git("update-ref", "refs/tags/"+name, evil)
@@ -96,13 +94,12 @@ func (o *origin) fill() {
 	o.git("tag", "--annotate", "--message=v1", "v1", o.ids["second"])
 	o.ids["tag v1"] = strings.TrimSpace(o.git("rev-parse", "v1"))
 	o.ids["tree"] = strings.TrimSpace(o.git("rev-parse", o.ids["second"]+"^{tree}"))
-	// A commit that was pushed over: it is there, but nothing leads to it.
+	// A commit that was replaced by a force push.
 	o.branch("forced", "forced away")
 	o.git("update-ref", "-d", "refs/heads/forced")
 	o.ids["two alike"] = o.alike("long")
 }
 
-// branch makes a branch of commits, each with a file of its name.
 func (o *origin) branch(name string, commits ...string) {
 	o.Helper()
 	var in strings.Builder
@@ -128,8 +125,7 @@ func (o *origin) branch(name string, commits ...string) {
 	}
 }
 
-// alike makes a branch that is so long that two of its commits begin alike, and gives
-// what they begin with.
+// alike creates a branch with two commits whose hashes share a prefix, which it returns.
 func (o *origin) alike(name string) string {
 	o.Helper()
 	commits := make([]string, 1000)
@@ -145,7 +141,7 @@ func (o *origin) alike(name string) string {
 		}
 		seen[begin] = true
 	}
-	o.Fatal("no two commits begin alike")
+	o.Fatal("no two commits share a prefix")
 	return ""
 }
 

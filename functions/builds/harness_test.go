@@ -32,15 +32,13 @@ func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
 const (
 	token    = "0123456789abcdef0123456789abcdef"
-	patience = 90 * time.Second // for what happens in the background
+	patience = 90 * time.Second
 )
 
-// unasked is a registry that cannot be asked.
-type unasked struct{}
+type noRegistry struct{}
 
-func (unasked) Resolve(context.Context, string) (digest, note string) { return "", "Not asked." }
+func (noRegistry) Resolve(context.Context, string) (digest, note string) { return "", "Not queried." }
 
-// told counts nudges.
 type told struct {
 	mu sync.Mutex
 	n  int
@@ -58,7 +56,6 @@ func (t *told) count() int {
 	return t.n
 }
 
-// sinks are where the events about each namespace's runs go.
 var (
 	sinks      sync.Map // http.Handler by namespace
 	controller sync.Once
@@ -73,7 +70,6 @@ func deliver(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// runBuilds builds what is asked for, for all tests of the process.
 func runBuilds(t testing.TB) {
 	t.Helper()
 	config := clustertest.Config(t)
@@ -87,7 +83,7 @@ func runBuilds(t testing.TB) {
 			t.Error(err)
 			return
 		}
-		sink := httptest.NewServer(http.HandlerFunc(deliver)) // ends with the process, as the API server does
+		sink := httptest.NewServer(http.HandlerFunc(deliver))
 		c, err := emulator.New(config, emulator.Options{Sink: sink.URL + "/events/" + token, Took: 300 * time.Millisecond}, functest.Quiet())
 		if err != nil {
 			t.Error(err)
@@ -97,8 +93,7 @@ func runBuilds(t testing.TB) {
 	})
 }
 
-// world is the function over a real document store, a real Kubernetes API and the
-// builds emulator, with a git app hello in an environment of its own.
+// world is the function with a real store, a real Kubernetes API and the builds emulator.
 type world struct {
 	testing.TB
 	service *Service
@@ -120,7 +115,7 @@ func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
 	w.addApp(script)
 	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Pipeline: "sluice-build", ServiceAccount: "default", Timeout: time.Minute, PerApp: 4, Workers: 4}
 	parts := Parts{
-		Store: w.store, Cluster: cl, Registry: unasked{}, Nudge: w.told, Sessions: functest.Sessions{}, Log: functest.Quiet(),
+		Store: w.store, Cluster: cl, Registry: noRegistry{}, Notifier: w.told, Sessions: functest.Sessions{}, Log: functest.Quiet(),
 	}
 	if with != nil {
 		with(&cfg, &parts)
@@ -146,7 +141,7 @@ func (w *world) addApp(script string) {
 	storetest.App(w, w.store, app.App{Name: "hello", Project: w.project, Environment: "prod", GitSource: &git, CreatedAt: now, UpdatedAt: now})
 }
 
-// ask makes a script the app's git source, records a build of it, and returns its number.
+// ask sets the git source to a script and records a build of it.
 func (w *world) ask(script string) int64 {
 	w.Helper()
 	_, err := w.store.UpdateApp(w.Context(), w.ref, func(a app.App) (app.App, error) {
@@ -162,7 +157,6 @@ func (w *world) ask(script string) int64 {
 	return b.Number
 }
 
-// event sends a CloudEvent of Sluice's own.
 func (w *world) event(eventType, subject string) int {
 	w.Helper()
 	return functest.Event(w, eventType, subject).Send(w, w.handler).Status
@@ -171,11 +165,10 @@ func (w *world) event(eventType, subject string) int {
 func (w *world) tick() {
 	w.Helper()
 	if code := w.event(funcmain.PingType, ""); code >= 300 {
-		w.Errorf("the tick was answered %d", code)
+		w.Errorf("tick: got status %d", code)
 	}
 }
 
-// send sends an event of Tekton's to a path.
 func (w *world) send(path, kind, body string) int {
 	w.Helper()
 	c := functest.Event(w, "dev.tekton.event.pipelinerun."+kind+".v1", "")
@@ -184,7 +177,6 @@ func (w *world) send(path, kind, body string) int {
 	return c.Send(w, w.handler).Status
 }
 
-// tekton sends an event as Tekton would.
 func (w *world) tekton(kind string, run any) int {
 	w.Helper()
 	body, err := json.Marshal(map[string]any{"pipelineRun": run})
@@ -192,14 +184,12 @@ func (w *world) tekton(kind string, run any) int {
 	return w.send("/events/"+token, kind, string(body))
 }
 
-// builds calls the API of the app's builds as a user.
 func (w *world) builds(user, method, path, body string, headers http.Header) functest.Answer {
 	w.Helper()
 	address := "/api/v1/projects/" + w.project + "/environments/prod/apps/hello/builds" + path
 	return functest.Call{Method: method, Path: address, Body: body, User: user, Header: headers}.Send(w, w.handler)
 }
 
-// requests asks for a build as a user.
 func (w *world) requests(user, body string) functest.Answer {
 	w.Helper()
 	return w.builds(user, http.MethodPost, "", body, http.Header{"Content-Type": {"application/json"}})
@@ -212,19 +202,16 @@ func (w *world) build(n int64) deploy.Build {
 	return b
 }
 
-// becomes waits until a build has a status.
 func (w *world) becomes(n int64, want deploy.BuildStatus) deploy.Build {
 	w.Helper()
 	return w.becomesAfter(func() {}, n, want)
 }
 
-// becomesByTicks is becomes for a build of which no event tells.
 func (w *world) becomesByTicks(n int64, want deploy.BuildStatus) deploy.Build {
 	w.Helper()
 	return w.becomesAfter(w.tick, n, want)
 }
 
-// becomesAfter does something before each look.
 func (w *world) becomesAfter(each func(), n int64, want deploy.BuildStatus) deploy.Build {
 	w.Helper()
 	if !functest.Within(w, patience, func() bool { each(); return w.build(n).Status == want }) {

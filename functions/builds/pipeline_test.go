@@ -18,7 +18,6 @@ import (
 	"github.com/sluicegate/sluice/tests/long"
 )
 
-// step is a step of the shipped Pipeline.
 type step struct {
 	Name   string `json:"name"`
 	Script string `json:"script"`
@@ -28,7 +27,6 @@ type step struct {
 	} `json:"env"`
 }
 
-// shipped reads a step of infra/chart/pipeline.yaml.
 func shipped(t testing.TB, name string) step {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "infra", "chart", "pipeline.yaml"))
@@ -46,13 +44,11 @@ func shipped(t testing.TB, name string) step {
 	steps := pipeline.Spec.Tasks[0].TaskSpec.Steps
 	i := slices.IndexFunc(steps, func(s step) bool { return s.Name == name })
 	if i < 0 {
-		t.Fatalf("there is no step %s", name)
+		t.Fatalf("step %s not found", name)
 	}
 	return steps[i]
 }
 
-// pod is where a run's steps work: a volume of their own, and nothing of the machine's
-// but its programs.
 type pod struct {
 	testing.TB
 	source, home, results, programs string
@@ -61,11 +57,11 @@ type pod struct {
 func newPod(t testing.TB) *pod {
 	t.Helper()
 	p := &pod{TB: t, source: t.TempDir(), home: t.TempDir(), results: t.TempDir(), programs: t.TempDir()}
-	p.program("sleep", "exit 0") // nobody waits here
+	p.program("sleep", "exit 0") // no delays in tests
 	return p
 }
 
-// program puts a program of the pod's own before the machine's.
+// program installs a program that replaces the machine's.
 func (p *pod) program(name, script string) {
 	p.Helper()
 	p.write(filepath.Join(p.programs, name), "#!/bin/sh\n"+script+"\n", 0o755)
@@ -76,11 +72,9 @@ func (p *pod) write(path, text string, mode os.FileMode) {
 	check.OK(p, os.WriteFile(path, []byte(text), mode))
 }
 
-// run runs a step's script in a shell with the params, and tells whether it succeeded
-// and what it said.
 func (p *pod) run(shell []string, s step, params map[string]string) (string, bool) {
 	p.Helper()
-	script := "sleep() { command sleep 0.1; }\n" + s.Script // between tries
+	script := "sleep() { command sleep 0.1; }\n" + s.Script // between attempts
 	for _, result := range []string{"COMMIT", "IMAGE_URL", "IMAGE_DIGEST", "ERROR"} {
 		script = strings.ReplaceAll(script, "$(results."+result+".path)", filepath.Join(p.results, result))
 	}
@@ -99,7 +93,6 @@ func (p *pod) run(shell []string, s step, params map[string]string) (string, boo
 	return string(out), err == nil
 }
 
-// result reads a result; "" when there is none.
 func (p *pod) result(name string) string {
 	p.Helper()
 	text, err := os.ReadFile(filepath.Join(p.results, name))
@@ -109,21 +102,17 @@ func (p *pod) result(name string) string {
 	return string(text)
 }
 
-// explains expects the end of what a step said in the result ERROR if it has failed, and
-// no such result if it has not.
 func (p *pod) explains(said string, ok bool) {
 	p.Helper()
 	end := p.result("ERROR")
 	switch {
 	case ok && end != "":
-		p.Errorf("the step succeeded, and its ERROR is %q", end)
+		p.Errorf("the step succeeded with the result ERROR %q", end)
 	case !ok && (end == "" || len(end) > 1024 || !strings.HasSuffix(strings.TrimRight(said, "\n"), strings.TrimRight(end, "\n"))):
-		p.Errorf("the step's ERROR is %q; it said\n%s", end, said)
+		p.Errorf("ERROR: got %q, want the end of the output\n%s", end, said)
 	}
 }
 
-// checkedOut expects a commit in the tree and in the result; "" is that there is none
-// in the result.
 func (p *pod) checkedOut(o *origin, commit, said string, ok bool) {
 	p.Helper()
 	if want := o.ids[commit]; ok != (commit != "") || p.result("COMMIT") != want {
@@ -143,11 +132,11 @@ func (p *pod) checkedOut(o *origin, commit, said string, ok bool) {
 		strange = append(strange, found...)
 	}
 	if len(strange) > 0 {
-		p.Errorf("somebody else's program has run: %q", strange)
+		p.Errorf("a program from the repository ran: %q", strange)
 	}
 }
 
-// shells are those that a step's image may have, as far as they are here.
+// shells returns the shells that a step's image may have, if installed.
 func shells() [][]string {
 	all := [][]string{{"sh"}}
 	if _, err := exec.LookPath("busybox"); err == nil {
@@ -156,9 +145,8 @@ func shells() [][]string {
 	return all
 }
 
-// TestClone: the shipped Pipeline checks out exactly the commit that was asked for, or
-// the branch's head where none was, or fails; whatever else has such a name, and
-// whatever the server gives by its id.
+// The shipped Pipeline checks out exactly the requested commit, or the branch's head without one,
+// or fails.
 func TestClone(t *testing.T) {
 	t.Parallel()
 	clone := shipped(t, "clone")
@@ -184,7 +172,7 @@ func TestClone(t *testing.T) {
 type cloneCase struct{ name, branch, commit, want string }
 
 func cloneCases(o *origin, s server) []cloneCase {
-	given := func(commit string) string { // of a server that gives it by its id alone
+	given := func(commit string) string { // only if the server serves any object
 		if s.anyID {
 			return commit
 		}
@@ -208,7 +196,7 @@ func cloneCases(o *origin, s server) []cloneCase {
 		{"the first digits, of a branch that is gone", "gone", o.ids["first"][:12], ""},
 		{"digits that several begin with", "long", o.ids["two alike"], ""},
 		{"digits that none begins with", "main", strings.Repeat("0", 9), ""},
-		{"a commit that is not there", "main", strings.Repeat("0", len(o.ids["first"])-1) + "1", ""},
+		{"a missing commit", "main", strings.Repeat("0", len(o.ids["first"])-1) + "1", ""},
 		{"no commit", "main", strings.Repeat("0", len(o.ids["first"])), ""},
 		{"more digits than a hash has", "main", o.ids["first"] + "0", ""},
 		{"a tag's id", "main", o.ids["tag v1"], ""},
@@ -222,8 +210,6 @@ func cloneCases(o *origin, s server) []cloneCase {
 	}
 }
 
-// TestCloneOfHostileNames: a name is never an option, a pattern, a program or another
-// way to say what is there.
 func TestCloneOfHostileNames(t *testing.T) {
 	t.Parallel()
 	clone := shipped(t, "clone")
@@ -248,8 +234,6 @@ func TestCloneOfHostileNames(t *testing.T) {
 	}
 }
 
-// TestCloneThroughFailures: a request that fails, whichever it is, makes no other commit
-// of the one that was asked for; it is asked again.
 func TestCloneThroughFailures(t *testing.T) {
 	t.Parallel()
 	clone := shipped(t, "clone")
@@ -275,8 +259,6 @@ func TestCloneThroughFailures(t *testing.T) {
 	}
 }
 
-// TestCloneWithCredentials: a private repository is read with what Tekton has put into
-// the step's HOME, in the form that it has there; without that nobody is asked.
 func TestCloneWithCredentials(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, servers()[0])
@@ -293,8 +275,7 @@ func TestCloneWithCredentials(t *testing.T) {
 	p.checkedOut(o, "third", said, ok)
 }
 
-// TestBuildAndPush: what is built is a folder of the repository, and never one that a
-// link in it leads to outside.
+// Only a folder of the repository is built, even if its path is a link to another folder.
 func TestBuildAndPush(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, servers()[0])
@@ -344,8 +325,8 @@ printf '{\n  "containerimage.config.digest": "sha256:0",\n  "containerimage.dige
 	}
 }
 
-// TestBuildThatFails: what is said is in the log as it comes, and its last lines are the
-// result ERROR: at most 1 KiB, no credentials, nothing that does not print.
+// A failing build logs its output, and its last lines are the result ERROR: at most 1 KiB,
+// printable, without credentials.
 func TestBuildThatFails(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, servers()[0])

@@ -20,14 +20,10 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// startTimeout bounds a caller's wait until the build that was asked for has its run.
 const startTimeout = 5 * time.Second
 
-// pendingPage is how many builds that are not final are read at a time.
 const pendingPage = 200
 
-// newQueue makes the queue of the builds that are not final. A pass leaves as many workers
-// as it takes to those that were just asked for.
 func (s *Service) newQueue() *reconcile.Queue[store.PendingBuild] {
 	options := reconcile.Options{Workers: 2 * s.cfg.Workers, PassWorkers: s.cfg.Workers}
 	return reconcile.New(options, s.reconcile, func(ctx context.Context, p store.PendingBuild, err error) {
@@ -35,7 +31,6 @@ func (s *Service) newQueue() *reconcile.Queue[store.PendingBuild] {
 	})
 }
 
-// pass works on every build that is not final.
 func (s *Service) pass(ctx context.Context) error {
 	return s.queue.Pass(ctx, func(ctx context.Context, work func(store.PendingBuild) bool) error {
 		running := 0
@@ -45,7 +40,6 @@ func (s *Service) pass(ctx context.Context) error {
 	})
 }
 
-// requested works on an app's builds that are not final at once.
 func (s *Service) requested(ctx context.Context, ref app.Ref) error {
 	var pending []store.PendingBuild
 	err := s.eachPending(ctx, func(p store.PendingBuild) bool {
@@ -61,7 +55,7 @@ func (s *Service) requested(ctx context.Context, ref app.Ref) error {
 	return nil
 }
 
-// eachPending calls f with every build that is not final, until that is false.
+// eachPending calls f for each pending build until f returns false.
 func (s *Service) eachPending(ctx context.Context, f func(store.PendingBuild) bool) error {
 	for page := (store.Page{Size: pendingPage}); ; {
 		pending, next, err := s.store.PendingBuilds(ctx, page)
@@ -79,7 +73,6 @@ func (s *Service) eachPending(ctx context.Context, f func(store.PendingBuild) bo
 	}
 }
 
-// reconcile starts the run of a build, or looks at it, and moves the build on by it.
 func (s *Service) reconcile(ctx context.Context, p store.PendingBuild) error {
 	span.Of(ctx).Set(span.OfApp(p.App)...)
 	b, err := s.store.Build(ctx, p.App, p.Number)
@@ -89,11 +82,10 @@ func (s *Service) reconcile(ctx context.Context, p store.PendingBuild) error {
 	if err != nil {
 		return err
 	}
-	return s.look(ctx, p.App, b)
+	return s.advance(ctx, p.App, b)
 }
 
-// receiveTekton takes an event about a PipelineRun. One that no repetition helps with
-// is taken: most are about TaskRuns, of which Tekton tells as well.
+// receiveTekton accepts events that it cannot use, because sending them again does not help.
 func (s *Service) receiveTekton(ctx context.Context, e cloudevents.Event) error {
 	ctx = context.WithoutCancel(ctx)
 	p, run, err := buildevent.Tekton(e)
@@ -105,7 +97,7 @@ func (s *Service) receiveTekton(ctx context.Context, e cloudevents.Event) error 
 		return err
 	}
 	ref, n, ok := cluster.BuildOf(p.Metadata.Namespace, p.Metadata.Labels)
-	if !ok { // a run of somebody else's
+	if !ok { // not ours
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reconcile.Timeout)
@@ -118,18 +110,18 @@ func (s *Service) receiveTekton(ctx context.Context, e cloudevents.Event) error 
 	if err != nil {
 		return err
 	}
-	return s.observe(ctx, ref, b, s.explained(ctx, ref, b, run))
+	return s.observe(ctx, ref, b, s.withCause(ctx, ref, b, run))
 }
 
-// explained puts what has failed in a run into its message: what a PipelineRun says itself
-// is how many of its tasks have.
-func (s *Service) explained(ctx context.Context, ref app.Ref, b deploy.Build, run deploy.Run) deploy.Run {
+// withCause replaces the message of a failed run, which contains only the number of failed tasks,
+// with the cause.
+func (s *Service) withCause(ctx context.Context, ref app.Ref, b deploy.Build, run deploy.Run) deploy.Run {
 	if !run.Done || run.OK || b.Final() {
 		return run
 	}
 	failure, err := s.cluster.Failure(ctx, ref.Namespace, b.RunName(ref))
 	if err != nil {
-		s.log.WarnContext(ctx, "failure of a run not read", "app", ref.String(), "build", b.Number, "error", err)
+		s.log.WarnContext(ctx, "read run failure failed", "app", ref.String(), "build", b.Number, "error", err)
 	}
 	if failure != "" {
 		run.Message = failure
@@ -137,8 +129,6 @@ func (s *Service) explained(ctx context.Context, ref app.Ref, b deploy.Build, ru
 	return run
 }
 
-// observe moves a build on by what is known about its run, and has its revision
-// rolled out if that made one.
 func (s *Service) observe(ctx context.Context, ref app.Ref, b deploy.Build, run deploy.Run) error {
 	if b.Final() {
 		return nil
@@ -158,8 +148,8 @@ func (s *Service) observe(ctx context.Context, ref app.Ref, b deploy.Build, run 
 		}
 	}
 	before := b.Status
-	b, err := s.store.ObserveBuild(ctx, ref, b, run, s.moment())
-	if problem.Is(err, problem.NotFound) { // deleted meanwhile
+	b, err := s.store.ObserveBuild(ctx, ref, b, run, s.timestamp())
+	if problem.Is(err, problem.NotFound) { // the app was deleted
 		return nil
 	}
 	if err != nil {
@@ -174,23 +164,22 @@ func (s *Service) observe(ctx context.Context, ref app.Ref, b deploy.Build, run 
 		s.startNext(ctx, ref)
 	}
 	if b.Revision != 0 {
-		s.nudge.Notify(ctx, app.DeployRequested, ref)
+		s.notifier.Notify(ctx, app.DeployRequested, ref)
 	}
 	return nil
 }
 
-// built completes and checks what a run says it has built.
 func (s *Service) built(ctx context.Context, run deploy.Run) deploy.Run {
 	if run.Image == "" {
-		return run // the rule says what that means
+		return run // Observe handles it
 	}
 	reference := run.Image
-	if registry.Check(reference) != nil && run.Digest != "" { // a repository alone
+	if registry.Check(reference) != nil && run.Digest != "" { // only a repository
 		reference += "@" + run.Digest
 	}
 	if registry.Check(reference) != nil || run.Digest != "" && registry.Check("image@"+run.Digest) != nil {
 		run.OK = false
-		run.Message = fmt.Sprintf("The run succeeded, but its results name no usable image: %.200q, %.200q.", run.Image, run.Digest)
+		run.Message = fmt.Sprintf("The run succeeded, but its results contain no valid image: IMAGE_URL is %.200q, IMAGE_DIGEST is %.200q.", run.Image, run.Digest)
 		return run
 	}
 	run.Image = reference
@@ -200,8 +189,7 @@ func (s *Service) built(ctx context.Context, run deploy.Run) deploy.Run {
 	return run
 }
 
-// startNext works on an app's builds that wait for an earlier one to end. The next tick does
-// what fails here.
+// startNext reconciles the waiting builds of an app. Errors are left to the next tick.
 func (s *Service) startNext(ctx context.Context, ref app.Ref) {
 	open, err := s.store.OpenBuilds(ctx, ref)
 	if err != nil {
@@ -212,9 +200,8 @@ func (s *Service) startNext(ctx context.Context, ref app.Ref) {
 	}
 }
 
-// refusal returns the end of a build that must not be started, or whose image must not be
-// deployed: because of the app's git source, or of the registry that the image is in. Without
-// a refusal the run is not done.
+// refusal returns the end of a build that must not start or be deployed. Otherwise the run is not
+// done.
 func (s *Service) refusal(ctx context.Context, ref app.Ref, b deploy.Build, reference string) (deploy.Run, error) {
 	a, err := s.store.App(ctx, ref.Namespace, ref.Name)
 	if err != nil {
@@ -225,7 +212,7 @@ func (s *Service) refusal(ctx context.Context, ref app.Ref, b deploy.Build, refe
 		return deploy.Run{}, err
 	}
 	if b.RunUID == "" && (a.GitSource == nil || *a.GitSource != b.Source) {
-		return deploy.Run{Done: true, Stale: true, Message: "The git source was detached or replaced before this build began."}, nil
+		return deploy.Run{Done: true, Stale: true, Message: "The git source was removed or replaced before this build started."}, nil
 	}
 	if err := registry.CheckRegistry(reference, p.Registries); err != nil {
 		return deploy.Run{Done: true, Message: problem.From(err).Message}, nil
@@ -233,7 +220,6 @@ func (s *Service) refusal(ctx context.Context, ref app.Ref, b deploy.Build, refe
 	return deploy.Run{}, nil
 }
 
-// waits reports whether a build must wait for earlier ones of its app.
 func (s *Service) waits(ctx context.Context, ref app.Ref, b deploy.Build) (bool, error) {
 	open, err := s.store.OpenBuilds(ctx, ref)
 	earlier := 0
@@ -245,8 +231,8 @@ func (s *Service) waits(ctx context.Context, ref app.Ref, b deploy.Build) (bool,
 	return earlier >= s.cfg.PerApp, err
 }
 
-// look starts the run of a build, or looks at it, and moves the build on by it.
-func (s *Service) look(ctx context.Context, ref app.Ref, b deploy.Build) error {
+// advance starts or reads the run of a build, and updates the build.
+func (s *Service) advance(ctx context.Context, ref app.Ref, b deploy.Build) error {
 	if b.RunUID == "" {
 		refused, err := s.refusal(ctx, ref, b, s.imageOf(ref, b))
 		if err != nil {
@@ -262,24 +248,23 @@ func (s *Service) look(ctx context.Context, ref app.Ref, b deploy.Build) error {
 	run, err := s.run(ctx, ref, b)
 	switch reason, refused := cluster.Refusal(err); {
 	case b.RunUID != "" && problem.Is(err, problem.NotFound):
-		return s.observe(ctx, ref, b, deploy.Run{UID: b.RunUID, Done: true, Message: "Its run was deleted before it had ended."})
+		return s.observe(ctx, ref, b, deploy.Run{UID: b.RunUID, Done: true, Message: "The PipelineRun was deleted before it ended."})
 	case b.RunUID == "" && refused:
-		return s.observe(ctx, ref, b, deploy.Run{Done: true, Message: "The cluster refused its run: " + reason})
+		return s.observe(ctx, ref, b, deploy.Run{Done: true, Message: "The cluster rejected the PipelineRun: " + reason})
 	case b.RunUID == "" && err != nil && s.now().Sub(b.RequestedAt) > s.cfg.Timeout:
-		return errors.Join(err, s.observe(ctx, ref, b, deploy.Run{Done: true, Message: "Its run could not be started in time."}))
+		return errors.Join(err, s.observe(ctx, ref, b, deploy.Run{Done: true, Message: "The PipelineRun could not be started within BUILD_TIMEOUT."}))
 	case err != nil:
 		return err
 	}
 	if b.RunUID != "" && run.UID != b.RunUID {
-		return s.observe(ctx, ref, b, deploy.Run{UID: b.RunUID, Done: true, Message: "Its run was replaced by another one."})
+		return s.observe(ctx, ref, b, deploy.Run{UID: b.RunUID, Done: true, Message: "The PipelineRun was replaced by another one."})
 	}
 	if !run.Done && b.Status == deploy.Running && run.UID == b.RunUID {
 		return nil
 	}
-	return s.observe(ctx, ref, b, s.explained(ctx, ref, b, run))
+	return s.observe(ctx, ref, b, s.withCause(ctx, ref, b, run))
 }
 
-// imageOf returns the reference that a build pushes its image to.
 func (s *Service) imageOf(ref app.Ref, b deploy.Build) string {
 	return s.cfg.ImagePrefix + "/" + ref.Namespace + "/" + ref.Name + ":" + b.ID()
 }
@@ -299,7 +284,6 @@ func (s *Service) run(ctx context.Context, ref app.Ref, b deploy.Build) (deploy.
 	})
 }
 
-// gauges are the function's own metrics.
 type gauges struct {
 	running prometheus.Gauge
 	ended   *prometheus.CounterVec
@@ -308,10 +292,10 @@ type gauges struct {
 func newGauges() *gauges {
 	g := &gauges{
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sluice_builds_running", Help: "Builds that had not ended when the last tick looked.",
+			Name: "sluice_builds_running", Help: "Pending builds at the last tick.",
 		}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_builds_ended_total", Help: "Builds that this process has seen end, by status.",
+			Name: "sluice_builds_ended_total", Help: "Ended builds by status.",
 		}, []string{"status"}),
 	}
 	for _, status := range deploy.BuildStatuses() {
@@ -322,7 +306,7 @@ func newGauges() *gauges {
 	return g
 }
 
-// Collectors are the function's own metrics.
+// Collectors returns the function's metrics.
 func (s *Service) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.gauges.running, s.gauges.ended}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
-// runOf is a run of a build as an event shows it.
 func runOf(w *world, b deploy.Build, succeeded string) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{
@@ -48,7 +47,6 @@ func (w *world) deleteRun(n int64) {
 	check.OK(w, w.runs().Delete(w.Context(), w.build(n).RunName(w.ref), metav1.DeleteOptions{}))
 }
 
-// nowhere is a cluster without Tekton.
 type nowhere struct{}
 
 func (nowhere) StartRun(context.Context, cluster.PipelineRun) (deploy.Run, error) {

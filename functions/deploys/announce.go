@@ -18,52 +18,46 @@ import (
 )
 
 const (
-	announceLimit   = 100              // announcements in memory at a time
-	announceAtOnce  = 8                // on their way to the sink, of different subjects; as many failures in a row mean that it is away
-	announceTimeout = 10 * time.Second // for one
+	announceLimit   = 100              // entries in memory
+	announceAtOnce  = 8                // concurrent sends; this many consecutive failures mean that the sink is down
+	announceTimeout = 10 * time.Second // per entry
 
-	// A sink that is away is left alone for a while, and so is a subject whose event it
-	// refuses: longer each time.
+	// Pauses for a failing sink, and for a subject whose event it rejects. They double.
 	firstRest, longestRest       = time.Second, time.Minute
 	firstRefusal, longestRefusal = 5 * time.Second, 5 * time.Minute
-	longestAsked                 = time.Hour // that a sink may ask for, by Retry-After
+	longestAsked                 = time.Hour // upper limit for Retry-After
 
-	maxHeld = 10_000 // subjects that are remembered
+	maxHeld = 10_000 // subjects in memory
 )
 
-// errNoSink is of an outbox that is filled (EVENTS) and that nobody takes (K_SINK).
+// errNoSink is returned if events are enabled without a sink.
 var errNoSink = errors.New("K_SINK is not set")
 
-// announcer sends what is in the outbox, in a goroutine of its own, so that a sink that is
-// slow or gone holds up nothing. See package event for what is promised.
-//
-// It goes through the outbox in rounds, from the oldest announcement to the newest, a page at
-// a time. A subject whose announcement was not taken is held: none of its later ones is tried
-// in this round. So one that the sink refuses holds up its own subject alone, and where the
-// sink is away the round goes on from page to page when it may be back.
-type announcer struct {
-	store Store
-	sink  Sink // nil takes nothing
-	every time.Duration
-	kicks chan struct{}
-	sent  *prometheus.CounterVec
-	age   prometheus.Gauge
-	log   *slog.Logger
-	now   func() time.Time
+// outboxSender sends the outbox; package event describes the guarantees. It works in rounds, from
+// the oldest entry to the newest, one page at a time. If an entry fails, later entries of its
+// subject wait for the next round, so a rejected entry delays only its subject.
+type outboxSender struct {
+	store   Store
+	sink    Sink // nil accepts nothing
+	every   time.Duration
+	wakeups chan struct{}
+	sent    *prometheus.CounterVec
+	age     prometheus.Gauge
+	log     *slog.Logger
+	now     func() time.Time
 
-	// Of the round; only run touches them.
+	// State of the round, for run only.
 	place event.Place
 	held  map[string]bool
-	rest  backOff // of the sink
+	rest  backOff // pause for the sink
 
 	mu      sync.Mutex
-	refused map[string]backOff // subjects
+	refused map[string]backOff // by subject
 }
 
-// backOff is for how long something is left alone.
 type backOff struct {
 	until time.Time
-	pause time.Duration // the last
+	pause time.Duration
 }
 
 func (b backOff) more(now time.Time, first, longest time.Duration) backOff {
@@ -71,15 +65,15 @@ func (b backOff) more(now time.Time, first, longest time.Duration) backOff {
 	return backOff{until: now.Add(pause), pause: pause}
 }
 
-func newAnnouncer(st Store, sink Sink, every time.Duration, log *slog.Logger) *announcer {
-	n := &announcer{
-		store: st, sink: sink, every: every, kicks: make(chan struct{}, 1), log: log, now: time.Now,
+func newOutboxSender(st Store, sink Sink, every time.Duration, log *slog.Logger) *outboxSender {
+	n := &outboxSender{
+		store: st, sink: sink, every: every, wakeups: make(chan struct{}, 1), log: log, now: time.Now,
 		held: map[string]bool{}, refused: map[string]backOff{},
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_events_sent_total", Help: "Tries to send an event to the sink, by what came of them.",
+			Name: "sluice_events_sent_total", Help: "Attempts to send an event to the sink by outcome.",
 		}, []string{"outcome"}),
 		age: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sluice_events_oldest_seconds", Help: "How long the oldest event has waited for the sink; 0 when none waits.",
+			Name: "sluice_events_oldest_seconds", Help: "Age of the oldest unsent event in seconds; 0 if there is none.",
 		}),
 	}
 	for _, o := range outcomes() {
@@ -88,44 +82,41 @@ func newAnnouncer(st Store, sink Sink, every time.Duration, log *slog.Logger) *a
 	return n
 }
 
-// outcome is what came of a try.
 type outcome string
 
-// The outcomes.
 const (
 	delivered outcome = "delivered"
-	refused   outcome = "refused" // a 4xx: about this event
-	failed    outcome = "failed"  // anything else: about the sink
-	dropped   outcome = "dropped" // not taken for a day
+	refused   outcome = "refused" // 4xx: an error of this event
+	failed    outcome = "failed"  // any other error, of the sink
+	dropped   outcome = "dropped" // not accepted within a day
 )
 
 func outcomes() []outcome { return []outcome{delivered, refused, failed, dropped} }
 
-// kick has the outbox looked through soon.
-func (n *announcer) kick() {
+func (n *outboxSender) wake() {
 	select {
-	case n.kicks <- struct{}{}:
-	default: // it will be
+	case n.wakeups <- struct{}{}:
+	default:
 	}
 }
 
-// run sends until ctx ends. What other functions write is found by looking.
-func (n *announcer) run(ctx context.Context) {
+// run sends entries until ctx ends. It polls for entries of other functions.
+func (n *outboxSender) run(ctx context.Context) {
 	look := time.NewTicker(n.every)
 	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.kicks:
+		case <-n.wakeups:
 		case <-look.C:
 		}
 		n.drain(ctx)
 	}
 }
 
-// drain goes on with the round until it is over, or the sink is away.
-func (n *announcer) drain(ctx context.Context) {
+// drain continues the round until its end, or until the sink is down.
+func (n *outboxSender) drain(ctx context.Context) {
 	for ctx.Err() == nil && !n.now().Before(n.rest.until) {
 		waiting, err := n.store.Announcements(ctx, n.place, announceLimit)
 		if err != nil {
@@ -134,7 +125,7 @@ func (n *announcer) drain(ctx context.Context) {
 			}
 			return
 		}
-		n.show(waiting)
+		n.updateAge(waiting)
 		err = n.page(ctx, waiting)
 		if ctx.Err() != nil {
 			return
@@ -156,8 +147,7 @@ func (n *announcer) drain(ctx context.Context) {
 	}
 }
 
-// show tells how old the oldest announcement is, when a round begins.
-func (n *announcer) show(waiting []event.Waiting) {
+func (n *outboxSender) updateAge(waiting []event.Waiting) {
 	switch {
 	case n.place != event.Place{}:
 	case len(waiting) == 0:
@@ -167,9 +157,9 @@ func (n *announcer) show(waiting []event.Waiting) {
 	}
 }
 
-// page sends a page, several subjects at once and each in its order. The error says that the
-// sink is away.
-func (n *announcer) page(ctx context.Context, waiting []event.Waiting) error {
+// page sends a page: subjects concurrently, each in order. It returns an error if the sink is
+// down.
+func (n *outboxSender) page(ctx context.Context, waiting []event.Waiting) error {
 	subjects := map[string][]event.Waiting{}
 	var order []string
 	for _, w := range waiting {
@@ -181,10 +171,9 @@ func (n *announcer) page(ctx context.Context, waiting []event.Waiting) error {
 		}
 		subjects[w.Subject] = append(subjects[w.Subject], w)
 	}
-	// In another order each time: if the sink is given up, it is not always the same ones
-	// that were tried.
-	rand.Shuffle(len(order), func(i, k int) { order[i], order[k] = order[k], order[i] }) //nolint:gosec // an order is no secret
-	var away streak
+	// Shuffle, so that a failing sink does not always get the same subjects.
+	rand.Shuffle(len(order), func(i, k int) { order[i], order[k] = order[k], order[i] }) //nolint:gosec // not security-relevant
+	var away failureRun
 	held := make([]bool, len(order))
 	var g errgroup.Group
 	g.SetLimit(announceAtOnce)
@@ -194,7 +183,7 @@ func (n *announcer) page(ctx context.Context, waiting []event.Waiting) error {
 			return nil
 		})
 	}
-	_ = g.Wait() // gives none
+	_ = g.Wait()
 	for i, subject := range order {
 		if held[i] {
 			n.held[subject] = true
@@ -203,23 +192,22 @@ func (n *announcer) page(ctx context.Context, waiting []event.Waiting) error {
 	return away.error()
 }
 
-// streak is how the sink does, of a page: how many failures there were in a row.
-type streak struct {
+// failureRun counts consecutive failures of the sink.
+type failureRun struct {
 	mu     sync.Mutex
 	failed int
-	there  bool  // it has taken one, or refused it
-	asked  bool  // to be left alone, by Retry-After
-	last   error // that made it count as away
+	there  bool // the sink accepted or rejected an entry
+	asked  bool // the sink sent Retry-After
+	last   error
 }
 
-// answered notes that somebody is there.
-func (s *streak) answered() {
+func (s *failureRun) answered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed, s.there = 0, true
 }
 
-func (s *streak) fails(err error) {
+func (s *failureRun) fails(err error) {
 	var answer *nudge.AnswerError
 	asks := errors.As(err, &answer) && answer.Again != ""
 	s.mu.Lock()
@@ -230,24 +218,22 @@ func (s *streak) fails(err error) {
 	}
 }
 
-// away tells whether it makes no sense to try more now.
-func (s *streak) away() bool {
+func (s *failureRun) away() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked || s.failed >= announceAtOnce
 }
 
-// error is why the sink counts as away when the page is through: one that takes some of what
-// it is sent does not.
-func (s *streak) error() error {
+// error returns the last error if the sink is down. A sink that accepts some entries is not.
+func (s *failureRun) error() error {
 	if s.away() || s.failed > 0 && !s.there {
 		return s.last
 	}
 	return nil
 }
 
-// subject sends what waits of one subject, and tells whether all of it is gone.
-func (n *announcer) subject(ctx context.Context, waiting []event.Waiting, away *streak) bool {
+// subject sends the entries of one subject. It reports whether all were sent or dropped.
+func (n *outboxSender) subject(ctx context.Context, waiting []event.Waiting, away *failureRun) bool {
 	for _, w := range waiting {
 		o := n.try(ctx, w, away)
 		if o == "" || ctx.Err() != nil && o != delivered {
@@ -269,8 +255,8 @@ func (n *announcer) subject(ctx context.Context, waiting []event.Waiting, away *
 	return true
 }
 
-// try sends one announcement. It gives "" where it is not the time to.
-func (n *announcer) try(ctx context.Context, w event.Waiting, away *streak) outcome {
+// try returns "" if the subject or the sink is paused.
+func (n *outboxSender) try(ctx context.Context, w event.Waiting, away *failureRun) outcome {
 	n.mu.Lock()
 	last := n.refused[w.Subject]
 	n.mu.Unlock()
@@ -297,21 +283,19 @@ func (n *announcer) try(ctx context.Context, w event.Waiting, away *streak) outc
 	}
 	away.answered()
 	if len(n.refused) > maxHeld {
-		clear(n.refused) // they are only tried sooner
+		clear(n.refused) // only shortens their pauses
 	}
 	n.refused[w.Subject] = last.more(n.now(), firstRefusal, longestRefusal)
 	n.log.WarnContext(ctx, "event refused", "id", w.ID, "subject", w.Subject, "error", err)
 	return of
 }
 
-// aboutEvent tells whether a status says something about the one event, and not about the
-// sink: of which it may be that it takes others.
+// aboutEvent reports whether a status concerns only this event.
 func aboutEvent(status int) bool {
 	return status/100 == 4 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout
 }
 
-// pause leaves the sink alone for a while: as long as it has asked for, or longer each time.
-func (n *announcer) pause(ctx context.Context, err error) {
+func (n *outboxSender) pause(ctx context.Context, err error) {
 	n.rest = n.rest.more(n.now(), firstRest, longestRest)
 	var answer *nudge.AnswerError
 	if errors.As(err, &answer) {
@@ -322,7 +306,6 @@ func (n *announcer) pause(ctx context.Context, err error) {
 	n.log.WarnContext(ctx, "send events failed", "again_in_ms", n.rest.until.Sub(n.now())/time.Millisecond, "error", err)
 }
 
-// retryAfter reads the header of this name: seconds, or a date.
 func retryAfter(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -334,7 +317,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return at.Sub(now)
 }
 
-func (n *announcer) send(ctx context.Context, a event.Announcement) error {
+func (n *outboxSender) send(ctx context.Context, a event.Announcement) error {
 	if n.sink == nil {
 		return errNoSink
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// listener is a sink that takes what it gets, unless it is away.
 type listener struct {
 	mu    sync.Mutex
 	away  bool
@@ -55,7 +54,6 @@ func (l *listener) all() []string {
 	return append([]string(nil), l.heard...)
 }
 
-// background runs the function's background work until the test ends.
 func (w *world) background() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -67,8 +65,7 @@ func (w *world) background() {
 	w.Cleanup(func() { cancel(); <-ended })
 }
 
-// Every end of a deployment is announced, in order. A sink that is away holds up no
-// deployment and gets everything later.
+// A failing sink delays no deployment and gets the events later, in order.
 func TestAnnouncements(t *testing.T) {
 	t.Parallel()
 	sink := &listener{away: true}
@@ -85,7 +82,7 @@ func TestAnnouncements(t *testing.T) {
 	made(w.post("hello/rollback", ""))
 	w.runsWithin("hello:v2", 4)
 	if got := sink.all(); len(got) != 0 {
-		t.Errorf("heard %v", got)
+		t.Errorf("events: got %v", got)
 	}
 	sink.set(false)
 	want := []string{"deployed 1", "upgraded 2", "failed 3", "rolledback 4"}
@@ -94,7 +91,7 @@ func TestAnnouncements(t *testing.T) {
 		w.tick()
 		var own []string
 		for _, h := range sink.all() {
-			if h != "deployed 1" || len(own) == 0 { // staging's app has its first deployment with a tick, too
+			if h != "deployed 1" || len(own) == 0 { // the tick also deploys staging's app
 				own = append(own, h)
 			}
 		}
@@ -102,7 +99,7 @@ func TestAnnouncements(t *testing.T) {
 		return diff == ""
 	}
 	if !functest.Within(t, patience, heard) {
-		t.Errorf("heard (-want +got):\n%s", diff)
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	left := func() bool {
 		waiting, err := w.store.Announcements(t.Context(), event.Place{}, 10)
@@ -120,14 +117,13 @@ func heardAs(n event.Announcement) string {
 	return string(n.Type)
 }
 
-// box is an outbox in memory.
 type box struct {
 	Store
 
 	mu      sync.Mutex
 	waiting []event.Waiting
-	deaf    bool // forgets nothing
-	most    int  // that were asked for at once
+	deaf    bool
+	most    int // largest page
 	reads   int
 }
 
@@ -165,7 +161,6 @@ func (b *box) left() []string {
 	return ids
 }
 
-// note is an announcement about a subject, the number th in the outbox.
 func note(subject string, th int, waited time.Duration) event.Waiting {
 	id := fmt.Sprintf("%s-%04d", subject, th)
 	return event.Waiting{
@@ -174,7 +169,6 @@ func note(subject string, th int, waited time.Duration) event.Waiting {
 	}
 }
 
-// sinkFunc is a sink.
 type sinkFunc func(n event.Announcement) error
 
 func (f sinkFunc) Send(_ context.Context, n event.Announcement) error { return f(n) }
@@ -188,7 +182,7 @@ func TestDrain(t *testing.T) {
 	t.Run("sent again after a crash", func(t *testing.T) {
 		t.Parallel()
 		b, sink := &box{waiting: []event.Waiting{note("a", 1, 0)}, deaf: true}, &listener{}
-		n := newAnnouncer(b, sink, time.Second, functest.Quiet())
+		n := newOutboxSender(b, sink, time.Second, functest.Quiet())
 		n.drain(t.Context())
 		b.deaf = false
 		n.drain(t.Context())
@@ -198,20 +192,20 @@ func TestDrain(t *testing.T) {
 	t.Run("given up after a day", func(t *testing.T) {
 		t.Parallel()
 		b := &box{waiting: []event.Waiting{note("a", 1, event.Kept), note("b", 2, event.Kept-1)}}
-		n := newAnnouncer(b, &listener{away: true}, time.Second, functest.Quiet())
+		n := newOutboxSender(b, &listener{away: true}, time.Second, functest.Quiet())
 		n.drain(t.Context())
 		check.Equal(t, "left", []string{"b-0002"}, b.left())
 	})
-	t.Run("without a sink nothing stays for ever", func(t *testing.T) {
+	t.Run("without a sink, entries are dropped after a day", func(t *testing.T) {
 		t.Parallel()
 		b := &box{waiting: []event.Waiting{note("a", 1, event.Kept), note("b", 2, 0)}}
-		newAnnouncer(b, nil, time.Second, functest.Quiet()).drain(t.Context())
+		newOutboxSender(b, nil, time.Second, functest.Quiet()).drain(t.Context())
 		check.Equal(t, "left", []string{"b-0002"}, b.left())
 	})
-	t.Run("one that is refused holds its own subject alone", func(t *testing.T) {
+	t.Run("a rejected entry holds only its subject", func(t *testing.T) {
 		t.Parallel()
 		b := &box{}
-		for i := range 250 { // more than two pages of it, before and among others
+		for i := range 250 { // more than two pages
 			b.waiting = append(b.waiting, note("bad", 2*i, 0))
 			if i > 200 {
 				b.waiting = append(b.waiting, note("good", 2*i+1, 0))
@@ -219,7 +213,7 @@ func TestDrain(t *testing.T) {
 		}
 		tried := map[string]int{}
 		var mu sync.Mutex
-		n := newAnnouncer(b, sinkFunc(func(n event.Announcement) error {
+		n := newOutboxSender(b, sinkFunc(func(n event.Announcement) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if tried[n.Subject]++; n.Subject == "bad" {
@@ -231,26 +225,24 @@ func TestDrain(t *testing.T) {
 		n.drain(t.Context())
 		check.Equal(t, "tried", map[string]int{"bad": 1, "good": 49}, tried)
 		if left := b.left(); len(left) != 250 {
-			t.Errorf("%d are left", len(left))
+			t.Errorf("entries left: got %d", len(left))
 		}
 		if b.most > announceLimit {
-			t.Errorf("%d were read at a time", b.most)
+			t.Errorf("largest page: got %d", b.most)
 		}
 	})
 }
 
-// A sink that is away is asked a few times, and not for each event that waits; one that
-// says when to come again is left alone until then.
 func TestSinkAway(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
 		err      error
-		least    time.Duration // it is left alone
+		least    time.Duration
 		mostSent int
 	}{
 		{"gone", errors.New("connection refused"), firstRest, 2 * announceAtOnce},
-		{"an error of its own", answering(http.StatusInternalServerError, ""), firstRest, 2 * announceAtOnce},
+		{"an internal error", answering(http.StatusInternalServerError, ""), firstRest, 2 * announceAtOnce},
 		{"redirecting", answering(http.StatusFound, ""), firstRest, 2 * announceAtOnce},
 		{"busy", answering(http.StatusTooManyRequests, "120"), 2 * time.Minute, 2 * announceAtOnce},
 		{"busy until", answering(http.StatusServiceUnavailable, "Sat, 14 Mar 2026 12:05:00 GMT"), 5 * time.Minute, 2 * announceAtOnce},
@@ -264,26 +256,26 @@ func TestSinkAway(t *testing.T) {
 				b.waiting = append(b.waiting, note(fmt.Sprint("key", i), i, 0))
 			}
 			var sent atomic.Int32
-			n := newAnnouncer(b, sinkFunc(func(event.Announcement) error { sent.Add(1); return tt.err }), time.Second, functest.Quiet())
+			n := newOutboxSender(b, sinkFunc(func(event.Announcement) error { sent.Add(1); return tt.err }), time.Second, functest.Quiet())
 			now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 			n.now = func() time.Time { return now }
 			n.drain(t.Context())
 			first := int(sent.Load())
 			if first == 0 || first > tt.mostSent {
-				t.Errorf("sent %d times", first)
+				t.Errorf("unexpected number of attempts: %d", first)
 			}
 			now = now.Add(tt.least - time.Millisecond)
 			n.drain(t.Context())
 			if got := int(sent.Load()); got != first {
-				t.Errorf("sent %d more while it should be left alone", got-first)
+				t.Errorf("%d more attempts during the pause, want 0", got-first)
 			}
 			now = now.Add(time.Millisecond)
 			n.drain(t.Context())
 			if int(sent.Load()) == first {
-				t.Error("not tried again")
+				t.Error("no attempt after the pause")
 			}
 			if got := len(b.left()); got != 90 {
-				t.Errorf("%d are left", got)
+				t.Errorf("entries left: got %d", got)
 			}
 		})
 	}

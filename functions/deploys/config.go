@@ -17,37 +17,31 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Config is what the function reads from its environment.
+// Config is the function's configuration.
 type Config struct {
 	management.Config
 	cluster.Connection
 	registry.Access
 
-	// ProgressDeadline is how long a rollout may make no progress until its revision
-	// is failed (promise D3).
+	// ProgressDeadline is the longest time without progress before a rollout fails (promise D3).
 	ProgressDeadline time.Duration `env:"PROGRESS_DEADLINE, default=120s"`
 
-	// FollowEvery is how often a rollout that was just asked for is looked at, so that
-	// it is live soon after it is ready and not only with the next tick.
+	// FollowEvery is the first interval between checks of a new rollout.
 	FollowEvery time.Duration `env:"FOLLOW_EVERY, default=500ms"`
 
-	// Workers bounds apps that a pass works on at the same time.
 	Workers int `env:"WORKERS, default=8"`
 
 	store.Outbox
 
-	// Sink takes the events of the installation; Knative's SinkBinding sets it. With one,
-	// ends of deployments are announced, EVENTS or not.
+	// Sink receives events. With a sink, the ends of deployments are sent even without EVENTS.
 	Sink string `env:"K_SINK"`
 
-	// SinkOverrides are attributes for every event, as Knative's SinkBinding gives them:
-	// {"extensions":{"name":"value"}}.
+	// SinkOverrides are attributes for every event: {"extensions":{"name":"value"}}.
 	SinkOverrides string `env:"K_CE_OVERRIDES"`
 
-	// LookEvery is how often it is looked for events of other functions that are to be sent.
+	// LookEvery is the interval between checks for events of other functions.
 	LookEvery time.Duration `env:"EVENTS_EVERY, default=5s"`
 
-	// EventSource names this installation in those events.
 	EventSource string `env:"EVENT_SOURCE, default=/sluice/deploys"`
 }
 
@@ -59,20 +53,16 @@ func (c Config) check() error {
 		return nil
 	}
 	if u, err := url.Parse(c.Sink); err != nil || u.Host == "" {
-		return fmt.Errorf("K_SINK %q is no URL", c.Sink)
+		return fmt.Errorf("K_SINK %q is not a URL", c.Sink)
 	}
 	return nil
 }
 
-// announces tells whether anything is put into the outbox.
 func (c Config) announces() bool { return c.Events || c.Sink != "" }
 
-// The functions framework finds a function by what its package registers.
-//
-//nolint:gochecknoinits // the framework's way
+//nolint:gochecknoinits // required by the functions framework
 func init() { funcmain.HTTP("deploys", newFunction) }
 
-// newFunction puts the function together.
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	st, keys, err := cfg.Open(ctx)
 	if err != nil {

@@ -15,28 +15,24 @@ import (
 )
 
 const (
-	// recordAttempts is how often a rollback without a number starts over because
-	// another deployment came between.
+	// recordAttempts limits the attempts of a rollback without a number, if other deployments
+	// come in between.
 	recordAttempts = 8
 
-	// historyPage is the number of revisions that are read at a time.
 	historyPage = 20
 )
 
-// listDeployments lists an app's history, newest first.
 func (s *Service) listDeployments(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Deployment], error) {
 	revisions, next, err := s.store.Deployments(ctx, in.App.Ref(), store.Page(page))
 	in.TagHistory(in.App.Revision)
 	return wire.ListOf(revisions, next, func(r deploy.Revision) wire.Deployment { return wireDeployment(r, in.App.Revision) }), err
 }
 
-// getDeployment reads one deployment. It returns a not_found problem if it does not exist.
 func (s *Service) getDeployment(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Deployment, error) {
 	rev, err := s.revision(ctx, in.App.Ref(), in.Number("revision"))
 	return wireDeployment(rev, in.App.Revision), err
 }
 
-// createDeployment deploys an image.
 func (s *Service) createDeployment(ctx context.Context, in httpapi.Scope, body wire.CreateDeployment) (wire.Deployment, error) {
 	if body.Image == nil {
 		return wire.Deployment{}, httpapi.Missing("image")
@@ -48,12 +44,11 @@ func (s *Service) createDeployment(ctx context.Context, in httpapi.Scope, body w
 		return wire.Deployment{}, err
 	}
 	digest, note := s.registry.Resolve(ctx, *body.Image)
-	rev := deploy.New(*body.Image, digest, deploy.Manual, in.Caller.Username, s.moment())
+	rev := deploy.New(*body.Image, digest, deploy.Manual, in.Caller.Username, s.timestamp())
 	rev.Note = note
 	return s.recordImage(ctx, in, body, rev)
 }
 
-// takesImages returns a git_source_attached problem if the app is built from git.
 func takesImages(a app.App) error {
 	if a.GitSource != nil {
 		return problem.Of(problem.GitSourceAttached)
@@ -61,7 +56,6 @@ func takesImages(a app.App) error {
 	return nil
 }
 
-// rollBack deploys an earlier revision again.
 func (s *Service) rollBack(ctx context.Context, in httpapi.Scope, body wire.Rollback) (wire.Deployment, error) {
 	a := in.App
 	if body.Revision != nil {
@@ -69,7 +63,7 @@ func (s *Service) rollBack(ctx context.Context, in httpapi.Scope, body wire.Roll
 		if err != nil {
 			return wire.Deployment{}, err
 		}
-		rev := source.Copy(deploy.Rollback, in.Caller.Username, s.moment())
+		rev := source.Copy(deploy.Rollback, in.Caller.Username, s.timestamp())
 		return s.record(ctx, in, body, func(app.App, deploy.Revision) (deploy.Revision, error) { return rev, nil })
 	}
 	for try := 1; ; try++ {
@@ -83,8 +77,8 @@ func (s *Service) rollBack(ctx context.Context, in httpapi.Scope, body wire.Roll
 	}
 }
 
-// rollBackFrom rolls back to the previous revision, see [deploy.Previous], if a is current. It
-// returns a conflict problem if another revision is the current one by now.
+// rollBackFrom rolls back to [deploy.Previous]. It returns a conflict problem if a is no longer
+// current.
 func (s *Service) rollBackFrom(ctx context.Context, in httpapi.Scope, body wire.Rollback, a app.App) (wire.Deployment, error) {
 	source, ok, err := deploy.Previous(s.history(ctx, a.Ref()), a.Revision)
 	if err != nil {
@@ -97,19 +91,17 @@ func (s *Service) rollBackFrom(ctx context.Context, in httpapi.Scope, body wire.
 		if current.Number != a.Revision {
 			return deploy.Revision{}, problem.Of(problem.Conflict)
 		}
-		return source.Copy(deploy.Rollback, in.Caller.Username, s.moment()), nil
+		return source.Copy(deploy.Rollback, in.Caller.Username, s.timestamp()), nil
 	})
 }
 
-// promote deploys a revision of the app of the same name in another environment of the
-// project.
 func (s *Service) promote(ctx context.Context, in httpapi.Scope, body wire.Promote) (wire.Deployment, error) {
 	if body.FromEnvironment == nil {
 		return wire.Deployment{}, httpapi.Missing("from_environment")
 	}
 	if *body.FromEnvironment == in.Environment.Name {
 		return wire.Deployment{}, problem.At("from_environment",
-			problem.New(problem.InvalidParameter, "from_environment is the app's own environment; roll back instead."))
+			problem.New(problem.InvalidParameter, "from_environment is the app's own environment. Name another environment, or roll back."))
 	}
 	if err := takesImages(in.App); err != nil {
 		return wire.Deployment{}, err
@@ -126,13 +118,12 @@ func (s *Service) promote(ctx context.Context, in httpapi.Scope, body wire.Promo
 	if err != nil {
 		return wire.Deployment{}, err
 	}
-	rev := source.Copy(deploy.Promotion, in.Caller.Username, s.moment())
+	rev := source.Copy(deploy.Promotion, in.Caller.Username, s.timestamp())
 	rev.SourceEnvironment = environment.Name
 	return s.recordImage(ctx, in, body, rev)
 }
 
-// promoted returns the revision that is promoted: revision n, or the newest one that ever had
-// a ready pod. It returns a revision_not_live problem if the revision had none.
+// promoted returns revision n, or the newest revision that ever had a ready pod.
 func (s *Service) promoted(ctx context.Context, from app.App, n *int64) (deploy.Revision, error) {
 	if n != nil {
 		rev, err := s.revision(ctx, from.Ref(), *n)
@@ -146,18 +137,17 @@ func (s *Service) promoted(ctx context.Context, from app.App, n *int64) (deploy.
 			return rev, err
 		}
 	}
-	return deploy.Revision{}, problem.New(problem.RevisionNotLive, "No revision in that environment ever had a ready pod.")
+	return deploy.Revision{}, problem.New(problem.RevisionNotLive, "No revision in from_environment ever had a ready pod, so none can be promoted.")
 }
 
-// revision reads a revision by the number that a client gave. Problem: not_found.
 func (s *Service) revision(ctx context.Context, ref app.Ref, n int64) (deploy.Revision, error) {
 	if n < 1 {
-		return deploy.Revision{}, problem.New(problem.NotFound, "There is no such revision.")
+		return deploy.Revision{}, problem.New(problem.NotFound, "The revision does not exist.")
 	}
 	return s.store.Deployment(ctx, ref, n)
 }
 
-// history returns an app's revisions, newest first. An error is the last element.
+// history returns an app's revisions, newest first, then an error.
 func (s *Service) history(ctx context.Context, ref app.Ref) iter.Seq2[deploy.Revision, error] {
 	return func(yield func(deploy.Revision, error) bool) {
 		for page := (store.Page{Size: historyPage}); ; {
@@ -178,21 +168,18 @@ func (s *Service) history(ctx context.Context, ref app.Ref) iter.Seq2[deploy.Rev
 	}
 }
 
-// recordImage records a deployment of an app that takes images.
 func (s *Service) recordImage(ctx context.Context, in httpapi.Scope, body any, rev deploy.Revision) (wire.Deployment, error) {
 	return s.record(ctx, in, body, func(a app.App, _ deploy.Revision) (deploy.Revision, error) { return rev, takesImages(a) })
 }
 
-// record records a deployment that a request with the body asks for, unless the same request
-// did before, and starts its rollout. It returns a precondition_failed problem if the app is
-// not what If-Match names.
+// record stores a deployment and starts its rollout, unless the same request already did.
 func (s *Service) record(ctx context.Context, in httpapi.Scope, body any, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (wire.Deployment, error) {
 	request, err := in.Delivery(body)
 	if err != nil {
 		return wire.Deployment{}, err
 	}
 	ref := in.App.Ref()
-	rev, fresh, err := s.store.RecordDeploymentOnce(ctx, ref, request, s.moment(), func(a app.App, current deploy.Revision) (deploy.Revision, error) {
+	rev, fresh, err := s.store.RecordDeploymentOnce(ctx, ref, request, s.timestamp(), func(a app.App, current deploy.Revision) (deploy.Revision, error) {
 		if err := in.CheckApp(a); err != nil {
 			return deploy.Revision{}, err
 		}

@@ -24,7 +24,7 @@ func TestDeployment(t *testing.T) {
 	got := w.deploy("hello:v2")
 	want := wire.Deployment{
 		Revision: 2, Image: "hello:v2", Trigger: "manual", Actor: "ada", Status: "rolling_out",
-		NoDigest:   "The tag was deployed without a digest, because no registry was asked for it.", // the test's does not
+		NoDigest:   "The tag was deployed without a digest: no registry was queried.",
 		DeployedAt: got.DeployedAt, Current: true,
 	}
 	check.Equal(t, "functest.Answer", want, got)
@@ -35,7 +35,6 @@ func TestDeployment(t *testing.T) {
 	w.runs("hello:v2", 2)
 }
 
-// TestReadDeployment: viewers read one deployment, as the list has it.
 func TestReadDeployment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -55,20 +54,19 @@ func TestReadDeployment(t *testing.T) {
 	}
 }
 
-// The digest is what is deployed, and what a rollback brings back when the tag has
-// moved.
+// A rollback restores the digest even if the tag has moved.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	first, second := "sha256:"+strings.Repeat("1", 64), "sha256:"+strings.Repeat("2", 64)
 	known := tags{"hello:stable": first}
 	w := newWorld(t, func(_ *Config, p *Parts) { p.Registry = known })
 	if d := w.deploy("hello:stable"); string(d.Digest) != first {
-		t.Errorf("the digest is %q", d.Digest)
+		t.Errorf("digest: got %q", d.Digest)
 	}
 	w.within("prod", "2 hello:stable live", "1 hello:v1 superseded")
 	known["hello:stable"] = second
 	if d := w.deploy("hello:stable"); string(d.Digest) != second {
-		t.Errorf("the digest is %q", d.Digest)
+		t.Errorf("digest: got %q", d.Digest)
 	}
 	back := made(w.post("hello/rollback", ""))
 	if string(back.Digest) != first || back.SourceRevision != 2 || back.Image != "hello:stable" {
@@ -132,7 +130,7 @@ func TestRefusedDeployments(t *testing.T) {
 	w.as("bob", http.MethodGet, "prod", "hello/deployments", "").Refused(http.StatusForbidden, problem.Forbidden)
 	w.as("vera", http.MethodGet, "prod", "hello/deployments?page_token=x", "").Refused(http.StatusBadRequest, problem.InvalidPage)
 	if got := w.history("prod"); len(got) != 1 {
-		t.Errorf("something was recorded: %v", got)
+		t.Errorf("rejected calls were recorded: %v", got)
 	}
 }
 
@@ -160,7 +158,6 @@ func TestHistoryByPage(t *testing.T) {
 	check.Equal(t, "numbers", []int64{5, 4, 3, 2, 1}, numbers)
 }
 
-// Twenty deploys at once get twenty ascending numbers, and the highest is what runs.
 func TestDeploymentsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -27,14 +27,12 @@ import (
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
 const (
-	patience = 90 * time.Second // for what happens in the background
+	patience = 90 * time.Second
 
-	// brokenAfter is for tests of images that never get ready; the others beside them
-	// take a moment, also on a busy machine.
+	// brokenAfter leaves other images enough time on a busy machine.
 	brokenAfter = 15 * time.Second
 )
 
-// tags is a registry that knows the digests of some images.
 type tags map[string]string
 
 func (t tags) Resolve(_ context.Context, image string) (digest, note string) {
@@ -44,9 +42,8 @@ func (t tags) Resolve(_ context.Context, image string) (digest, note string) {
 	return "", ""
 }
 
-// world is the function over a real document store and a real Kubernetes API, with
-// something that rolls Deployments out. Its project has the environments prod and
-// staging, each with an app hello of image hello:v1; ada develops, vera views.
+// world is the function with a real store and a real Kubernetes API. The environments prod and
+// staging each have an app hello. ada is a developer, vera a viewer.
 type world struct {
 	testing.TB
 	service *Service
@@ -59,7 +56,6 @@ type world struct {
 
 var controller sync.Once
 
-// runPods rolls out what Deployments ask for, for all tests of the process.
 func runPods(t testing.TB) {
 	t.Helper()
 	config := clustertest.Config(t)
@@ -69,8 +65,8 @@ func runPods(t testing.TB) {
 			t.Error(err)
 			return
 		}
-		c.Only = clustertest.Named                      // other packages may share the API server
-		go func() { _ = c.Run(context.Background()) }() // ends with the process
+		c.Only = clustertest.Named // other packages share the API server
+		go func() { _ = c.Run(context.Background()) }()
 	})
 }
 
@@ -87,7 +83,7 @@ func newWorld(t testing.TB, with func(*Config, *Parts)) *world {
 	return w
 }
 
-// start makes the function, in the place of the one before if there is one.
+// start creates the function, or restarts it.
 func (w *world) start(with func(*Config, *Parts)) {
 	w.Helper()
 	cfg := w.cfg
@@ -127,13 +123,11 @@ func (w *world) addApp(environment, name, image string) {
 	storetest.App(w, w.store, a)
 }
 
-// as makes a call about app hello of an environment as a user.
 func (w *world) as(user, method, environment, path, body string) functest.Answer {
 	w.Helper()
 	return w.send(user, method, environment, path, body, nil)
 }
 
-// send is as with headers.
 func (w *world) send(user, method, environment, path, body string, headers http.Header) functest.Answer {
 	w.Helper()
 	address := "/api/v1/projects/" + w.project + "/environments/" + environment + "/apps/" + path
@@ -150,19 +144,17 @@ func (w *world) deploy(image string) wire.Deployment {
 	return made(w.post("hello/deployments", fmt.Sprintf(`{"image":%q}`, image)))
 }
 
-// made returns the revision that a call has made.
 func made(a functest.Answer) wire.Deployment {
 	a.Helper()
 	d := functest.Read[wire.Deployment](a, http.StatusAccepted)
 	environment, _, _ := strings.Cut(a.Call.Path, "/apps/")
 	if got, want := a.Header.Get("Location"), fmt.Sprintf("%s/apps/hello/deployments/%d", environment, d.Revision); got != want {
-		a.Errorf("%s: the location is %q, want %q", a.Call.Path, got, want)
+		a.Errorf("%s: Location: got %q, want %q", a.Call.Path, got, want)
 	}
 	return d
 }
 
-// history gives the revisions of an environment's app, newest first, as "number
-// image status".
+// history returns an app's revisions, newest first, as "number image status".
 func (w *world) history(environment string) []string {
 	w.Helper()
 	list := functest.Read[wire.List[wire.Deployment]](w.as("vera", http.MethodGet, environment, "hello/deployments?page_size=500", ""), http.StatusOK)
@@ -173,7 +165,6 @@ func (w *world) history(environment string) []string {
 	return lines
 }
 
-// within waits until a history is the wanted one.
 func (w *world) within(environment string, want ...string) {
 	w.Helper()
 	var diff string
@@ -182,7 +173,6 @@ func (w *world) within(environment string, want ...string) {
 	}
 }
 
-// runs expects the workload of prod's app to be told to run an image as a revision.
 func (w *world) runs(image string, revision int64) {
 	w.Helper()
 	seen, err := w.cluster.Workload(w.Context(), w.ref("prod"))
@@ -190,11 +180,10 @@ func (w *world) runs(image string, revision int64) {
 	a, err := w.store.App(w.Context(), w.ref("prod").Namespace, "hello")
 	check.OK(w, err)
 	if a.Image != image || a.Revision != revision || !seen.Runs(a) {
-		w.Errorf("recorded is %s, revision %d, and the cluster runs it: %v; want %s, revision %d", a.Image, a.Revision, seen.Runs(a), image, revision)
+		w.Errorf("got image %s, revision %d, in the cluster: %v; want image %s, revision %d", a.Image, a.Revision, seen.Runs(a), image, revision)
 	}
 }
 
-// becomesLive has ticks roll prod's current revision out.
 func (w *world) becomesLive(n int64) {
 	w.Helper()
 	if !functest.Within(w, patience, func() bool { return w.ticked() && w.revision(n).Status == deploy.Live }) {

@@ -13,8 +13,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// A deployment, a rollback and a promotion that are sent again with their Idempotency-Key are
-// made once.
 func TestDeploymentWithIdempotencyKeyIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -50,7 +48,6 @@ func TestDeploymentWithIdempotencyKeyIsMadeOnce(t *testing.T) {
 	}
 }
 
-// Without an Idempotency-Key, or with another one, two rollbacks are two rollbacks.
 func TestTwoRollbacksWithDifferentKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -66,7 +63,6 @@ func TestTwoRollbacksWithDifferentKeys(t *testing.T) {
 	}
 }
 
-// Of calls with one Idempotency-Key at the same time, one deploys.
 func TestIdempotencyKeyAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -85,8 +81,6 @@ func TestIdempotencyKeyAtOnce(t *testing.T) {
 	}
 }
 
-// With If-Match an app is deployed only while its revision, or the whole app, is what its sender
-// has seen.
 func TestDeploymentWithIfMatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -126,7 +120,7 @@ func TestDeploymentWithIfMatch(t *testing.T) {
 	}
 	w.send("ada", http.MethodPost, "prod", "hello/rollback", "", http.Header{api.IfMatch: {`"1"`}}).
 		Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
-	// A call that is sent again gets its result, although its revision is no longer current.
+	// A repeated call gets its first response even if its revision is no longer current.
 	headers := http.Header{api.IfMatch: {history()}, api.IdempotencyKey: {"again"}}
 	first := made(w.send("ada", http.MethodPost, "prod", "hello/deployments", `{"image":"hello:v9"}`, headers))
 	if again := made(w.send("ada", http.MethodPost, "prod", "hello/deployments", `{"image":"hello:v9"}`, headers)); again.Revision != first.Revision {

@@ -17,23 +17,19 @@ import (
 )
 
 const (
-	// maxRounds is how often one piece of work looks at an app again because it has
-	// written, or has lost a race.
+	// maxRounds limits the reads of an app in one reconciliation.
 	maxRounds = 6
 
-	// followGrace is how much longer than the progress deadline a rollout is
-	// followed, so that its failure is seen too.
+	// followGrace is the time after the deadline in which a failure is recorded.
 	followGrace = 10 * time.Second
 
-	// maxFollowed bounds rollouts that are looked at at the same time besides those of a
-	// pass, so that apps whose cluster is slow to answer do not keep others waiting.
+	// maxFollowed is the number of rollouts that are checked in addition to a pass.
 	maxFollowed = 64
 
-	// slowest is how many times longer than at first the pauses between looks become
-	// in a rollout that takes long.
+	// slowest is the factor by which the interval between checks grows.
 	slowest = 10
 
-	notAnswering = "The cluster does not answer; it is tried again."
+	notResponding = "The cluster does not respond. Sluice retries automatically."
 )
 
 func (s *Service) newQueue() *reconcile.Queue[app.Ref] {
@@ -46,13 +42,11 @@ func (s *Service) newQueue() *reconcile.Queue[app.Ref] {
 	})
 }
 
-// pass has the cluster run what every app's document says. The workloads are listed
-// before the apps are read, so that an app is skipped only if its workload runs what is
-// recorded now, and that is live, or if its rollout is being followed anyway: its end is
-// logged under the id of the request that had it followed.
+// pass lists the workloads before it reads the apps. It skips an app only if the stored revision
+// is live and its workload runs it, or if its rollout is already followed.
 func (s *Service) pass(ctx context.Context) error {
 	return s.queue.Pass(ctx, func(ctx context.Context, work func(app.Ref) bool) error {
-		s.announcer.kick()
+		s.outboxSender.wake()
 		seen, err := s.cluster.Workloads(ctx)
 		if err != nil {
 			return err
@@ -63,7 +57,7 @@ func (s *Service) pass(ctx context.Context) error {
 				return err
 			}
 			live, _ := s.live.Load(a.Ref())
-			if a.Revision == 0 || live == a.Revision && settled(seen.Of(a.Ref()), a) {
+			if a.Revision == 0 || live == a.Revision && upToDate(seen.Of(a.Ref()), a) {
 				continue
 			}
 			unsettled++
@@ -76,14 +70,14 @@ func (s *Service) pass(ctx context.Context) error {
 	})
 }
 
-// settled reports whether the workload runs the app as it is recorded, and its document
-// shows whether it is idle.
-func settled(w cluster.Workload, a app.App) bool {
+// upToDate reports whether the workload runs the stored revision, and the app shows whether it is
+// idle.
+func upToDate(w cluster.Workload, a app.App) bool {
 	return w.Runs(a) && w.Observation().Idle == (a.Deployed.Status == string(deploy.Idle))
 }
 
-// reconcile has the cluster run an app's current revision, which is followed until it is
-// live or has failed.
+// reconcile rolls out an app's current revision. It requests another run until that is live or
+// failed.
 func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 	span.Of(ctx).Set(span.OfApp(ref)...)
 	rev, err := s.rollOut(ctx, ref)
@@ -93,13 +87,13 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 	return err
 }
 
-// rollOut looks at one app, has the cluster run its current revision and records how
-// far that is. It gives the revision, the zero one for an app that has none or is gone.
+// rollOut applies an app's current revision and records its status. It returns the zero value if
+// the app has none or was deleted.
 func (s *Service) rollOut(ctx context.Context, ref app.Ref) (deploy.Revision, error) {
 	wrote := false
 	var last error
 	for range maxRounds {
-		seen, err := s.cluster.Workload(ctx, ref) // before the document: see the package's documentation
+		seen, err := s.cluster.Workload(ctx, ref) // before the app: see the package documentation
 		if err != nil {
 			return deploy.Revision{}, err
 		}
@@ -124,23 +118,22 @@ func (s *Service) rollOut(ctx context.Context, ref app.Ref) (deploy.Revision, er
 		wrote = true
 		last = s.cluster.ApplyWorkload(ctx, seen, a)
 		if last != nil && !problem.Is(last, problem.Conflict) {
-			return s.stuck(ctx, a, last)
+			return s.recordBlocked(ctx, a, last)
 		}
 	}
 	return deploy.Revision{}, errors.Join(fmt.Errorf("%s keeps changing", ref), last)
 }
 
-// setReady records that the revision that the workload still has, an earlier one, has a
-// ready pod.
+// setReady records that the workload's earlier revision has a ready pod: such a revision worked,
+// and a rollback can return to it.
 func (s *Service) setReady(ctx context.Context, a app.App, o deploy.Observation) error {
 	if o.Revision == 0 || o.Revision >= a.Revision || !o.Ready && !o.PodReady {
 		return nil
 	}
-	return s.store.SetReady(ctx, a.Ref(), o.Revision, s.moment())
+	return s.store.SetReady(ctx, a.Ref(), o.Revision, s.timestamp())
 }
 
-// forget cleans up after work on an app that was deleted meanwhile: what was
-// written may have come after the deletion.
+// forget removes the workload of a deleted app if this work may have created it again.
 func (s *Service) forget(ctx context.Context, ref app.Ref, wrote bool) error {
 	s.live.Delete(ref)
 	if !wrote {
@@ -149,31 +142,27 @@ func (s *Service) forget(ctx context.Context, ref app.Ref, wrote bool) error {
 	return s.cluster.RemoveWorkload(ctx, ref)
 }
 
-// observe records what the cluster reports about the current revision.
 func (s *Service) observe(ctx context.Context, a app.App, o deploy.Observation) (deploy.Revision, error) {
 	return s.update(ctx, a, func(r deploy.Revision) (deploy.Revision, bool) {
-		return r.Observe(o, s.cfg.ProgressDeadline, s.moment())
+		return r.Observe(o, s.cfg.ProgressDeadline, s.timestamp())
 	})
 }
 
-// stuck records why the cluster does not run the current revision: it was refused,
-// and has failed, or the cluster does not answer.
-func (s *Service) stuck(ctx context.Context, a app.App, cause error) (deploy.Revision, error) {
+// recordBlocked records that the cluster rejected the revision or does not respond.
+func (s *Service) recordBlocked(ctx context.Context, a app.App, cause error) (deploy.Revision, error) {
 	reason, refused := cluster.Refusal(cause)
 	rev, err := s.update(ctx, a, func(r deploy.Revision) (deploy.Revision, bool) {
 		if refused {
-			return r.Refused(reason, s.moment())
+			return r.Refused(reason, s.timestamp())
 		}
-		return r.Delayed(notAnswering)
+		return r.Delayed(notResponding)
 	})
-	if problem.Is(err, problem.Conflict) { // there is a newer one, which has its own follower or pass
+	if problem.Is(err, problem.Conflict) { // a newer revision has its own worker
 		err = nil
 	}
 	return rev, errors.Join(cause, err)
 }
 
-// update moves the current revision on. Problem: conflict when it is not current
-// any more.
 func (s *Service) update(ctx context.Context, a app.App, change func(deploy.Revision) (deploy.Revision, bool)) (deploy.Revision, error) {
 	var before deploy.Status
 	rev, err := s.store.UpdateDeployment(ctx, a.Ref(), a.Revision, func(r deploy.Revision) (deploy.Revision, bool) {
@@ -189,13 +178,12 @@ func (s *Service) update(ctx context.Context, a app.App, change func(deploy.Revi
 	if rev.Status != before {
 		s.log.InfoContext(ctx, "deployment finished", "app", a.Ref().String(), "revision", rev.Number,
 			"status", string(rev.Status), "message", rev.Message)
-		s.announcer.kick()
+		s.outboxSender.wake()
 		s.gauges.ended.WithLabelValues(string(rev.Status)).Inc()
 	}
 	return rev, nil
 }
 
-// gauges are the function's own metrics.
 type gauges struct {
 	unsettled prometheus.Gauge
 	ended     *prometheus.CounterVec
@@ -204,10 +192,10 @@ type gauges struct {
 func newGauges() *gauges {
 	g := &gauges{
 		unsettled: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sluice_deploys_unsettled", Help: "Apps whose current revision was not known to be live when the last tick began.",
+			Name: "sluice_deploys_unsettled", Help: "Apps whose current revision was not known to be live at the start of the last tick.",
 		}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_deploys_ended_total", Help: "Rollouts that this process has seen end, by the revision's status.",
+			Name: "sluice_deploys_ended_total", Help: "Ended rollouts by the revision's status.",
 		}, []string{"status"}),
 	}
 	for _, status := range []deploy.Status{deploy.Live, deploy.Failed} {
@@ -216,7 +204,7 @@ func newGauges() *gauges {
 	return g
 }
 
-// Collectors are the function's own metrics.
+// Collectors returns the function's metrics.
 func (s *Service) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.gauges.unsettled, s.gauges.ended, s.announcer.sent, s.announcer.age}
+	return []prometheus.Collector{s.gauges.unsettled, s.gauges.ended, s.outboxSender.sent, s.outboxSender.age}
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// runsWithin waits until the cluster runs what is recorded, and that is live.
 func (w *world) runsWithin(image string, revision int64) {
 	w.Helper()
 	if !functest.Within(w, patience, func() bool { return w.revision(revision).Status == deploy.Live }) {
@@ -35,7 +34,6 @@ func (w *world) runsWithin(image string, revision int64) {
 	w.runs(image, revision)
 }
 
-// tick sends the periodic event.
 func (w *world) tick() int {
 	w.Helper()
 	return w.event(funcmain.PingType, "")
@@ -50,8 +48,7 @@ func (w *world) ticked() bool { w.Helper(); return w.tick() < http.StatusMultipl
 
 var errKilled = errors.New("killed")
 
-// fault ends a process at its n-th step, before or after it is done: from then on
-// nothing works.
+// fault simulates the death of a process before or after its n-th step.
 type fault struct {
 	steps atomic.Int64
 	at    int64
@@ -99,8 +96,8 @@ func (s faultyStore) UpdateDeployment(ctx context.Context, ref app.Ref, n int64,
 	return r, err
 }
 
-// A process that is killed at any step leaves work that the next one's tick finds:
-// what is recorded is what runs, and no revision is lost or used twice.
+// After a process is killed at any step, the next tick completes the work, and no revision number
+// is lost or used twice.
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for at := int64(1); at <= 7; at++ {
@@ -115,21 +112,21 @@ func TestKilledAtEveryStep(t *testing.T) {
 					p.Store, p.Cluster = faultyStore{w.store, killed}, faultyCluster{w.cluster, killed}
 				})
 				w.post("hello/deployments", `{"image":"hello:v2"}`)
-				// On a slow machine the rollout may be over at its first look, in fewer steps.
+				// A rollout on a slow machine can end after fewer steps.
 				functest.Within(t, patience, func() bool { return killed.steps.Load() >= at || !w.service.queue.Has(w.ref("prod")) })
 				check.OK(t, w.service.Close(t.Context()))
 				w.start(nil)
 				a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
 				check.OK(t, err)
 				if recorded := at > 1 || after; recorded != (a.Revision == 2) {
-					t.Fatalf("revision %d is the current one", a.Revision)
+					t.Fatalf("unexpected current revision %d", a.Revision)
 				}
 				if !functest.Within(t, patience, func() bool { return w.ticked() && w.revision(a.Revision).Status == deploy.Live }) {
 					t.Fatalf("%+v", w.revision(a.Revision))
 				}
 				w.runs(a.Image, a.Revision)
 				if next := w.deploy("hello:v3"); next.Revision != a.Revision+1 {
-					t.Errorf("the next revision is %d", next.Revision)
+					t.Errorf("unexpected next revision %d", next.Revision)
 				}
 				w.runsWithin("hello:v3", a.Revision+1)
 			})
@@ -137,7 +134,6 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// held is a cluster that keeps whoever looks at a workload waiting.
 type held struct {
 	Cluster
 	open chan struct{}
@@ -148,8 +144,6 @@ func (c held) Workload(ctx context.Context, ref app.Ref) (cluster.Workload, erro
 	return c.Cluster.Workload(ctx, ref)
 }
 
-// A tick leaves an app alone whose rollout is followed: its end is logged under the id
-// of the request that had it followed.
 func TestTickLeavesFollowedApps(t *testing.T) {
 	t.Parallel()
 	open := make(chan struct{})
@@ -157,12 +151,12 @@ func TestTickLeavesFollowedApps(t *testing.T) {
 	check.OK(t, storetest.DeleteApp(t.Context(), w.store, w.ref("staging")))
 	ref := w.ref("prod")
 	w.event(app.DeployRequested, ref.String())
-	w.tick() // would not end if it waited for the app
+	w.tick() // must not wait
 	seen, err := w.cluster.Workload(t.Context(), ref)
 	check.OK(t, err)
 	a, err := w.store.App(t.Context(), ref.Namespace, ref.Name)
 	if err != nil || seen.Runs(a) {
-		t.Errorf("the tick has worked on it, %v", err)
+		t.Errorf("the tick reconciled the app, error %v", err)
 	}
 	close(open)
 	if !functest.Within(t, patience, func() bool { return w.ticked() && w.revision(1).Status == deploy.Live }) {
@@ -170,7 +164,6 @@ func TestTickLeavesFollowedApps(t *testing.T) {
 	}
 }
 
-// A revision that somebody else records is rolled out by the event that says so.
 func TestDeployRequested(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -179,20 +172,19 @@ func TestDeployRequested(t *testing.T) {
 	})
 	check.OK(t, err)
 	if code := w.event(app.DeployRequested, w.ref("prod").String()); code >= 300 {
-		t.Errorf("the event was answered %d", code)
+		t.Errorf("event: got status %d", code)
 	}
 	w.runsWithin("hello:v2", 2)
 	for _, subject := range []string{"", "nothing", "a.b.c", "none.none"} {
 		if code := w.event(app.DeployRequested, subject); code >= 300 {
-			t.Errorf("an event about %q was answered %d", subject, code)
+			t.Errorf("event about %q: got status %d", subject, code)
 		}
 	}
 	if code := w.event("some.other.type", "x"); code >= 300 {
-		t.Errorf("an event of another type was answered %d", code)
+		t.Errorf("event of another type: got status %d", code)
 	}
 }
 
-// What somebody has changed in the cluster is put back.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -208,8 +200,6 @@ func TestDrift(t *testing.T) {
 	w.runs("hello:v2", 2)
 }
 
-// refusing is a cluster that refuses one image as the API server refuses an object
-// that is not valid.
 type refusing struct{ Cluster }
 
 func (c refusing) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) error {
@@ -219,7 +209,6 @@ func (c refusing) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.A
 	return c.Cluster.ApplyWorkload(ctx, w, a)
 }
 
-// A revision that the cluster refuses has failed and says why; the one before serves.
 func TestRefusedByTheCluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *Config, p *Parts) { p.Cluster = refusing{p.Cluster} })
@@ -228,11 +217,10 @@ func TestRefusedByTheCluster(t *testing.T) {
 	w.deploy("hello:refused")
 	w.within("prod", "3 hello:refused failed", "2 hello:v2 live", "1 hello:v1 superseded")
 	if m := w.revision(3).Message; !strings.Contains(m, "70000") {
-		t.Errorf("the reason is %q", m)
+		t.Errorf("message: got %q", m)
 	}
 }
 
-// away is a cluster that does not functest.Answer for a while.
 type away struct {
 	Cluster
 	gone *atomic.Bool
@@ -245,7 +233,6 @@ func (c away) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) 
 	return c.Cluster.ApplyWorkload(ctx, w, a)
 }
 
-// A cluster that does not functest.Answer is nobody's failure.
 func TestClusterThatIsAway(t *testing.T) {
 	t.Parallel()
 	var gone atomic.Bool
@@ -254,11 +241,11 @@ func TestClusterThatIsAway(t *testing.T) {
 	})
 	gone.Store(true)
 	w.deploy("hello:v2")
-	if !functest.Within(t, patience, func() bool { return w.revision(2).Message == notAnswering }) {
+	if !functest.Within(t, patience, func() bool { return w.revision(2).Message == notResponding }) {
 		t.Errorf("%+v", w.revision(2))
 	}
 	if got := w.revision(2).Status; got != deploy.RollingOut {
-		t.Errorf("status %s", got)
+		t.Errorf("status: got %s", got)
 	}
 	gone.Store(false)
 	if !functest.Within(t, patience, func() bool { return w.ticked() && w.revision(2).Status == deploy.Live }) {
@@ -267,7 +254,6 @@ func TestClusterThatIsAway(t *testing.T) {
 	w.runs("hello:v2", 2)
 }
 
-// A failed revision that becomes ready after all is live.
 func TestLateRevision(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = time.Nanosecond })
@@ -277,7 +263,6 @@ func TestLateRevision(t *testing.T) {
 	}
 }
 
-// scale changes the number of replicas of prod's Deployment, as a person or an autoscaler does.
 func (w *world) scale(replicas int) {
 	w.Helper()
 	kube, err := kubernetes.NewForConfig(clustertest.Config(w))
@@ -287,8 +272,8 @@ func (w *world) scale(replicas int) {
 	check.OK(w, err)
 }
 
-// An app is idle while its workload has zero desired replicas. A live revision stays live, and
-// a new one neither becomes live nor fails until it is scaled up.
+// A live revision stays live while its workload is scaled to zero. A new one neither becomes live
+// nor fails until it is scaled up.
 func TestWorkloadScaledToZeroIsIdle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = time.Nanosecond })
@@ -299,7 +284,7 @@ func TestWorkloadScaledToZeroIsIdle(t *testing.T) {
 			return err == nil && a.Deployed.Status == what
 		}
 		if !functest.Within(t, patience, func() bool { return w.ticked() && is() }) {
-			t.Fatalf("the app is not %s", what)
+			t.Fatalf("want the app to be %s", what)
 		}
 	}
 	w.becomesLive(1)
@@ -310,7 +295,7 @@ func TestWorkloadScaledToZeroIsIdle(t *testing.T) {
 	}
 	w.deploy("hello:broken")
 	becomes("idle")
-	if !w.ticked() { // the deadline is over by now
+	if !w.ticked() { // after the deadline
 		t.Error("the tick failed")
 	}
 	if r := w.revision(2); r.Status != deploy.RollingOut || r.Worked() || !strings.Contains(r.Message, "zero replicas") {
@@ -326,7 +311,6 @@ func TestWorkloadScaledToZeroIsIdle(t *testing.T) {
 	becomes("live")
 }
 
-// An app that is deleted while it is worked on leaves nothing in the cluster.
 func TestDeletedWhileWorkedOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -338,11 +322,11 @@ func TestDeletedWhileWorkedOn(t *testing.T) {
 		return err == nil && seen.Absent() && problem.Is(deleted, problem.NotFound)
 	}
 	if !functest.Within(t, patience, gone) {
-		t.Error("its workload is still there")
+		t.Error("the workload still exists")
 	}
 }
 
-// deleting deletes an app right before its workload is written.
+// deleting deletes an app before its workload is written.
 type deleting struct {
 	Cluster
 	w *world

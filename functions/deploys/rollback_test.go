@@ -39,8 +39,7 @@ func TestRollback(t *testing.T) {
 	w.runs("hello:v1", 6)
 }
 
-// A failed revision leaves the one before it serving, is passed over by a rollback
-// without a number, and can be tried again with one.
+// Without a number, a rollback skips a failed revision. With its number, it retries it.
 func TestRollbackAndFailedRevisions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = brokenAfter })
@@ -49,7 +48,7 @@ func TestRollbackAndFailedRevisions(t *testing.T) {
 	w.deploy("hello:broken")
 	w.within("prod", "3 hello:broken failed", "2 hello:v2 live", "1 hello:v1 superseded")
 	if m := w.revision(3).Message; m == "" {
-		t.Error("the failed revision says nothing")
+		t.Error("the failed revision has no message")
 	}
 	if d := made(w.post("hello/rollback", "")); d.SourceRevision != 2 {
 		t.Errorf("from a failed one: %+v", d)
@@ -66,8 +65,6 @@ func TestRollbackAndFailedRevisions(t *testing.T) {
 		"3 hello:broken failed", "2 hello:v2 superseded", "1 hello:v1 superseded")
 }
 
-// A rollback without a number skips a revision that never had a ready pod, if an earlier
-// revision had one.
 func TestRollbackSkipsRevisionsWithoutReadyPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -80,12 +77,12 @@ func TestRollbackSkipsRevisionsWithoutReadyPod(t *testing.T) {
 	}
 }
 
-// silent is a cluster that does not respond until it is released. Writes go through.
+// silent stops responding until it is released. Writes succeed.
 type silent struct {
 	Cluster
-	from    int64         // the revision after whose apply it stops responding
-	applied atomic.Bool   // that revision was applied
-	release chan struct{} // is closed to release the cluster
+	from    int64 // stops after this revision is applied
+	applied atomic.Bool
+	release chan struct{}
 }
 
 func (c *silent) Workload(ctx context.Context, ref app.Ref) (cluster.Workload, error) {
@@ -107,8 +104,6 @@ func (c *silent) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.Ap
 	return err
 }
 
-// If no revision had a ready pod, a rollback without a number goes to the nearest earlier
-// revision that did not fail.
 func TestRollbackBeforeAnyPodIsReady(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -126,7 +121,6 @@ func TestRollbackBeforeAnyPodIsReady(t *testing.T) {
 	}
 }
 
-// If all earlier revisions failed, a rollback without a number is refused.
 func TestRollbackToFailedRevisionsIsRefused(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -137,7 +131,6 @@ func TestRollbackToFailedRevisionsIsRefused(t *testing.T) {
 	w.post("hello/rollback", "").Refused(http.StatusConflict, problem.NoPreviousRevision)
 }
 
-// fail records that the current revision of prod's app failed.
 func (w *world) fail(n int64) {
 	w.Helper()
 	_, err := w.store.UpdateDeployment(w.Context(), w.ref("prod"), n, func(r deploy.Revision) (deploy.Revision, bool) {
@@ -147,8 +140,7 @@ func (w *world) fail(n int64) {
 	check.OK(w, err)
 }
 
-// A revision that had a ready pod worked, although a newer one overtook it before it was
-// seen live.
+// A revision that had a ready pod worked, even if a newer one superseded it before it was live.
 func TestRollbackToOvertakenRevisionWithReadyPod(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -177,7 +169,7 @@ func TestRollbackToOvertakenRevisionWithReadyPod(t *testing.T) {
 	}
 }
 
-// A rollback while another revision rolls out goes to before that one.
+// The revision in progress is superseded.
 func TestRollbackDuringARollout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -210,7 +202,6 @@ func TestPromotion(t *testing.T) {
 	w.runsWithin("hello:v2@"+digest, 3)
 }
 
-// A promotion takes only a revision that had a ready pod.
 func TestPromotionSkipsRevisionsWithoutReadyPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -226,7 +217,6 @@ func TestPromotionSkipsRevisionsWithoutReadyPod(t *testing.T) {
 	}
 }
 
-// An image that the project does not allow is neither deployed, rolled back to nor promoted.
 func TestRegistriesOfAProject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -13,11 +13,9 @@ import (
 	"github.com/sluicegate/sluice/shared/event"
 )
 
-// specVersion is the version of CDEvents that the shapes below belong to.
 const specVersion = "0.4.1"
 
-// The types of CDEvents that are sent. CDEvents has no event for a service that
-// could not be deployed; what it has is the incident.
+// CDEvents has no event for a failed deployment, so an incident is sent.
 const (
 	serviceDeployed   = "dev.cdevents.service.deployed.0.2.0"
 	serviceUpgraded   = "dev.cdevents.service.upgraded.0.2.0"
@@ -51,7 +49,7 @@ type cdContent struct {
 	Description string       `json:"description,omitempty"` // of an incident
 	Environment cdReference  `json:"environment"`
 	Service     *cdReference `json:"service,omitempty"` // of an incident
-	ArtifactID  string       `json:"artifactId"`        // a package URL
+	ArtifactID  string       `json:"artifactId"`        // package URL
 }
 
 type cdReference struct {
@@ -59,7 +57,7 @@ type cdReference struct {
 	Source string `json:"source"`
 }
 
-// cdCustom is what CDEvents has no place for.
+// cdCustom holds the data without a field in CDEvents.
 type cdCustom struct {
 	Project  string `json:"project"`
 	App      string `json:"app"`
@@ -113,11 +111,11 @@ func cdType(o deploy.Outcome) string {
 	return serviceUpgraded
 }
 
-// packageURL names an image as a package URL of type oci, e.g.
+// packageURL returns a package URL, e.g.
 // "pkg:oci/hello@sha256%3A9f86…?repository_url=registry.example.com%2Fhello&tag=v2".
 func packageURL(image, digest string) string {
 	ref, err := name.ParseReference(image, name.WithDefaultTag(""))
-	if err != nil { // it was checked when it was recorded
+	if err != nil { // cannot happen: checked when recorded
 		return "pkg:oci/" + url.PathEscape(image)
 	}
 	if d, ok := ref.(name.Digest); ok {

@@ -15,11 +15,10 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// partitionKey is the CloudEvents attribute of what belongs together: a broker that keeps
-// an order keeps that of the events with the same one.
+// partitionKey keeps the order of a subject's events in brokers with ordering.
 const partitionKey = "partitionkey"
 
-// Sink sends announcements to one address.
+// Sink sends outbox entries to one address.
 type Sink struct {
 	client     *http.Client
 	url        string
@@ -27,10 +26,9 @@ type Sink struct {
 	extensions map[string]string
 }
 
-// NewSink makes a sink of the address that takes CloudEvents, as Knative gives it in
-// K_SINK; source names this installation in the events, and overrides is what Knative gives
-// in K_CE_OVERRIDES: attributes for every event, {"extensions":{"name":"value"}}, or "".
-// It follows no redirection: what is sent goes where the operator said.
+// NewSink returns a sink for K_SINK. source identifies this installation. overrides
+// (K_CE_OVERRIDES) contains attributes for every event, {"extensions":{"name":"value"}}, or is
+// "". Redirects are not followed.
 func NewSink(address, source, overrides string) (*Sink, error) {
 	s := &Sink{url: address, source: source, client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -46,18 +44,17 @@ func NewSink(address, source, overrides string) (*Sink, error) {
 	}
 	for name := range o.Extensions {
 		if !extensionName.MatchString(name) {
-			return nil, fmt.Errorf("K_CE_OVERRIDES: %.40q is no name of an attribute", name)
+			return nil, fmt.Errorf("K_CE_OVERRIDES: %.40q is not a valid attribute name", name)
 		}
 	}
 	s.extensions = o.Extensions
 	return s, nil
 }
 
-// extensionName is what CloudEvents calls a name.
 var extensionName = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 
-// Send sends an announcement, once. The same announcement has the same id each time, so that
-// a receiver can tell a repetition. An answer that is not good is a [nudge.AnswerError].
+// Send sends an entry once, always with the same ID. It returns a [nudge.AnswerError] if the
+// status is not a success.
 func (s *Sink) Send(ctx context.Context, n event.Announcement) error {
 	e, err := Event(n, s.source)
 	if err != nil {
@@ -67,12 +64,12 @@ func (s *Sink) Send(ctx context.Context, n event.Announcement) error {
 		e.SetExtension(name, value)
 	}
 	if err := nudge.Post(ctx, s.client, s.url, e); err != nil {
-		return fmt.Errorf("send announcement %s: %w", n.ID, err)
+		return fmt.Errorf("send event %s: %w", n.ID, err)
 	}
 	return nil
 }
 
-// Event writes an announcement as a CloudEvent; that of a deployment holds a CDEvent.
+// Event returns an entry as a CloudEvent. The data of a deployment is a CDEvent.
 func Event(n event.Announcement, source string) (cloudevents.Event, error) {
 	e := cloudevents.NewEvent()
 	e.SetID(n.ID)
@@ -89,15 +86,14 @@ func Event(n event.Announcement, source string) (cloudevents.Event, error) {
 		body = cd
 	}
 	if err := e.SetData(cloudevents.ApplicationJSON, body); err != nil {
-		return e, fmt.Errorf("write announcement %s: %w", n.ID, err)
+		return e, fmt.Errorf("encode event %s: %w", n.ID, err)
 	}
 	if err := e.Validate(); err != nil {
-		return e, fmt.Errorf("write announcement %s: %w", n.ID, err)
+		return e, fmt.Errorf("encode event %s: %w", n.ID, err)
 	}
 	return e, nil
 }
 
-// data is what an announcement that is not of a deployment tells.
 func data(n event.Announcement) any {
 	switch {
 	case n.Key != nil:

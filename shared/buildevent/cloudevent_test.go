@@ -24,8 +24,7 @@ func aKey() apikey.Key {
 	}
 }
 
-// What events are and hold, to the letter: what each type says, and nothing of a secret or of
-// who did it (promise D13).
+// Events contain no secrets and no actors (promise D13).
 func TestCloudEvents(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
@@ -38,7 +37,7 @@ func TestCloudEvents(t *testing.T) {
 	const key = `"key_id":"key-ab12cd34","name":"ci","project":"shop","environment":"prod","plan":"plan-starter"`
 	tests := []struct {
 		n             event.Announcement
-		id, kind, sub string // the id "" is drawn
+		id, kind, sub string // generated if id is ""
 		data          string
 	}{
 		{
@@ -85,17 +84,16 @@ func TestCloudEvents(t *testing.T) {
 	}
 }
 
-// The sink gets one request with what Knative adds to it; it is followed nowhere else.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	const overrides = `{"extensions":{"cluster":"eu1"}}`
 	for _, code := range []int{http.StatusAccepted, http.StatusServiceUnavailable, http.StatusBadRequest, http.StatusTemporaryRedirect} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/" {
-				t.Error("it follows a redirection")
+				t.Error("the sink follows a redirect")
 			}
 			if r.Header.Get("Ce-Id") != "ID1" || r.Header.Get("Ce-Type") != serviceDeployed || r.Header.Get("Ce-Cluster") != "eu1" {
-				t.Errorf("headers %v", r.Header)
+				t.Errorf("unexpected headers: %v", r.Header)
 			}
 			w.Header().Set("Location", "/elsewhere")
 			w.Header().Set("Retry-After", "7")
@@ -108,14 +106,14 @@ func TestSend(t *testing.T) {
 		var answer *nudge.AnswerError
 		switch {
 		case code == http.StatusAccepted && err != nil, code != http.StatusAccepted && !errors.As(err, &answer):
-			t.Errorf("answered %d: %v", code, err)
+			t.Errorf("status %d: got %v", code, err)
 		case answer != nil && (answer.Status != code || answer.Again != "7"):
-			t.Errorf("answered %d: %+v", code, answer)
+			t.Errorf("status %d: got %+v", code, answer)
 		}
 	}
 	for _, wrong := range []string{"{", `{"extensions":{"Bad Name":"x"}}`} {
 		if _, err := NewSink("http://sink", "/sluice", wrong); err == nil {
-			t.Errorf("takes the overrides %s", wrong)
+			t.Errorf("accepted the overrides %s", wrong)
 		}
 	}
 }

@@ -7,39 +7,35 @@ import (
 	"unicode"
 )
 
-// errorResult is the result of the Task that holds what its failing step wrote last:
-// the logs of pods, which have the rest, are not for the functions to read. Tekton keeps
-// results of a TaskRun that has failed too.
+// errorResult is the result with the last output of the failing step. Sluice cannot read pod
+// logs.
 const errorResult = "ERROR"
 
-// maxOutput bounds what is quoted of a step's output, in bytes: its end.
+// maxOutput limits the quoted output, in bytes.
 const maxOutput = 768
 
-// TaskRun is what is read of one in the cluster (tekton.dev/v1): which of its steps has
-// failed, and what that wrote last.
+// TaskRun holds the relevant fields of a TaskRun (tekton.dev/v1).
 type TaskRun struct {
 	Status struct {
 		Conditions []condition `json:"conditions"`
-		Steps      []step      `json:"steps"` // in the order in which they ran
+		Steps      []step      `json:"steps"` // in execution order
 		Results    []result    `json:"results"`
 	} `json:"status"`
 }
 
-// step is a step of a TaskRun. The ones after a failure have "failed" as well, with the
-// reason "Skipped".
+// step is a step of a TaskRun. Steps after a failed one have the reason "Skipped".
 type step struct {
 	Name       string `json:"name"`
-	Reason     string `json:"terminationReason"` // Tekton's own, e.g. "TimeoutExceeded"
+	Reason     string `json:"terminationReason"` // from Tekton, e.g. "TimeoutExceeded"
 	Terminated *struct {
 		ExitCode int    `json:"exitCode"`
-		Reason   string `json:"reason"` // the runtime's, e.g. "OOMKilled"
-	} `json:"terminated"` // nil while it runs, or when it never did
+		Reason   string `json:"reason"` // e.g. "OOMKilled"
+	} `json:"terminated"` // nil while it runs, or if it never ran
 }
 
-// Failure says what has failed in a TaskRun, in one line and at most about 1 KiB, e.g.
-// "step build-and-push exited with 1: ERROR: failed to solve: …". Where no step has,
-// it is what the TaskRun says itself: an image that cannot be pulled, for example. It is
-// "" for a TaskRun that has not failed, or that somebody has cancelled.
+// Failure describes the failure of a TaskRun in one line of at most about 1 KiB, e.g. "step
+// build-and-push exited with 1: ERROR: failed to solve: …". If no step failed, it returns the
+// TaskRun's message. It returns "" if the TaskRun did not fail or was canceled.
 func (t TaskRun) Failure() string {
 	failed, ok := t.failed()
 	if !ok {
@@ -47,13 +43,12 @@ func (t TaskRun) Failure() string {
 	}
 	for _, s := range t.Status.Steps {
 		if s.Terminated != nil && s.Terminated.ExitCode != 0 && s.Reason != "Skipped" {
-			return saying(s.ending(), t.lastLines())
+			return joinReason(s.describe(), t.lastLines())
 		}
 	}
-	return saying(failed.Reason, printed(failed.Message))
+	return joinReason(failed.Reason, printableLine(failed.Message))
 }
 
-// failed gives the condition of a TaskRun that has failed by itself.
 func (t TaskRun) failed() (condition, bool) {
 	for _, c := range t.Status.Conditions {
 		if c.Type == succeeded {
@@ -63,29 +58,26 @@ func (t TaskRun) failed() (condition, bool) {
 	return condition{}, false
 }
 
-// ending tells how a step has failed, e.g. "step clone exited with 137 (OOMKilled)".
-func (s step) ending() string {
-	text := fmt.Sprintf("step %.63s exited with %d", printed(s.Name), s.Terminated.ExitCode)
+func (s step) describe() string {
+	text := fmt.Sprintf("step %.63s exited with %d", printableLine(s.Name), s.Terminated.ExitCode)
 	for _, why := range []string{s.Reason, s.Terminated.Reason} {
-		if why != "" && why != "Error" { // which every failure is
-			return fmt.Sprintf("%s (%.63s)", text, printed(why))
+		if why != "" && why != "Error" { // "Error" adds no information
+			return fmt.Sprintf("%s (%.63s)", text, printableLine(why))
 		}
 	}
 	return text
 }
 
-// lastLines is what the failing step wrote last, as one line.
 func (t TaskRun) lastLines() string {
 	for _, r := range t.Status.Results {
 		if text, ok := r.text(); ok && r.Name == errorResult {
-			return tail(printed(text))
+			return tail(printableLine(text))
 		}
 	}
 	return ""
 }
 
-// tail is the end of a long text as [printed] gives it, from the beginning of a line if
-// there is one.
+// tail returns the end of a long text, starting with a whole line if possible.
 func tail(text string) string {
 	if len(text) <= maxOutput {
 		return text
@@ -97,17 +89,14 @@ func tail(text string) string {
 	return "… " + strings.ToValidUTF8(text, "")
 }
 
-// newLine stands between the lines of what is put in one.
 const newLine = " | "
 
-// inURL is the credentials of a URL. The shipped Pipeline takes them out before; another
-// one may not.
-var inURL = regexp.MustCompile(`://[^/\s]*@`)
+// urlCredentials matches credentials in URLs. The shipped Pipeline removes them; others may not.
+var urlCredentials = regexp.MustCompile(`://[^/\s]*@`)
 
-// printed puts the lines of a text in one, with [newLine] between them, without what does not
-// print, and without the credentials of URLs: it comes from a customer's repository, and
-// is shown to people.
-func printed(text string) string {
+// printableLine joins lines, and removes nonprintable characters and credentials: the text comes
+// from a customer's repository.
+func printableLine(text string) string {
 	var lines []string
 	for line := range strings.Lines(strings.ToValidUTF8(text, "\uFFFD")) {
 		line = strings.Map(func(r rune) rune {
@@ -120,5 +109,5 @@ func printed(text string) string {
 			lines = append(lines, line)
 		}
 	}
-	return inURL.ReplaceAllString(strings.Join(lines, newLine), "://[redacted]@")
+	return urlCredentials.ReplaceAllString(strings.Join(lines, newLine), "://[redacted]@")
 }

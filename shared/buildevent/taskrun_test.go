@@ -10,7 +10,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// taskRun reads a TaskRun's status.
 func taskRun(t testing.TB, status string) TaskRun {
 	t.Helper()
 	var run TaskRun
@@ -29,8 +28,8 @@ func TestFailure(t *testing.T) {
 	tests := []struct{ name, status, want string }{
 		{
 			"a step, and what it said", `{` + hasFailed + `,"steps":[` + cloneSaid + `,` + buildLeft + `],
-				"results":[{"name":"COMMIT","value":"abc"},{"name":"ERROR","value":"fatal: no\nThere is no branch x.\n"}]}`,
-			"step clone exited with 1: fatal: no | There is no branch x.",
+				"results":[{"name":"COMMIT","value":"abc"},{"name":"ERROR","value":"fatal: no\nBranch x not found.\n"}]}`,
+			"step clone exited with 1: fatal: no | Branch x not found.",
 		},
 		{
 			"the second step", `{` + hasFailed + `,"steps":[{"name":"clone","terminated":{"exitCode":0,"reason":"Completed"}},{"name":"build","terminated":{"exitCode":2,"reason":"Error"}}]}`,
@@ -45,7 +44,7 @@ func TestFailure(t *testing.T) {
 			"step build exited with 1 (TimeoutExceeded)",
 		},
 		{
-			"an image that is not there", `{"conditions":[{"type":"Succeeded","status":"False","reason":"TaskRunImagePullFailed","message":"the step \"clone\" failed to pull the image"}],
+			"a missing image", `{"conditions":[{"type":"Succeeded","status":"False","reason":"TaskRunImagePullFailed","message":"the step \"clone\" failed to pull the image"}],
 				"steps":[{"name":"clone","waiting":{"reason":"ImagePullBackOff"}}]}`,
 			`TaskRunImagePullFailed: the step "clone" failed to pull the image`,
 		},
@@ -72,7 +71,6 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestFailureIsBounded: of much output the end is quoted, in whole lines where there are any.
 func TestFailureIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -103,8 +101,8 @@ func FuzzFailure(f *testing.F) {
 				t.Errorf("%d bytes: %q", len(got), got)
 			}
 		}
-		if i := strings.IndexFunc(printed(output), func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
-			t.Errorf("%q does not print", printed(output))
+		if i := strings.IndexFunc(printableLine(output), func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+			t.Errorf("%q is not printable", printableLine(output))
 		}
 	})
 }

@@ -11,28 +11,26 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 )
 
-// Tekton's types of events about PipelineRuns are this, a name and ".v1".
 const (
 	tektonPrefix = "dev.tekton.event.pipelinerun."
 	tektonSuffix = ".v1"
 )
 
-// ErrOther is the error of events that tell nothing about a build: of another type,
-// about another run, or not readable. No repetition helps with those.
+// ErrOther is returned for events that are invalid or not about a build. Sending them again does
+// not help.
 var ErrOther = errors.New("the event is not about a build")
 
-// The names of results that say what a run has built, as Tekton Chains has them
-// too, in any case.
+// Results, as in Tekton Chains. Case does not matter.
 const (
 	imageResult  = "IMAGE_URL"
 	digestResult = "IMAGE_DIGEST"
 	commitResult = "COMMIT"
 )
 
-// maxMessage bounds a run's message, in bytes: it goes into a document.
+// maxMessage limits a run's message, in bytes.
 const maxMessage = 1024
 
-// PipelineRun is what is read of one: in an event's data, and in the cluster.
+// PipelineRun holds the relevant fields of a PipelineRun.
 type PipelineRun struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -43,12 +41,11 @@ type PipelineRun struct {
 	} `json:"metadata"`
 	Status struct {
 		Conditions      []condition `json:"conditions"`
-		Results         []result    `json:"results"`         // v1
-		PipelineResults []result    `json:"pipelineResults"` // v1beta1, which Tekton's events still have
+		Results         []result    `json:"results"`
+		PipelineResults []result    `json:"pipelineResults"` // v1beta1, used by Tekton's events
 	} `json:"status"`
 }
 
-// condition is what a run of either kind says about itself.
 type condition struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
@@ -56,23 +53,20 @@ type condition struct {
 	Message string `json:"message"`
 }
 
-// succeeded is the type of the one condition that counts.
 const succeeded = "Succeeded"
 
-// result is a result of a run. Only text counts; a list or an object stays unread.
 type result struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"`
 }
 
-// text is a result's value without the space around it; false where it is no text.
 func (r result) text() (string, bool) {
 	var text string
 	err := json.Unmarshal(r.Value, &text)
 	return strings.TrimSpace(text), err == nil
 }
 
-// Tekton reads an event about a PipelineRun. Error: [ErrOther].
+// Tekton parses an event about a PipelineRun. It returns [ErrOther] for other events.
 func Tekton(e cloudevents.Event) (PipelineRun, deploy.Run, error) {
 	kind, ok := strings.CutPrefix(e.Type(), tektonPrefix)
 	if kind, ok2 := strings.CutSuffix(kind, tektonSuffix); ok && ok2 {
@@ -90,11 +84,11 @@ func tekton(kind string, data []byte) (PipelineRun, deploy.Run, error) {
 	}
 	p := body.PipelineRun
 	if p.Metadata.Name == "" || p.Metadata.Namespace == "" || p.Metadata.UID == "" {
-		return PipelineRun{}, deploy.Run{}, fmt.Errorf("it names no run: %w", ErrOther)
+		return PipelineRun{}, deploy.Run{}, fmt.Errorf("missing run: %w", ErrOther)
 	}
 	run := p.Run()
 	run.Event = kind
-	switch kind { // the type says what the run was when it was sent
+	switch kind { // the type describes the run at the time of the event
 	case "started", "running":
 		run.Done, run.OK = false, false
 	case "successful":
@@ -107,7 +101,7 @@ func tekton(kind string, data []byte) (PipelineRun, deploy.Run, error) {
 	return p, run, nil
 }
 
-// Run is what a PipelineRun says about itself.
+// Run returns the state and results of a PipelineRun.
 func (p PipelineRun) Run() deploy.Run {
 	run := deploy.Run{UID: p.Metadata.UID}
 	for _, c := range p.Status.Conditions {
@@ -116,10 +110,10 @@ func (p PipelineRun) Run() deploy.Run {
 		}
 		run.Done, run.OK = c.Status != "Unknown" && c.Status != "", c.Status == "True"
 		if !run.OK {
-			run.Message = saying(c.Reason, c.Message)
+			run.Message = joinReason(c.Reason, c.Message)
 		}
 	}
-	// v1 wins where a run has both.
+	// Values of v1 replace those of v1beta1.
 	for _, r := range append(append([]result(nil), p.Status.PipelineResults...), p.Status.Results...) {
 		text, ok := r.text()
 		if !ok {
@@ -137,9 +131,7 @@ func (p PipelineRun) Run() deploy.Run {
 	return run
 }
 
-// saying joins a condition's reason, such as "PipelineRunTimeout" or "Cancelled", and
-// its message.
-func saying(reason, message string) string {
+func joinReason(reason, message string) string {
 	s := strings.ToValidUTF8(strings.Trim(reason+": "+message, ": "), "\uFFFD")
 	if len(s) > maxMessage {
 		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"

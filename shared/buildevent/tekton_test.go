@@ -78,7 +78,7 @@ func TestOtherEvents(t *testing.T) {
 
 func TestLongMessage(t *testing.T) {
 	t.Parallel()
-	got := saying("Failed", strings.Repeat("ä", 2000))
+	got := joinReason("Failed", strings.Repeat("ä", 2000))
 	if len(got) > maxMessage+len("…") || !utf8.ValidString(got) {
 		t.Errorf("%d bytes, valid %v", len(got), utf8.ValidString(got))
 	}
@@ -91,7 +91,7 @@ func FuzzTekton(f *testing.F) {
 		p, run, err := tekton(kind, []byte(data))
 		switch {
 		case err != nil && !errors.Is(err, ErrOther):
-			t.Errorf("an error of another kind: %v", err)
+			t.Errorf("got %v, want ErrOther", err)
 		case err == nil && (p.Metadata.UID == "" || run.UID != p.Metadata.UID || !utf8.ValidString(run.Message) || run.OK && !run.Done):
 			t.Errorf("%+v", run)
 		}

@@ -10,83 +10,80 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-// BuildStatus is how far a build is.
+// BuildStatus is the status of a build.
 type BuildStatus string
 
-// The statuses of a build. Every one after Running is final.
+// The statuses of a build.
 const (
-	Queued          BuildStatus = "queued"  // recorded, no run yet
-	Running         BuildStatus = "running" // there is a run
+	Queued          BuildStatus = "queued"  // without a run
+	Running         BuildStatus = "running" // has a run
 	Succeeded       BuildStatus = "succeeded"
-	BuildFailed     BuildStatus = "failed"     // also when cancelled or timed out
-	BuildSuperseded BuildStatus = "superseded" // it succeeded, but deploys nothing any more
+	BuildFailed     BuildStatus = "failed"     // also if canceled or timed out
+	BuildSuperseded BuildStatus = "superseded" // succeeded, but not deployed
 )
 
-// BuildStatuses lists all statuses of a build, in the order in which they can follow.
+// BuildStatuses returns all statuses in order.
 func BuildStatuses() []BuildStatus {
 	return []BuildStatus{Queued, Running, Succeeded, BuildFailed, BuildSuperseded}
 }
 
-// MaxQueued is the number of builds of one app that may be queued.
+// MaxQueued is the maximum number of queued builds of an app.
 const MaxQueued = 20
 
-// Final tells whether nothing more will come of a build with the status.
+// Final reports whether the status cannot change.
 func (s BuildStatus) Final() bool { return s != Queued && s != Running }
 
-// maxSeen bounds the events that a build remembers. A run sends four types; the
-// rest is room for runs that are started again.
+// maxSeen limits the stored events. A run sends four types; the rest is for restarted runs.
 const maxSeen = 16
 
-// Build is one build of a git app.
+// Build is a build of a git app.
 type Build struct {
-	Number  int64         `firestore:"build"`   // 1 and up, ascending within the app
-	Commit  string        `firestore:"commit"`  // what was asked for, maybe its first digits, "" for the branch's head; when it is built, the whole hash of what was
-	Source  app.GitSource `firestore:"source"`  // what it builds
+	Number  int64         `firestore:"build"`  // ascending within the app
+	Commit  string        `firestore:"commit"` // requested hash or prefix, or "" for the branch's head; after the build, the full hash
+	Source  app.GitSource `firestore:"source"`
 	Trigger Trigger       `firestore:"trigger"` // of its revision: Webhook or Manual
-	Actor   string        `firestore:"actor"`   // who asked for it, e.g. "webhook"
+	Actor   string        `firestore:"actor"`   // requester, e.g. "webhook"
 	Status  BuildStatus   `firestore:"status"`
-	Message string        `firestore:"message"` // why, for people
+	Message string        `firestore:"message"` // for people
 
-	RunUID   string `firestore:"run_uid"` // of its PipelineRun; "" before there is one
-	Image    string `firestore:"image"`   // what came out, with a tag
+	RunUID   string `firestore:"run_uid"` // of its PipelineRun, or ""
+	Image    string `firestore:"image"`   // with a tag
 	Digest   string `firestore:"digest"`
-	Note     string `firestore:"note"`     // what there is to say about the digest, for its revision
-	Revision int64  `firestore:"revision"` // that deployed it; 0 for none
+	Note     string `firestore:"note"`     // about the digest
+	Revision int64  `firestore:"revision"` // that deployed it, or 0
 
-	Seen []string `firestore:"seen"` // events taken in so far, "{run uid}/{type}"
+	Seen []string `firestore:"seen"` // processed events, "{run uid}/{type}"
 
 	RequestedAt time.Time `firestore:"requested_at"`
-	FinishedAt  time.Time `firestore:"finished_at"` // zero while it is not final
+	FinishedAt  time.Time `firestore:"finished_at"` // zero until the status is final
 }
 
-// NewBuild makes a build of an app's git source that is still without a number.
+// NewBuild returns a build without a number.
 func NewBuild(source app.GitSource, commit string, trigger Trigger, actor string, at time.Time) Build {
 	return Build{Source: source, Commit: commit, Trigger: trigger, Actor: actor, Status: Queued, RequestedAt: at}
 }
 
-// RunName is the name of the build's run, e.g. "hello-build-7-1f0c9a2b": always the
-// same, so that the build is never run twice, and another one for the build of that
-// number of a later app of the same name. At most 63 characters up to build 999999.
+// RunName returns the name of the build's run, e.g. "hello-build-7-1f0c9a2b". It is stable, so
+// that a build runs only once. It has at most 63 characters up to build 999999.
 func (b Build) RunName(ref app.Ref) string { return ref.Name + "-" + b.ID() }
 
-// ID tells a build from every other one of its app and of later apps of the same
-// name, e.g. "build-7-1f0c9a2b".
+// ID returns an ID that differs even from those of a later app with the same name, e.g.
+// "build-7-1f0c9a2b".
 func (b Build) ID() string {
 	sum := sha256.Sum256([]byte(b.RequestedAt.UTC().Format(time.RFC3339Nano)))
 	return fmt.Sprintf("build-%d-%x", b.Number, sum[:4])
 }
 
-// Final tells whether nothing more will come of the build.
+// Final reports whether the build's status is final.
 func (b Build) Final() bool { return b.Status.Final() }
 
-// Run is what is known about the run of a build, from an event or from the run
-// itself.
+// Run is the state of a build's run, from an event or the cluster.
 type Run struct {
 	UID     string
-	Event   string // type of the event, e.g. "successful"; "" when the run was looked at
+	Event   string // e.g. "successful", or "" if read from the cluster
 	Done    bool
-	OK      bool // with Done: it built an image
-	Stale   bool // with Done: it was not started, because the app has another git source or none
+	OK      bool // with Done: succeeded
+	Stale   bool // with Done: not started, because the git source changed
 	Image   string
 	Digest  string
 	Note    string // see [Build]
@@ -94,12 +91,10 @@ type Run struct {
 	Message string
 }
 
-// Observe moves a build on by what is known about its run, and tells whether
-// anything has changed. Events may come twice, late and in any order: one that was
-// seen before, one of another run and one that comes after the end change nothing.
-// A successful end does not make the build final here: [Build.Deploys] decides
-// what becomes of its image. But a run that has built another commit than was asked
-// for has failed.
+// Observe updates a build from the state of its run, and reports whether it changed. Events can
+// be repeated, late and unordered: known events, events of other runs and events after the end
+// have no effect. A successful run does not make the build final; see [Build.Deploys]. A run that
+// built another commit than requested fails the build.
 func (b Build) Observe(r Run, now time.Time) (Build, bool) {
 	if b.Final() || b.RunUID != "" && b.RunUID != r.UID {
 		return b, false
@@ -123,54 +118,52 @@ func (b Build) Observe(r Run, now time.Time) (Build, bool) {
 		b.Status, b.Message, b.FinishedAt = BuildFailed, r.Message, now
 	case r.Image == "":
 		b.Status, b.FinishedAt = BuildFailed, now
-		b.Message = "The run succeeded, but names no image in its results."
-	case b.misbuilt(r.Commit) != "":
-		b.Status, b.Message, b.FinishedAt = BuildFailed, b.misbuilt(r.Commit), now
+		b.Message = "The run succeeded, but its results contain no image. Set IMAGE_URL in the pipeline."
+	case b.commitProblem(r.Commit) != "":
+		b.Status, b.Message, b.FinishedAt = BuildFailed, b.commitProblem(r.Commit), now
 	default:
 		b.Image, b.Digest, b.Note, b.Commit = r.Image, r.Digest, r.Note, r.Commit
 	}
 	return b, true
 }
 
-// misbuilt says what is wrong with the commit that a run says it has built; "" when it
-// is the one that was asked for, or when none was and the run says nothing.
-func (b Build) misbuilt(commit string) string {
+// commitProblem returns the problem with the commit that a run built, or "". Without a requested
+// commit, the run need not report one.
+func (b Build) commitProblem(commit string) string {
 	switch {
 	case commit == "" && b.Commit == "":
 		return ""
 	case commit == "":
-		return fmt.Sprintf("Commit %s was asked for, but the run names none in its results.", b.Commit)
-	case !wholeCommit(commit):
-		return fmt.Sprintf("The run names no commit in its results, but %.80q.", commit)
+		return fmt.Sprintf("Commit %s was requested, but the run's results contain no commit. Set COMMIT in the pipeline.", b.Commit)
+	case !fullCommit(commit):
+		return fmt.Sprintf("The run's COMMIT result is not a full commit hash: %.80q.", commit)
 	case !strings.HasPrefix(commit, b.Commit):
-		return fmt.Sprintf("Commit %s was asked for, but the run has built %s.", b.Commit, commit)
+		return fmt.Sprintf("Commit %s was requested, but the run built %s.", b.Commit, commit)
 	}
 	return ""
 }
 
-// wholeCommit tells whether s is a commit hash of a SHA-1 or a SHA-256 repository.
-func wholeCommit(s string) bool {
+func fullCommit(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// Deploys decides whether a build's image is deployed: it is, unless a newer build has
-// deployed already, the app was rolled back after the build had been requested, or the
-// build's git source was detached or replaced (promises D9, D10, D7). It returns the finished
-// build, and the revision to record if deploy is true.
+// Deploys reports whether the build's image is deployed (promises D7, D9, D10). It is superseded
+// if a newer build was deployed, the app was rolled back after the request, or the git source
+// changed. Deploys returns the finished build and the revision to store.
 func (b Build) Deploys(a app.App, current Revision, now time.Time) (done Build, rev Revision, deploy bool) {
 	b.FinishedAt = now
 	switch {
 	case current.NewestBuild > b.Number:
-		b.Status, b.Message = BuildSuperseded, fmt.Sprintf("Build %d was deployed before this one had finished.", current.NewestBuild)
+		b.Status, b.Message = BuildSuperseded, fmt.Sprintf("Build %d was deployed before this build finished.", current.NewestBuild)
 		return b, Revision{}, false
 	case b.Number <= current.HeldBuild:
-		b.Status, b.Message = BuildSuperseded, "The app was rolled back after this build had been asked for."
+		b.Status, b.Message = BuildSuperseded, "The app was rolled back after this build was requested."
 		return b, Revision{}, false
 	case a.GitSource == nil:
-		b.Status, b.Message = BuildSuperseded, "The git source was detached before this build had finished."
+		b.Status, b.Message = BuildSuperseded, "The git source was removed before this build finished."
 		return b, Revision{}, false
 	case *a.GitSource != b.Source:
-		b.Status, b.Message = BuildSuperseded, "The git source was replaced before this build had finished."
+		b.Status, b.Message = BuildSuperseded, "The git source was replaced before this build finished."
 		return b, Revision{}, false
 	}
 	b.Status, b.Message = Succeeded, ""

@@ -56,7 +56,7 @@ func TestDeploys(t *testing.T) {
 	manual := b
 	manual.Trigger = Manual
 	if _, rev, _ := manual.Deploys(git, Revision{}, noon()); rev.Trigger != Manual {
-		t.Errorf("an operator's build is deployed by %s", rev.Trigger)
+		t.Errorf("trigger of an operator's build: got %s", rev.Trigger)
 	}
 	tests := []struct {
 		name    string
@@ -96,28 +96,27 @@ func TestRunName(t *testing.T) {
 	b.Number = 999_999
 	ref := app.Ref{Namespace: "shop-prod", Name: "a123456789b123456789c123456789d123456789"}
 	if n := len(b.RunName(ref)); n > 63 {
-		t.Errorf("%s has %d characters", b.RunName(ref), n)
+		t.Errorf("%s: got %d characters", b.RunName(ref), n)
 	}
 	later := b
 	later.RequestedAt = noon().Add(time.Microsecond)
 	if b.RunName(ref) == later.RunName(ref) {
-		t.Error("two builds have one run")
+		t.Error("two builds have the same run name")
 	}
 }
 
-// What a run says that it has built is recorded, and is what was asked for, or the build
-// has failed and names both.
+// The built commit must be the requested one.
 func TestCommitOfBuild(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, asked, built string
-		says               []string // of the message; none is that it has not failed
+		says               []string // parts of the message, if the build fails
 	}{
 		{"the one", whole("abc1"), whole("abc1"), nil},
 		{"the one of a SHA-256 repository", whole("abc1") + strings.Repeat("0", 24), whole("abc1") + strings.Repeat("0", 24), nil},
 		{"that begins so", "abc1", whole("abc1"), nil},
 		{"the branch's head", "", whole("abc1"), nil},
-		{"nobody says", "", "", nil},
+		{"no commits", "", "", nil},
 		{"another", whole("abc1"), whole("abc2"), []string{whole("abc1"), whole("abc2")}},
 		{"that begins otherwise", "abc1", whole("abc2"), []string{"abc1", whole("abc2")}},
 		{"none", "abc1", "", []string{"abc1"}},
@@ -142,19 +141,17 @@ func TestCommitOfBuild(t *testing.T) {
 			}
 			for _, s := range tt.says {
 				if !strings.Contains(b.Message, s) {
-					t.Errorf("message %q does not name %s", b.Message, s)
+					t.Errorf("message: got %q, want it to contain %s", b.Message, s)
 				}
 			}
 		})
 	}
 }
 
-// whole is a commit hash that begins so.
 func whole(begin string) string { return begin + strings.Repeat("0", 40-len(begin)) }
 
-// Whatever order the events of several builds come in, and however often: what is
-// deployed in the end is the newest of the builds that succeeded, each build deploys
-// at most once, and in ascending order.
+// For any order and repetition of events, builds deploy in ascending order, and the newest
+// successful one last.
 func TestNewestBuildWinsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	git := app.App{GitSource: &app.GitSource{Branch: "main"}}
@@ -197,25 +194,25 @@ func TestNewestBuildWinsInAnyOrder(t *testing.T) {
 		newest := int64(0)
 		for i, b := range builds {
 			if !b.Final() {
-				t.Fatalf("build %d is %s", b.Number, b.Status)
+				t.Fatalf("build %d: got status %s", b.Number, b.Status)
 			}
 			if succeeds[i] {
 				newest = b.Number
 			}
 		}
 		if current.Build != newest {
-			t.Fatalf("build %d is deployed, want %d", current.Build, newest)
+			t.Fatalf("deployed build: got %d, want %d", current.Build, newest)
 		}
 		for i := 1; i < len(deployed); i++ {
 			if deployed[i] <= deployed[i-1] {
-				t.Fatalf("deployed %v", deployed)
+				t.Fatalf("deployed builds: got %v, want ascending numbers", deployed)
 			}
 		}
 	})
 }
 
-// However builds are asked for, end and are rolled back: one deploys exactly if it was
-// asked for after the last rollback and nothing newer has deployed.
+// For any order of events, a build deploys only if it was requested after the last rollback and
+// no newer one is deployed.
 func TestRollbackHoldsOlderBuilds(t *testing.T) {
 	t.Parallel()
 	git := app.App{GitSource: &app.GitSource{Branch: "main"}}

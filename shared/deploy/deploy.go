@@ -1,12 +1,9 @@
-// Package deploy holds the rules of deployments and builds: what a revision is,
-// how it moves on, what a rollback or a promotion copies, and which of two builds
-// wins (promises D1, D3, D4, D6, D9, D10).
+// Package deploy holds the rules of deployments and builds (promises D1, D3, D4, D6, D9, D10).
 //
 // # Revisions
 //
-// Each deployment of an app is a [Revision] with a number of its own, given out in
-// ascending order and never again. The newest is the app's current one: what shall
-// run. Its status says what is:
+// Each deployment of an app is a [Revision] with an ascending number. The newest one is the app's
+// current revision. Its status changes as follows:
 //
 //	rolling_out ──► live ──────► superseded
 //	     │  ▲         (a newer revision became live)
@@ -14,46 +11,29 @@
 //	   failed                    rolling_out ──► superseded
 //	                               (a newer revision was recorded)
 //
-// The revision that was live stays live while the next one rolls out and when
-// that one fails, because it is what serves. A failed revision stays the current
-// one, and its workload stays in the cluster beside the pods that serve: should it
-// become ready after all (the missing image was pushed), it becomes live. Whoever
-// doesn't want that rolls back.
+// A live revision stays live while the next one rolls out or fails, because it still serves. A
+// failed revision stays current, and becomes live if its pods become ready after all.
 //
 // # Rollback
 //
-// A rollback is a new revision with the image, digest and commit of an older one
-// (its source), whatever the tag points to by now.
+// A rollback is a new revision with the image, digest and commit of an earlier one, its source.
 //
-//   - Without a number it takes the last revision before the current one that ever had a
-//     ready pod ([Revision.Worked]). If no revision had one, it takes the nearest earlier
-//     revision that did not fail. Without such a revision it is no_previous_revision.
-//   - With a number it takes exactly that one. A failed one is tried again, the
-//     current one is deployed again (its pods are replaced). One that does not exist
-//     is not_found.
-//   - Of a rollback: source is the rollback itself, not what it was made from. So
-//     two rollbacks without a number, one after the other, end where they began.
-//   - While another revision is rolling out: that one is superseded, and "before the
-//     current one" means before it.
-//   - A git app can be rolled back too; it stays a git app. Its builds that were asked
-//     for before the rollback don't undo it, whenever they end: they are superseded.
-//     What was asked for before is decided by the order of commits, not by clocks. A
-//     build that is asked for later is deployed. Promotions and deployments by hand do
-//     not hold builds up.
+//   - With a number, the source is that revision, even if it is the current one or failed.
+//   - Without a number, it is the last earlier revision that ever had a ready pod, or else the
+//     nearest earlier revision that did not fail. Without one, the call returns
+//     no_previous_revision.
+//   - A rollback is an earlier revision like any other, so two rollbacks without a number cancel
+//     each other out.
+//   - Builds that were requested before a rollback are superseded. The order of the store's
+//     transactions decides, not clocks. Later builds are deployed. Promotions and manual
+//     deployments do not supersede builds.
 //
 // # Promotion
 //
-// A promotion is a new revision with the image, digest and commit of a revision of the app
-// of the same name in another environment of the project. It takes only a revision that
-// ever had a ready pod, otherwise it is revision_not_live. Without a number it takes the
-// newest such revision. It records the environment and the revision. A git app takes no
-// promotion (git_source_attached), as it takes no deployment by hand.
-//
-// # Idle
-//
-// An app whose workload has zero desired replicas is idle. Its revision stays what it is: one
-// that is rolling out cannot become live without a pod, and its deadline starts when the
-// workload is scaled up.
+// A promotion is a new revision with the image, digest and commit of a revision of the app with
+// the same name in another environment. The source must have had a ready pod; otherwise the call
+// returns revision_not_live. Without a number, it is the newest such revision. A git app rejects
+// promotions and manual deployments.
 package deploy
 
 import (
@@ -64,24 +44,24 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-// Trigger is how a deployment came about (promise D1).
+// Trigger is the origin of a deployment (promise D1).
 type Trigger string
 
 // The triggers.
 const (
-	Webhook   Trigger = "webhook" // a CI system's call, or a build that one asked for
-	Manual    Trigger = "manual"  // an operator's call, or a build that one asked for
+	Webhook   Trigger = "webhook" // a CI system's call or its build
+	Manual    Trigger = "manual"  // a user's call or its build
 	Promotion Trigger = "promotion"
 	Rollback  Trigger = "rollback"
 )
 
-// Triggers lists all triggers.
+// Triggers returns all triggers.
 func Triggers() []Trigger { return []Trigger{Webhook, Manual, Promotion, Rollback} }
 
-// Status is how far a revision is.
+// Status is the status of a revision.
 type Status string
 
-// The statuses; the package's documentation says how they follow on each other.
+// The statuses; see the package documentation.
 const (
 	RollingOut Status = "rolling_out"
 	Live       Status = "live"
@@ -89,16 +69,17 @@ const (
 	Superseded Status = "superseded"
 )
 
-// Statuses lists all statuses of a revision.
+// Statuses returns all statuses of a revision.
 func Statuses() []Status { return []Status{RollingOut, Live, Failed, Superseded} }
 
-// AppStatus is the status of an app's deployment: that of its current revision, or Idle.
+// AppStatus is the status of an app: that of its current revision, or Idle.
 type AppStatus string
 
-// Idle is the status of an app whose workload has zero desired replicas. No revision has it.
+// Idle is the status of an app whose workload has zero desired replicas. Its revision keeps its
+// status, and its deadline starts when the workload is scaled up.
 const Idle AppStatus = "idle"
 
-// AppStatuses lists all statuses of an app's deployment.
+// AppStatuses returns all statuses of an app.
 func AppStatuses() []AppStatus {
 	all := []AppStatus{Idle}
 	for _, status := range Statuses() {
@@ -115,46 +96,44 @@ func (r Revision) AppStatus() AppStatus {
 	return AppStatus(r.Status)
 }
 
-// Revision is one deployment of an app.
+// Revision is a deployment of an app.
 type Revision struct {
-	Number            int64   `firestore:"revision"` // 1 and up, ascending within the app
-	Image             string  `firestore:"image"`    // as asked for, e.g. "registry.example.com/hello:v2"
-	Digest            string  `firestore:"digest"`   // what the tag was when accepted, e.g. "sha256:9f86…"; "" when unknown, see [Revision.NoDigest]
-	Commit            string  `firestore:"commit"`   // git commit, "" when unknown
+	Number            int64   `firestore:"revision"` // ascending within the app
+	Image             string  `firestore:"image"`    // as requested
+	Digest            string  `firestore:"digest"`   // of the tag when accepted, e.g. "sha256:9f86…", or ""
+	Commit            string  `firestore:"commit"`
 	Trigger           Trigger `firestore:"trigger"`
-	Actor             string  `firestore:"actor"`              // who: a username, or "webhook", or "build 7"
-	Source            int64   `firestore:"source_revision"`    // revision that a rollback or promotion copied; 0 for others
-	SourceEnvironment string  `firestore:"source_environment"` // environment that a promotion copied it from; "" for others
-	Note              string  `firestore:"note"`               // what there is to say about how it was recorded; stays
+	Actor             string  `firestore:"actor"`              // username, "webhook" or e.g. "build 7"
+	Source            int64   `firestore:"source_revision"`    // of a rollback or promotion, or 0
+	SourceEnvironment string  `firestore:"source_environment"` // of a promotion, or ""
+	Note              string  `firestore:"note"`               // about the digest
 	Status            Status  `firestore:"status"`
-	Message           string  `firestore:"message"` // why the status is what it is; "" when all is well
-	Idle              bool    `firestore:"idle"`    // its workload has zero desired replicas
+	Message           string  `firestore:"message"` // reason for the status
+	Idle              bool    `firestore:"idle"`    // zero desired replicas
 
-	DeployedAt time.Time `firestore:"deployed_at"` // when it was recorded
-	AppliedAt  time.Time `firestore:"applied_at"`  // when the cluster first took it; zero before
-	ReadyAt    time.Time `firestore:"ready_at"`    // when one of its pods was first seen ready; zero before
-	FinishedAt time.Time `firestore:"settled_at"`  // when it last became live or failed; zero before
+	DeployedAt time.Time `firestore:"deployed_at"`
+	AppliedAt  time.Time `firestore:"applied_at"` // by the cluster; zero before
+	ReadyAt    time.Time `firestore:"ready_at"`   // first ready pod; zero before
+	FinishedAt time.Time `firestore:"settled_at"` // last became live or failed; zero before
 
-	Build       int64 `firestore:"build"`        // the build that made it; 0 for none
-	NewestBuild int64 `firestore:"newest_build"` // the highest build number deployed up to here, see [Build.Deploys]
-	HeldBuild   int64 `firestore:"held_build"`   // the highest build number asked for before the last rollback up to here, see [Build.Deploys]
+	Build       int64 `firestore:"build"`        // that created it, or 0
+	NewestBuild int64 `firestore:"newest_build"` // highest deployed build so far, see [Build.Deploys]
+	HeldBuild   int64 `firestore:"held_build"`   // highest build before the last rollback
 }
 
-// New makes the revision that runs an image, still without a number.
+// New returns a revision without a number.
 func New(image, digest string, trigger Trigger, actor string, at time.Time) Revision {
 	return Revision{Image: image, Digest: digest, Trigger: trigger, Actor: actor, Status: RollingOut, DeployedAt: at}
 }
 
-// First is an app's first revision: the image that it was made with. Its actor and its
-// digest are the caller's to add.
+// First returns an app's first revision, without actor and digest.
 func First(a app.App) Revision {
 	r := New(a.Image, "", Manual, "", a.CreatedAt)
 	r.Number = a.Revision
 	return r
 }
 
-// Copy makes the revision that runs what r runs, still without a number: a
-// rollback to r or a promotion of r.
+// Copy returns a revision without a number that rolls back to r or promotes r.
 func (r Revision) Copy(trigger Trigger, actor string, at time.Time) Revision {
 	c := New(r.Image, r.Digest, trigger, actor, at)
 	c.Commit, c.Source = r.Commit, r.Number
@@ -164,8 +143,8 @@ func (r Revision) Copy(trigger Trigger, actor string, at time.Time) Revision {
 	return c
 }
 
-// Runs is the image reference that the cluster is given: the very bytes where the
-// digest is known, e.g. "registry.example.com/hello:v2@sha256:9f86…".
+// Runs returns the image reference for the cluster, e.g.
+// "registry.example.com/hello:v2@sha256:9f86…".
 func (r Revision) Runs() string {
 	if r.Digest == "" || strings.Contains(r.Image, "@") {
 		return r.Image
@@ -173,24 +152,22 @@ func (r Revision) Runs() string {
 	return r.Image + "@" + r.Digest
 }
 
-// Says is the revision's message for people: the note and why the status is what
-// it is.
+// Says returns the note and the message.
 func (r Revision) Says() string { return strings.TrimSpace(r.Note + " " + r.Message) }
 
-// NoDigest says to people why the digest is not known; "" when it is.
+// NoDigest returns the reason for a missing digest, or "".
 func (r Revision) NoDigest() string {
 	switch {
 	case r.Digest != "":
 		return ""
-	case r.Note != "": // the registry was asked
+	case r.Note != "":
 		return r.Note
 	}
-	return "The tag was deployed without a digest, because no registry was asked for it."
+	return "The tag was deployed without a digest: no registry was queried."
 }
 
-// After gives the revision its place after current, the zero Revision for the
-// first; highest is the highest number given out so far, and builds the highest one
-// given to a build.
+// After returns the revision with its number after current. highest is the highest used revision
+// number, builds the highest build number.
 func (r Revision) After(current Revision, highest, builds int64) Revision {
 	r.Number = max(current.Number, highest) + 1
 	r.NewestBuild = max(current.NewestBuild, r.Build)
@@ -201,9 +178,8 @@ func (r Revision) After(current Revision, highest, builds int64) Revision {
 	return r
 }
 
-// FirstReady returns the time when a pod of the revision was first ready, zero if none was.
-// Earlier versions of Sluice stored no ReadyAt: their revisions had a ready pod if they were
-// ever live.
+// FirstReady returns the time at which a pod was first ready, or zero. Earlier versions stored no
+// ReadyAt; their revisions had a ready pod if they were ever live.
 func (r Revision) FirstReady() time.Time {
 	if r.ReadyAt.IsZero() && (r.Status == Live || r.Status == Superseded) {
 		return r.FinishedAt
@@ -214,8 +190,8 @@ func (r Revision) FirstReady() time.Time {
 // Worked reports whether a pod of the revision was ever ready.
 func (r Revision) Worked() bool { return !r.FirstReady().IsZero() }
 
-// Previous returns the revision that a rollback from revision current takes without a
-// number. The history is in descending order. It returns false if there is none.
+// Previous returns the target of a rollback without a number, from a history in descending order.
+// It returns false if there is none.
 func Previous(history iter.Seq2[Revision, error], current int64) (Revision, bool, error) {
 	var fallback Revision
 	for r, err := range history {
@@ -233,35 +209,34 @@ func Previous(history iter.Seq2[Revision, error], current int64) (Revision, bool
 	return fallback, fallback.Number != 0, nil
 }
 
-// Overtaken is what becomes of r when a newer revision is recorded: one that was
-// rolling out is superseded, every other one stays what it is.
+// Overtaken returns r after a newer revision was recorded.
 func (r Revision) Overtaken(by int64) (Revision, bool) {
 	if r.Status != RollingOut {
 		return r, false
 	}
-	r.Status, r.Message = Superseded, overtakenBy(by)
+	r.Status, r.Message = Superseded, supersededBy(by)
 	return r, true
 }
 
-// Replaced is what becomes of a live r when a newer revision has become live.
+// Replaced returns the live revision r after a newer one became live.
 func (r Revision) Replaced(by int64) Revision {
-	r.Status, r.Message = Superseded, overtakenBy(by)
+	r.Status, r.Message = Superseded, supersededBy(by)
 	return r
 }
 
-// Outcome is what is told of the end of a deployment.
+// Outcome is the reported end of a deployment.
 type Outcome string
 
 // The outcomes of a deployment.
 const (
-	Deployed   Outcome = "deployed"   // the app's first revision became live
-	Upgraded   Outcome = "upgraded"   // a revision took another one's place
-	RolledBack Outcome = "rolledback" // so did a rollback
+	Deployed   Outcome = "deployed" // the first revision became live
+	Upgraded   Outcome = "upgraded"
+	RolledBack Outcome = "rolledback"
 	Broke      Outcome = "failed"
 )
 
-// OutcomeOf is how a revision that is finished has ended; first says that no other one was
-// live before it.
+// OutcomeOf returns the outcome of a finished revision. first is true if no other one was live
+// before.
 func OutcomeOf(r Revision, first bool) Outcome {
 	switch {
 	case r.Status == Failed:

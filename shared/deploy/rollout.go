@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// Observation is what the cluster reports about an app's workload.
+// Observation is the state of an app's workload in the cluster.
 type Observation struct {
-	Revision   int64     // that the workload shall run
-	Ready      bool      // every pod is of that revision and serves
+	Revision   int64
+	Ready      bool      // all pods have that revision and serve
 	PodReady   bool      // at least one pod of that revision is ready
-	Idle       bool      // the workload has zero desired replicas
-	Message    string    // why it is not ready
-	ProgressAt time.Time // when the rollout last got on; zero when unknown
+	Idle       bool      // zero desired replicas
+	Message    string    // if not ready
+	ProgressAt time.Time // of the rollout; zero if unknown
 }
 
-// Observe moves a revision on by what the cluster reports about its workload, and
-// tells whether anything has changed. deadline is how long a rollout may make no
-// progress (120 s by default, promise D3); it is this rule's own and not
-// Kubernetes' verdict, so that it means the same for every kind of workload.
+// Observe updates a revision from the state of its workload, and reports whether it changed.
+// deadline (120 s by default, promise D3) replaces Kubernetes' deadline, so that it is the same
+// for every kind of workload.
 func (r Revision) Observe(o Observation, deadline time.Duration, now time.Time) (Revision, bool) {
 	before := r
 	if o.Revision != r.Number {
@@ -31,7 +30,7 @@ func (r Revision) Observe(o Observation, deadline time.Duration, now time.Time) 
 	if r.Status == Live || r.Status == Superseded {
 		return r, r != before
 	}
-	if o.Idle { // the deadline starts when there are to be pods
+	if o.Idle { // the deadline starts when pods are desired
 		r.AppliedAt = time.Time{}
 		if r.Status == RollingOut {
 			r.Message = o.Message
@@ -52,15 +51,14 @@ func (r Revision) Observe(o Observation, deadline time.Duration, now time.Time) 
 	switch {
 	case r.Status == RollingOut && now.Sub(since) >= deadline:
 		r.Status, r.FinishedAt = Failed, now
-		r.Message = fmt.Sprintf("It made no progress for %s: %s", deadline, reason(o.Message))
+		r.Message = fmt.Sprintf("The rollout made no progress for %s: %s", deadline, reason(o.Message))
 	case r.Status == RollingOut:
 		r.Message = o.Message
 	}
 	return r, r != before
 }
 
-// Refused is what becomes of a revision that the cluster does not take. The
-// reason is shown to people.
+// Refused returns a revision that the cluster rejected.
 func (r Revision) Refused(reason string, now time.Time) (Revision, bool) {
 	before := r
 	switch r.Status {
@@ -74,9 +72,9 @@ func (r Revision) Refused(reason string, now time.Time) (Revision, bool) {
 	return r, r != before
 }
 
-const refusal = "The cluster refused it: "
+const refusal = "The cluster rejected the revision: "
 
-// Delayed notes why a revision that is rolling out has not reached the cluster yet.
+// Delayed sets the reason why the cluster has not accepted a rollout yet.
 func (r Revision) Delayed(reason string) (Revision, bool) {
 	before := r
 	if r.Status == RollingOut {
@@ -85,10 +83,10 @@ func (r Revision) Delayed(reason string) (Revision, bool) {
 	return r, r != before
 }
 
-// Finished tells whether the deployment has come to its end, for better or worse.
+// Finished reports whether the revision is live or failed.
 func (r Revision) Finished() bool { return r.Status == Live || r.Status == Failed }
 
-func overtakenBy(n int64) string { return fmt.Sprintf("Revision %d took its place.", n) }
+func supersededBy(n int64) string { return fmt.Sprintf("Revision %d replaced this one.", n) }
 
 func reason(s string) string {
 	if s == "" {

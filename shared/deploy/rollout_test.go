@@ -29,10 +29,10 @@ func TestObserve(t *testing.T) {
 		{"ready as another revision", applied, Observation{Revision: 2, Ready: true}, at(time.Second), RollingOut, "", false},
 		{"not ready yet", applied, Observation{Revision: 3, Message: "Soon."}, at(deadline - 1), RollingOut, "Soon.", true},
 		{"nothing new", applied, Observation{Revision: 3}, at(time.Second), RollingOut, "", false},
-		{"too late", applied, Observation{Revision: 3, Message: "No pod."}, at(deadline), Failed, "It made no progress for 2m0s: No pod.", true},
+		{"too late", applied, Observation{Revision: 3, Message: "No pod."}, at(deadline), Failed, "The rollout made no progress for 2m0s: No pod.", true},
 		{"progress", applied, Observation{Revision: 3, Message: "On.", ProgressAt: at(time.Minute)}, at(deadline), RollingOut, "On.", true},
-		{"progress long ago", applied, Observation{Revision: 3, ProgressAt: at(time.Minute)}, at(3 * time.Minute), Failed, "It made no progress for 2m0s: the workload is not ready.", true},
-		{"progress in the future", applied, Observation{Revision: 3, Message: "No.", ProgressAt: at(time.Hour)}, at(deadline), Failed, "It made no progress for 2m0s: No.", true},
+		{"progress long ago", applied, Observation{Revision: 3, ProgressAt: at(time.Minute)}, at(3 * time.Minute), Failed, "The rollout made no progress for 2m0s: the workload is not ready.", true},
+		{"progress in the future", applied, Observation{Revision: 3, Message: "No.", ProgressAt: at(time.Hour)}, at(deadline), Failed, "The rollout made no progress for 2m0s: No.", true},
 		{"live stays live", live, Observation{Revision: 3, Message: "A pod is gone."}, at(time.Hour), Live, "", false},
 		{"failed stays failed", failed, Observation{Revision: 3, Message: "No."}, at(time.Hour), Failed, "Why.", false},
 		{"failed, ready after all", failed, Observation{Revision: 3, Ready: true}, at(time.Hour), Live, "", true},
@@ -49,13 +49,12 @@ func TestObserve(t *testing.T) {
 				t.Errorf("%s, %q, changed %v", got.Status, got.Message, changed)
 			}
 			if turned := got.Status != tt.r.Status; turned && !got.FinishedAt.Equal(tt.now) {
-				t.Errorf("settled at %v", got.FinishedAt)
+				t.Errorf("unexpected FinishedAt: %v", got.FinishedAt)
 			}
 		})
 	}
 }
 
-// The time of the first ready pod is recorded once, whatever the revision's status is.
 func TestFirstReadyPod(t *testing.T) {
 	t.Parallel()
 	for _, status := range Statuses() {
@@ -73,8 +72,7 @@ func TestFirstReadyPod(t *testing.T) {
 	}
 }
 
-// The deadline's clock starts when the cluster has taken the revision, not when it
-// was recorded.
+// The deadline starts when the cluster accepts the revision.
 func TestClockStartsWhenApplied(t *testing.T) {
 	t.Parallel()
 	r := New("hello:v1", "", Manual, "ada", noon())
@@ -88,7 +86,7 @@ func TestClockStartsWhenApplied(t *testing.T) {
 func TestRefusedAndDelayed(t *testing.T) {
 	t.Parallel()
 	rolling, failed, live := Revision{Status: RollingOut}, Revision{Status: Failed, Message: "Old."}, Revision{Status: Live}
-	if r, changed := rolling.Refused("bad field", noon()); !changed || r.Status != Failed || r.Message != "The cluster refused it: bad field" {
+	if r, changed := rolling.Refused("bad field", noon()); !changed || r.Status != Failed || r.Message != "The cluster rejected the revision: bad field" {
 		t.Errorf("rolling out: %+v", r)
 	}
 	if r, changed := failed.Refused("bad field", noon()); !changed || !r.FinishedAt.IsZero() {
@@ -116,7 +114,7 @@ func TestRuns(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if got := (Revision{Image: tt.image, Digest: tt.digest}).Runs(); got != tt.want {
-				t.Errorf("runs %s", got)
+				t.Errorf("got %s", got)
 			}
 		})
 	}
@@ -127,7 +125,7 @@ func TestNoDigest(t *testing.T) {
 	for want, r := range map[string]Revision{
 		"":             {Digest: "sha256:1", Note: "A note."},
 		"It was slow.": {Note: "It was slow."},
-		"The tag was deployed without a digest, because no registry was asked for it.": {},
+		"The tag was deployed without a digest: no registry was queried.": {},
 	} {
 		if got := r.NoDigest(); got != want {
 			t.Errorf("%+v: %q, want %q", r, got, want)
@@ -148,7 +146,7 @@ func TestCopy(t *testing.T) {
 	check.Equal(t, "copy", want, source.Copy(Rollback, "ada", noon()))
 	source.Digest = ""
 	if got := source.Copy(Rollback, "ada", noon()).Says(); got != "A note." {
-		t.Errorf("without a digest it says %q", got)
+		t.Errorf("message without a digest: got %q", got)
 	}
 }
 
@@ -163,7 +161,6 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// The deadline of a revision whose workload was scaled to zero starts when it is scaled up.
 func TestClockStartsAfterIdle(t *testing.T) {
 	t.Parallel()
 	r := Revision{Number: 3, Status: RollingOut, AppliedAt: noon()}
@@ -209,8 +206,8 @@ func TestPrevious(t *testing.T) {
 	overtaken, failed := Revision{Status: Superseded}, Revision{Status: Failed}
 	tests := []struct {
 		name    string
-		history []Revision // oldest first, of which the last is the current one
-		want    int64      // 0 if there is none
+		history []Revision // oldest first, ending with the current one
+		want    int64      // or 0
 	}{
 		{name: "no history", history: nil, want: 0},
 		{name: "only the current revision", history: []Revision{ready}, want: 0},
@@ -258,7 +255,7 @@ func TestOutcome(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if got := OutcomeOf(tt.r, tt.first); got != tt.want {
-				t.Errorf("outcome %s", got)
+				t.Errorf("outcome: got %s", got)
 			}
 		})
 	}
