@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// audited lists the installation's records of an action, newest first.
 func (d *desk) audited(t *testing.T, action audit.Action) []audit.Record {
 	t.Helper()
 	records, _, err := d.store.Records(t.Context(), audit.Query{Actions: []audit.Action{action}}, store.Page{Size: 500})
@@ -22,11 +21,11 @@ func (d *desk) audited(t *testing.T, action audit.Action) []audit.Record {
 	return records
 }
 
-// TestSignInsAreRecorded, those that fail too; but never what may be a password.
+// Sign-ins are recorded, also failed ones, but never text that may be a password.
 func TestSignInsAreRecorded(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
-	const slip = "my-secret-password" // typed where the name belongs, and a name that could be
+	const slip = "my-secret-password" // typed instead of the username; a valid username
 	d.trySignIn("root", adminPassword+"x").Refused(http.StatusUnauthorized, "invalid_credentials")
 	d.trySignIn(slip, "x").Refused(http.StatusUnauthorized, "invalid_credentials")
 	s := d.signIn("root", adminPassword)
@@ -35,23 +34,22 @@ func TestSignInsAreRecorded(t *testing.T) {
 	for _, r := range d.audited(t, audit.SignIn) {
 		got = append(got, fmt.Sprintf("%s %q %s %s", r.Actor.Kind, r.Actor.Name, r.Resource, r.Outcome))
 		if text := fmt.Sprint(r); strings.Contains(text, slip) || strings.Contains(text, adminPassword) || strings.Contains(text, s.Token) {
-			t.Errorf("a secret is in %s", text)
+			t.Errorf("the record contains a secret: %s", text)
 		}
 		if !trace.ValidID(r.Origin.ID) {
-			t.Errorf("request %+v", r.Origin)
+			t.Errorf("unexpected origin: %+v", r.Origin)
 		}
 	}
 	want := []string{`user "root" users/root succeeded`, `anonymous "" users failed`, `anonymous "root" users/root failed`}
 	check.Equal(t, "sign-ins", want, got)
 	if out := d.audited(t, audit.SignOut); len(out) != 1 || out[0].Resource != "users/root" || out[0].Actor.Name != "root" {
-		t.Errorf("sign-outs %+v", out)
+		t.Errorf("sign-outs: got %+v", out)
 	}
 	if n := d.counted(t, wrong); n != 2 {
-		t.Errorf("%f failed sign-ins are counted", n)
+		t.Errorf("unexpected count of failed sign-ins: %f", n)
 	}
 }
 
-// counted reads how many sign-ins have had an outcome.
 func (d *desk) counted(t *testing.T, outcome string) float64 {
 	t.Helper()
 	n, ok := functest.Metrics(t, d.service.Collectors()...)["sluice_sign_ins_total "+outcome]
@@ -61,7 +59,6 @@ func (d *desk) counted(t *testing.T, outcome string) float64 {
 	return n
 }
 
-// TestBudget: failed sign-ins cannot fill the store.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -73,22 +70,20 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	if taken != recordsAtOnce {
-		t.Errorf("%d records at once", taken)
+		t.Errorf("unexpected number of records: %d", taken)
 	}
 	if _, ok := b.take(now.Add(recordsEvery - 1)); ok {
-		t.Error("one more too early")
+		t.Error("a record was allowed before the pause ended")
 	}
 	if left, ok := b.take(now.Add(recordsEvery)); !ok || left != 9*recordsAtOnce+1 {
-		t.Errorf("after the pause: %t, %d were left out", ok, left)
+		t.Errorf("after the pause: got %t, %d unrecorded", ok, left)
 	}
-	b.leave(3)
+	b.addOmitted(3)
 	if left, ok := b.take(now.Add(2 * recordsEvery)); !ok || left != 3 {
-		t.Errorf("after a record that was not written: %t, %d were left out", ok, left)
+		t.Errorf("after a failed write: got %t, %d unrecorded", ok, left)
 	}
 }
 
-// TestSignInsDoNotFillTheStore: a pipeline that signs in each minute, and then somebody
-// with its password elsewhere.
 func TestSignInsDoNotFillTheStore(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
@@ -97,14 +92,14 @@ func TestSignInsDoNotFillTheStore(t *testing.T) {
 		d.signIn("ci", adaPassword)
 		d.clock.Advance(time.Minute)
 	}
-	attempt("ci", adaPassword, "198.51.100.7", "").Send(t, d.handler).Is(http.StatusOK)
+	signInFrom("ci", adaPassword, "198.51.100.7", "").Send(t, d.handler).Is(http.StatusOK)
 	records := d.audited(t, audit.SignIn)
 	if len(records) != 23 {
-		t.Errorf("%d records of 63 sign-ins, want the first, 20 more, the next after an hour, and the one from elsewhere", len(records))
+		t.Errorf("got %d records of 63 sign-ins, want the first, 20 more, the next after an hour, and the one from another address", len(records))
 	}
 	var told []string
 	for _, r := range records[:min(3, len(records))] {
 		told = append(told, fmt.Sprint(r.New["unrecorded"]))
 	}
-	check.Equal(t, "how many the last ones tell were left out", []string{"<nil>", "40", "<nil>"}, told)
+	check.Equal(t, "unrecorded sign-ins in the last records", []string{"<nil>", "40", "<nil>"}, told)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// The typed client and the function agree, over a real connection.
 func TestClientSpeaksTheSameLanguage(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
@@ -19,7 +18,7 @@ func TestClientSpeaksTheSameLanguage(t *testing.T) {
 	t.Cleanup(srv.Close)
 	anonymous := client.New(srv.URL)
 	if _, err := anonymous.WhoAmI(t.Context()); !client.HasCode(err, "unauthenticated") {
-		t.Errorf("anonymous: %v", err)
+		t.Errorf("without a session: got %v", err)
 	}
 	s, err := anonymous.SignIn(t.Context(), "root", adminPassword)
 	check.OK(t, err)
@@ -41,12 +40,12 @@ func TestClientSpeaksTheSameLanguage(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := ada.WhoAmI(t.Context()); !client.HasCode(err, "unauthenticated") {
-		t.Errorf("after a change of the password: %v", err)
+		t.Errorf("after the password change: got %v", err)
 	}
 	if err := root.SignOut(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := root.WhoAmI(t.Context()); !client.HasCode(err, "unauthenticated") {
-		t.Errorf("after signing out: %v", err)
+		t.Errorf("after signing out: got %v", err)
 	}
 }

@@ -16,51 +16,48 @@ import (
 // Password is a password in the configuration. It prints as "[redacted]".
 type Password string
 
-// LogValue keeps the password out of logs.
+// LogValue implements [slog.LogValuer].
 func (Password) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// String keeps the password out of anything printed.
+// String implements [fmt.Stringer].
 func (Password) String() string { return "[redacted]" }
 
-// GoString keeps the password out of %#v.
+// GoString implements [fmt.GoStringer].
 func (Password) GoString() string { return "[redacted]" }
 
-// Config is what the function reads from its environment.
+// Config is the function's configuration.
 type Config struct {
 	management.Config // its keys include the private one
 
-	// The first admin, made at start when there is no such user. Both or neither.
+	// The first admin, created at startup if the user does not exist. Set both or neither.
 	AdminUsername string   `env:"ADMIN_USERNAME"`
 	AdminPassword Password `env:"ADMIN_PASSWORD"`
 
-	// HashesAtOnce bounds password hashes that run at the same time, 19 MiB each:
-	// 4 need 76 MiB and keep four cores busy.
+	// HashesAtOnce is the number of concurrent password hashes, of 19 MiB each.
 	HashesAtOnce int `env:"HASHES_AT_ONCE, default=4"`
 
-	// Failed sign-ins as one user that are let through at once, and how long until one
-	// more is: for each device that is known, and each address. A person mistypes a few
-	// times; a guesser gets 2 890 guesses on the first day, then 2 880.
+	// Limits of failed sign-ins per user and known device or address: the number at once, and the
+	// interval for one more. A guesser gets 2,890 attempts on the first day, then 2,880.
 	Burst int           `env:"SIGN_IN_BURST, default=10"`
 	Every time.Duration `env:"SIGN_IN_EVERY, default=30s"`
 
-	// The same for all strangers together who try one user. It takes 300 addresses to use
-	// up at once, and 6 to keep used up; so many get 17 280 guesses a day, and 3 000 more
-	// on the first.
+	// Limits per user for all unknown clients: 17,280 attempts a day, and 3,000 more on the
+	// first. Using them up takes 300 addresses, keeping them used up 6.
 	UserBurst int           `env:"SIGN_IN_USER_BURST, default=3000"`
 	UserEvery time.Duration `env:"SIGN_IN_USER_EVERY, default=5s"`
 
-	// The same for a stranger's address with any user: an office behind one address is
-	// many people.
+	// Limits per address of an unknown client. They are higher, because an office can share an
+	// address.
 	AddressBurst int           `env:"SIGN_IN_ADDRESS_BURST, default=60"`
 	AddressEvery time.Duration `env:"SIGN_IN_ADDRESS_EVERY, default=2s"`
 }
 
 func (c Config) check() error {
 	if min(c.Burst, c.UserBurst, c.AddressBurst) < 1 || min(c.Every, c.UserEvery, c.AddressEvery) <= 0 {
-		return errors.New("the sign-in limits must be positive")
+		return errors.New("SIGN_IN_* must be positive")
 	}
 	if (c.AdminUsername == "") != (c.AdminPassword == "") {
-		return errors.New("ADMIN_USERNAME and ADMIN_PASSWORD go together")
+		return errors.New("set both ADMIN_USERNAME and ADMIN_PASSWORD, or neither")
 	}
 	if c.AdminUsername == "" {
 		return nil
@@ -74,12 +71,9 @@ func (c Config) check() error {
 	return nil
 }
 
-// The functions framework finds a function by what its package registers.
-//
-//nolint:gochecknoinits // the framework's way
+//nolint:gochecknoinits // required by the functions framework
 func init() { funcmain.HTTP("session", newFunction) }
 
-// newFunction puts the function together.
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	st, keys, err := cfg.Open(ctx)
 	if err != nil {

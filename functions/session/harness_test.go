@@ -23,7 +23,7 @@ const (
 	adaPassword   = "analytical engine 1843"
 )
 
-// desk is the function over a real store, with an admin called "root".
+// desk is the function with a real store and an admin called "root".
 type desk struct {
 	t       *testing.T
 	store   *store.Store
@@ -31,8 +31,8 @@ type desk struct {
 	service *Service
 	handler http.Handler
 	cfg     Config
-	quick   bool           // replicas use quickHasher
-	clock   functest.Clock // of the service
+	quick   bool
+	clock   functest.Clock
 }
 
 func testConfig() Config {
@@ -42,7 +42,7 @@ func testConfig() Config {
 	}
 }
 
-// quickHasher is a hasher that costs nothing. make test-long uses the real one everywhere.
+// quickHasher is a fast fake. make test-long uses the real hasher everywhere.
 type quickHasher struct{}
 
 func (quickHasher) Hash(_ context.Context, password string) (string, error) {
@@ -54,13 +54,11 @@ func (q quickHasher) Verify(ctx context.Context, _ identity.Lane, hash, password
 	return hash == want, err
 }
 
-// newDesk is a desk that hashes passwords as the function does.
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	return openDesk(t, false)
 }
 
-// newQuickDesk is a desk for tests that do not depend on how passwords are hashed.
 func newQuickDesk(t *testing.T) *desk {
 	t.Helper()
 	return openDesk(t, !long.Enabled())
@@ -76,7 +74,7 @@ func openDesk(t *testing.T, quick bool) *desk {
 	return d
 }
 
-// replica is another process of the function over the same store and keys.
+// replica starts another process.
 func (d *desk) replica(cfg Config) *Service {
 	d.t.Helper()
 	s, err := New(cfg, Parts{
@@ -92,7 +90,6 @@ func (d *desk) replica(cfg Config) *Service {
 	return s
 }
 
-// cookie returns the header that authenticates a call as a browser does. csrf may be "".
 func cookie(token, csrf string) http.Header {
 	header := http.Header{"Cookie": {identity.CookieName + "=" + token}}
 	if csrf != "" {
@@ -101,7 +98,6 @@ func cookie(token, csrf string) http.Header {
 	return header
 }
 
-// whoAmI requests the session of a token.
 func whoAmI(header http.Header) functest.Call {
 	return functest.Call{Method: "GET", Path: "/api/v1/session", Header: header}
 }
@@ -110,8 +106,8 @@ func credentials(username, password string) string {
 	return marshal(wire.SignIn{Username: &username, Password: &password})
 }
 
-// attempt is a sign-in from an address, with what a device was given; "" of a stranger.
-func attempt(username, password, address, device string) functest.Call {
+// signInFrom returns a sign-in from an address, with a device token or "".
+func signInFrom(username, password, address, device string) functest.Call {
 	in := wire.SignIn{Username: &username, Password: &password}
 	if device != "" {
 		in.Device = &device
@@ -129,16 +125,14 @@ func marshal(v any) string {
 
 func (d *desk) trySignIn(username, password string) functest.Answer {
 	d.t.Helper()
-	return attempt(username, password, "", "").Send(d.t, d.handler)
+	return signInFrom(username, password, "", "").Send(d.t, d.handler)
 }
 
-// signIn opens a session, which must work.
 func (d *desk) signIn(username, password string) wire.OpenedSession {
 	d.t.Helper()
 	return functest.Read[wire.OpenedSession](d.trySignIn(username, password), http.StatusOK)
 }
 
-// addUser makes a user, which must work.
 func (d *desk) addUser(username, password string) {
 	d.t.Helper()
 	u, err := d.service.newUser(d.t.Context(), username, password, false)
@@ -148,7 +142,6 @@ func (d *desk) addUser(username, password string) {
 	check.OK(d.t, err)
 }
 
-// usernames reads the store for who there is.
 func (d *desk) usernames() []string {
 	d.t.Helper()
 	users, _, err := d.store.Users(d.t.Context(), store.Page{Size: 500})

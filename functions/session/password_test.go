@@ -34,7 +34,7 @@ func TestChangeOwnPassword(t *testing.T) {
 	d.addUser("ada", adaPassword)
 	one, two, root := d.signIn("ada", adaPassword), d.signIn("ada", adaPassword), d.signIn("root", adminPassword)
 	setPassword(one.Token, "ada", change(adaPassword, newPassword)).Send(t, d.handler).Is(http.StatusNoContent)
-	for _, s := range []wire.OpenedSession{one, two} { // every session of ada's is over
+	for _, s := range []wire.OpenedSession{one, two} {
 		whoAmI(functest.Bearer(s.Token)).Send(t, d.handler).Refused(401, "unauthenticated")
 	}
 	whoAmI(functest.Bearer(root.Token)).Send(t, d.handler).Is(http.StatusOK)
@@ -72,7 +72,7 @@ func TestChangePasswordRefuses(t *testing.T) {
 		{"somebody else's", ada.Token, "bob", change(adaPassword, newPassword), 403, "forbidden"},
 		{"nobody's", ada.Token, "nobody", change(adaPassword, newPassword), 403, "forbidden"},
 		{"nobody's, by an admin", root.Token, "nobody", change("", newPassword), 404, "not_found"},
-		{"a name that is none, by an admin", root.Token, "No%2Fbody", change("", newPassword), 404, "not_found"},
+		{"an invalid name, by an admin", root.Token, "No%2Fbody", change("", newPassword), 404, "not_found"},
 		{"a short one", ada.Token, "ada", change(adaPassword, "short"), 422, "invalid_password"},
 		{"a long one", ada.Token, "ada", change(adaPassword, strings.Repeat("a", 257)), 422, "invalid_password"},
 		{"none", ada.Token, "ada", `{"current_password":"x"}`, 422, "missing_field"},
@@ -88,11 +88,10 @@ func TestChangePasswordRefuses(t *testing.T) {
 	after, err := d.store.User(t.Context(), "ada")
 	check.OK(t, err)
 	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("a refused change was stored (-before +after):\n%s", diff)
+		t.Errorf("a rejected change was stored (-before +after):\n%s", diff)
 	}
 }
 
-// A stolen session must not be a way around the throttle to the password.
 func TestChangePasswordIsThrottled(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
@@ -102,11 +101,10 @@ func TestChangePasswordIsThrottled(t *testing.T) {
 		setPassword(ada.Token, "ada", change("wrong password", newPassword)).Send(t, d.handler).Refused(401, "invalid_credentials")
 	}
 	setPassword(ada.Token, "ada", change(adaPassword, newPassword)).Send(t, d.handler).Refused(429, "rate_limited")
-	other := d.signIn("ada", adaPassword) // the owner goes on, also with this
+	other := d.signIn("ada", adaPassword) // the owner can still sign in and change it
 	setPassword(other.Token, "ada", change(adaPassword, newPassword)).Send(t, d.handler).Is(http.StatusNoContent)
 }
 
-// Of changes that all prove the same current password, one wins.
 func TestConcurrentPasswordChanges(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
@@ -125,12 +123,12 @@ func TestConcurrentPasswordChanges(t *testing.T) {
 		case http.StatusNoContent:
 			won++
 			d.signIn("ada", passwords[i])
-		case http.StatusConflict, http.StatusUnauthorized: // too late
+		case http.StatusConflict, http.StatusUnauthorized:
 		default:
 			t.Errorf("change %d: %d %s", i, a.Status, a.Body)
 		}
 	}
 	if won != 1 {
-		t.Errorf("%d changes went through, want 1", won)
+		t.Errorf("successful changes: got %d, want 1", won)
 	}
 }

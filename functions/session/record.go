@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// recordSuccess records a sign-in, or counts it for the next record.
 func (s *Service) recordSuccess(ctx context.Context, of success) error {
 	b := s.opened.budget(of)
 	left, ok := b.take(s.now())
@@ -22,14 +21,13 @@ func (s *Service) recordSuccess(ctx context.Context, of success) error {
 	}
 	_, err := s.store.Record(ctx, audit.Change{Action: audit.SignIn, Resource: audit.Path("users", of.username), New: unrecorded(left)})
 	if err != nil {
-		b.leave(left) // this one is none: it fails
+		b.addOmitted(left) // not recorded: the sign-in fails
 	}
 	return err
 }
 
-// recordFailure records a failed sign-in of a user, or of "" when there is none of
-// that name, or counts it for the next record. When it can't be recorded, the answer is
-// the same.
+// recordFailure records a failed sign-in. name is "" if the user does not exist. Errors do not
+// change the response.
 func (s *Service) recordFailure(ctx context.Context, name string) {
 	left, ok := s.failures.take(s.now())
 	if !ok {
@@ -43,14 +41,13 @@ func (s *Service) recordFailure(ctx context.Context, name string) {
 	ctx = trace.As(ctx, trace.Actor{Kind: trace.Anonymous, Name: name})
 	if _, err := s.store.Record(ctx, audit.Change{Action: audit.SignIn, Outcome: audit.Failed, Resource: resource, New: unrecorded(left)}); err != nil {
 		s.counts.unrecorded.Inc()
-		s.failures.leave(left + 1)
+		s.failures.addOmitted(left + 1)
 		s.log.WarnContext(ctx, "record failed sign-in failed", "error", err)
 	}
 }
 
-// How many sign-ins are recorded: so many at once, and one more after each pause. A
-// user's own from where they have signed in before are of little interest, and a
-// pipeline makes many of them.
+// Records at once, and the interval for one more. Sign-ins from a known address have lower
+// limits, because pipelines make many.
 const (
 	recordsAtOnce = 100
 	recordsEvery  = time.Second
@@ -59,21 +56,20 @@ const (
 	familiarEvery  = time.Hour
 )
 
-// budget bounds what sign-ins may write to the store, by the process's monotonic clock.
-// Those it leaves out are counted, and the next record tells how many they were.
+// budget limits records by the monotonic clock. It counts omitted sign-ins for the next record.
 type budget struct {
-	limits limits    // of one slot
-	start  time.Time // the zero of its time
+	limits limits // one slot
+	start  time.Time
 
 	mu   sync.Mutex
-	left int // out, since the last record
+	left int // omitted since the last record
 }
 
 func newBudget(start time.Time, atOnce int, every time.Duration) *budget {
 	return &budget{limits: newLimits(atOnce, every, 1), start: start}
 }
 
-// take tells whether an attempt may be recorded, and how many were left out before it.
+// take reports whether to record an attempt, and returns the number of omitted ones.
 func (b *budget) take(now time.Time) (left int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,14 +81,12 @@ func (b *budget) take(now time.Time) (left int, ok bool) {
 	return left, true
 }
 
-// leave counts attempts whose record could not be written.
-func (b *budget) leave(n int) {
+func (b *budget) addOmitted(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left += n
 }
 
-// unrecorded is how a record tells how many sign-ins like it were left out before it.
 func unrecorded(n int) audit.Values {
 	if n == 0 {
 		return nil
@@ -100,8 +94,7 @@ func unrecorded(n int) audit.Values {
 	return audit.Values{"unrecorded": n}
 }
 
-// successes bounds the records of sign-ins that succeeded, for each user: there are as
-// many as there are users.
+// successes holds the budgets by user.
 type successes struct {
 	start time.Time
 
@@ -109,10 +102,9 @@ type successes struct {
 	of map[success]*budget
 }
 
-// success is a kind of sign-ins that succeed.
 type success struct {
 	username string
-	familiar bool // from an address that the user has signed in from before
+	familiar bool // from a known address
 }
 
 func newSuccesses(start time.Time) *successes {
@@ -133,18 +125,16 @@ func (s *successes) budget(of success) *budget {
 	return b
 }
 
-// counts are the function's own metrics.
 type counts struct {
 	signIns    *prometheus.CounterVec
 	unrecorded prometheus.Counter
 }
 
-// Outcomes of sign-ins.
 const (
 	signedIn  = "succeeded"
-	wrong     = "failed"    // username or password
-	throttled = "throttled" // not even looked at
-	broken    = "error"     // the store or the hasher did not answer
+	wrong     = "failed"
+	throttled = "throttled" // the password was not checked
+	broken    = "error"     // the store or the hasher failed
 )
 
 func newCounts() *counts {
@@ -153,7 +143,7 @@ func newCounts() *counts {
 			Name: "sluice_sign_ins_total", Help: "Attempts to sign in, by outcome.",
 		}, []string{"outcome"}),
 		unrecorded: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "sluice_sign_ins_unrecorded_total", Help: "Sign-ins without an audit record of their own: too many of them, or no store.",
+			Name: "sluice_sign_ins_unrecorded_total", Help: "Sign-ins without their own audit record.",
 		}),
 	}
 	for _, o := range []string{signedIn, wrong, throttled, broken} {
@@ -175,7 +165,7 @@ func (c *counts) signIn(err error) {
 	c.signIns.WithLabelValues(outcome).Inc()
 }
 
-// Collectors are the function's own metrics.
+// Collectors returns the function's metrics.
 func (s *Service) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.counts.signIns, s.counts.unrecorded}
 }

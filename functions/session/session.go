@@ -1,44 +1,31 @@
-// Package session is the function that signs people in and out and manages who
-// can (promises S3 to S8).
+// Package session is the function that signs users in and out and manages users (promises S3 to
+// S8). Package api lists its routes.
 //
-// Its routes are those of package api with this name.
-//
-// The users' rows are this package's own decision, since members of projects need
-// users and nothing else makes them. Users change their own password with the
-// current one; admins set anyone else's without. Either way all sessions of that
-// user end at once, the one that asked included, so whoever changed a password
-// because it leaked has thrown the thief out too. There is no way to delete a
-// user: keys and deployments name who made them.
-//
-// A service token (package servicetoken) can ask who it is, and has no other business
-// here: it cannot sign out, and has no password.
+// Users change their own password with the current one; admins set those of others. Either ends
+// all sessions of that user. Users cannot be deleted, because keys and deployments name them. A
+// service token can only read its own session.
 //
 // # Sign-in
 //
-// A wrong password and an unknown user get the same answer after the same work.
+// A wrong password and an unknown user cause the same work and response. [throttle] limits
+// failures so that no client can guess for long, and no client can block another user. After a
+// sign-in, the client has a device token for the next one. Known devices and addresses have
+// separate limits, and their passwords are hashed first ([identity.Hasher]).
 //
-// Failures are throttled so that nobody can guess for long, and nobody can keep anybody
-// else from signing in: strictly for each user and address, generously for a user from
-// anywhere; see [throttle]. Whoever signs in gets a token for the device beside the
-// session's, {device}, and sends it with the next sign-in (the console keeps it in a
-// cookie, the command line with its context): it is then counted for itself, as is who
-// comes from an address that this user has signed in from before. Passwords are hashed
-// in turns, theirs first and strangers' as far as there is room, see [identity.Hasher]:
-// a crowd costs neither memory nor their time.
+// On each replica, a guesser gets at most 2,880 attempts a day at a user from one address (10
+// more on the first day). From any number of addresses, it gets 17,280 (3,000 more on the first
+// day).
 //
-// What a guesser gets in a day, of each replica: 2 880 guesses of a user from one address
-// (10 more on the first day), 17 280 (3 000 more) from however many.
+// # Audit
 //
-// Sign-ins are recorded for the audit before their token leaves, and so are failures, up
-// to one a second after the first hundred: neither a guesser with many addresses nor a
-// pipeline that signs in each minute must be able to fill the store, see [budget]. What
-// is left out is counted in the next record, and sluice_sign_ins_total counts all. A
-// failed attempt's username is recorded only if there is such a user, because what
-// people type in its place by mistake is their password.
+// Sign-ins are recorded before the response. Failures are recorded up to a limit ([budget]), so
+// that guessers cannot fill the store; sluice_sign_ins_total counts all. The username of a failed
+// sign-in is recorded only if the user exists, because users sometimes type their password there.
 //
-// The first admin comes from ADMIN_USERNAME and ADMIN_PASSWORD when the function
-// starts, if there is no such user yet. Once there is, the two are ignored: a
-// changed password stays changed.
+// # First admin
+//
+// The function creates the user ADMIN_USERNAME at startup, if it does not exist. Later changes of
+// ADMIN_PASSWORD have no effect.
 package session
 
 import (
@@ -53,11 +40,11 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Service answers the function's requests.
+// Service implements the function's API.
 type Service struct {
 	store    *store.Store
 	api      *httpapi.API
-	failures *budget // of records of failed sign-ins
+	failures *budget // records of failures
 	opened   *successes
 	counts   *counts
 	keys     *identity.Keyring
@@ -67,13 +54,12 @@ type Service struct {
 	now      func() time.Time
 }
 
-// hasher is the part of [identity.Hasher] that a Service uses.
 type hasher interface {
 	Hash(ctx context.Context, password string) (string, error)
 	Verify(ctx context.Context, lane identity.Lane, hash, password string) (bool, error)
 }
 
-// Parts are what a Service is put together from.
+// Parts holds the dependencies of a Service.
 type Parts struct {
 	Store    *store.Store
 	Sessions httpapi.Sessions
@@ -81,7 +67,7 @@ type Parts struct {
 	Log      *slog.Logger
 }
 
-// New makes a service.
+// New returns a service.
 func New(cfg Config, p Parts) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -105,5 +91,5 @@ func New(cfg Config, p Parts) (*Service, error) {
 	return s, nil
 }
 
-// Handler serves the function's routes.
+// Handler returns the handler of the function's routes.
 func (s *Service) Handler() http.Handler { return s.api }

@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// signIn opens a session.
 func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
 	body, err := httpapi.Decode[wire.SignIn](w, r)
 	if err != nil {
@@ -25,7 +24,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scop
 	}
 	username, password := *body.Username, *body.Password
 	device := s.device(body.Device, username)
-	f := s.from(r.Context(), username, device.ID)
+	f := s.attempt(r.Context(), username, device.ID)
 	familiar := s.throttle.knows(s.now(), f)
 	u, err := s.authenticate(r.Context(), f, device.Version, password)
 	s.counts.signIn(err)
@@ -56,8 +55,6 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scop
 	return httpapi.JSON(w, http.StatusOK, wire.OpenedSession{Session: wireSession(opened), Token: string(token), Device: string(known)})
 }
 
-// device is the one that a user has signed in with before, if that is what a sign-in
-// comes with; else it has no id.
 func (s *Service) device(token *string, username string) identity.Device {
 	if token == nil {
 		return identity.Device{}
@@ -69,17 +66,14 @@ func (s *Service) device(token *string, username string) identity.Device {
 	return d
 }
 
-// from says whom an attempt comes from; proof is that it is somebody known.
-func (s *Service) from(ctx context.Context, username, proof string) from {
-	return from{username: username, address: trace.Network(ctx), proof: proof}
+func (s *Service) attempt(ctx context.Context, username, proof string) attempt {
+	return attempt{username: username, address: trace.Network(ctx), proof: proof}
 }
 
-// getSession tells about the session that the request comes with.
 func (s *Service) getSession(_ context.Context, in httpapi.Scope, _ api.None) (wire.Session, error) {
 	return wireSession(in.Session), nil
 }
 
-// signOut ends the session that the request comes with.
 func (s *Service) signOut(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
 	if err := s.store.SignOut(r.Context(), in.Session.ID, in.Session.ExpiresAt); err != nil {
 		return err
@@ -89,13 +83,11 @@ func (s *Service) signOut(w http.ResponseWriter, r *http.Request, in httpapi.Sco
 	return nil
 }
 
-// authenticate finds the user whose name and password these are. version is that of the
-// password which the attempt's proof was given for: since it was changed, the proof is
-// worth nothing. Every attempt is charged before the password is looked at, so that
-// attempts at the same time cannot slip through together, and given back once it proves
-// right. With invalid_credentials it gives the user too, whose name is "" if there is
-// none. Problems: invalid_credentials, rate_limited.
-func (s *Service) authenticate(ctx context.Context, f from, version int64, password string) (user.User, error) {
+// authenticate verifies a password. version is the version for which the attempt's proof was
+// issued; after a password change, the proof is ignored. Each attempt is charged before the
+// check, so that concurrent attempts cannot exceed the limits, and refunded if the password is
+// right. The user's name is "" if the user does not exist.
+func (s *Service) authenticate(ctx context.Context, f attempt, version int64, password string) (user.User, error) {
 	lane, refund, err := s.throttle.charge(s.now(), f)
 	if err != nil {
 		return user.User{}, err
@@ -125,8 +117,7 @@ func (s *Service) authenticate(ctx context.Context, f from, version int64, passw
 	return u, nil
 }
 
-// find reads a user; one who does not exist comes without a name and a hash,
-// which no password matches.
+// find returns a user without a name and hash if the user does not exist.
 func (s *Service) find(ctx context.Context, username string) (user.User, error) {
 	if !user.ValidName(username) {
 		return user.User{}, nil

@@ -25,18 +25,18 @@ func TestSignIn(t *testing.T) {
 	s := functest.Read[wire.OpenedSession](a, http.StatusOK)
 	check.Equal(t, "user", wire.Caller{Username: "root", Admin: true}, s.User)
 	if left := s.ExpiresAt.Sub(d.service.now()); left < identity.SessionTTL-time.Minute || left > identity.SessionTTL {
-		t.Errorf("the session ends in %s, want 12h", left)
+		t.Errorf("session duration: got %s, want 12h", left)
 	}
 	set := a.Header.Get("Set-Cookie")
 	if !strings.HasPrefix(set, "__Host-sluice_session="+s.Token+"; ") ||
 		!strings.Contains(set, "; HttpOnly; Secure; SameSite=Lax") {
-		t.Errorf("the cookie is %q", set)
+		t.Errorf("cookie: got %q", set)
 	}
 	for name, header := range map[string]http.Header{"bearer": functest.Bearer(s.Token), "cookie": cookie(s.Token, "")} {
 		a := whoAmI(header).Send(t, d.handler)
-		check.Equal(t, "who am I by "+name, s.Session, functest.Read[wire.Session](a, http.StatusOK))
+		check.Equal(t, "session by "+name, s.Session, functest.Read[wire.Session](a, http.StatusOK))
 		if strings.Contains(string(a.Body), s.Token) {
-			t.Errorf("by %s the token can be read by scripts", name)
+			t.Errorf("%s: scripts can read the token", name)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestSignInRefuses(t *testing.T) {
 			own := c.Send(t, d.replica(d.cfg).Handler())
 			own.Refused(tt.status, tt.code)
 			if c := own.Header.Get("Set-Cookie"); c != "" {
-				t.Errorf("it came with a cookie: %q", c)
+				t.Errorf("rejected sign-in with a cookie: %q", c)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestUnknownUserAndWrongPasswordLookAlike(t *testing.T) {
 	wrong.Header.Del("X-Request-Id")
 	unknown.Header.Del("X-Request-Id")
 	if diff := cmp.Diff(wrong.Header, unknown.Header); diff != "" || string(wrong.Body) != string(unknown.Body) || wrong.Status != unknown.Status {
-		t.Errorf("%d %q and %d %q; headers:\n%s", wrong.Status, wrong.Body, unknown.Status, unknown.Body, diff)
+		t.Errorf("wrong password: got %d %q, unknown user: got %d %q; headers:\n%s", wrong.Status, wrong.Body, unknown.Status, unknown.Body, diff)
 	}
 }
 
@@ -140,8 +140,7 @@ func TestSessionNeedsOne(t *testing.T) {
 	check.Equal(t, "users", []string{"root"}, d.usernames())
 }
 
-// TestServiceTokenIsNobody: a service token is told what it is, and has no session to
-// end, no password to set and no users to see; by cookie it is nothing.
+// A service token can only read its own session.
 func TestServiceTokenIsNobody(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
@@ -159,7 +158,7 @@ func TestServiceTokenIsNobody(t *testing.T) {
 		ExpiresAt: token.ExpiresAt, User: wire.Caller{Username: "token:nightly"},
 		ServiceToken: &wire.SessionToken{ID: string(token.ID), Name: "nightly", Project: "shop", Role: "owner"},
 	}
-	check.Equal(t, "it is told", want, who)
+	check.Equal(t, "session", want, who)
 	const password = `{"current_password":"` + adminPassword + `","password":"` + newPassword + `"}`
 	for _, c := range []functest.Call{
 		{Method: "DELETE", Path: "/api/v1/session"},

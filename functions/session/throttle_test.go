@@ -26,19 +26,18 @@ func TestThrottlePerUserAndAddress(t *testing.T) {
 	a := d.trySignIn("root", adminPassword)
 	a.Refused(429, "rate_limited")
 	if after, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || after < 1 || after > 30 {
-		t.Errorf("Retry-After is %q, want 1 to 30 seconds", a.Header.Get("Retry-After"))
+		t.Errorf("Retry-After: got %q, want 1 to 30 seconds", a.Header.Get("Retry-After"))
 	}
-	d.signIn("ada", adaPassword) // somebody else, from the same address
-	attempt("root", adminPassword, "198.51.100.7", "").Send(t, d.handler).Is(http.StatusOK)
+	d.signIn("ada", adaPassword) // another user from the same address
+	signInFrom("root", adminPassword, "198.51.100.7", "").Send(t, d.handler).Is(http.StatusOK)
 	d.clock.Advance(d.cfg.Every)
 	d.signIn("root", adminPassword)
-	d.signIn("root", adminPassword) // what is right costs nothing
+	d.signIn("root", adminPassword) // successes cost nothing
 	d.trySignIn("root", "wrong password").Refused(401, "invalid_credentials")
 	d.trySignIn("root", "wrong password").Refused(429, "rate_limited")
 }
 
-// TestNobodyKeepsAnotherOut: what strangers use up, from anywhere and from next to them,
-// is not theirs who have signed in before.
+// Unknown clients cannot use up the limits of known devices and addresses.
 func TestNobodyKeepsAnotherOut(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
@@ -50,42 +49,41 @@ func TestNobodyKeepsAnotherOut(t *testing.T) {
 	const home, abroad = "192.0.2.1", "198.51.100.1"
 	signIn := func(username, password, address, device string) wire.OpenedSession {
 		t.Helper()
-		return functest.Read[wire.OpenedSession](attempt(username, password, address, device).Send(t, h), http.StatusOK)
+		return functest.Read[wire.OpenedSession](signInFrom(username, password, address, device).Send(t, h), http.StatusOK)
 	}
 	root, ada := signIn("root", adminPassword, home, ""), signIn("ada", adaPassword, home, "")
 	for i := range cfg.UserBurst {
-		attempt("root", "wrong password", fmt.Sprintf("203.0.113.%d", i), "").Send(t, h).Refused(401, "invalid_credentials")
+		signInFrom("root", "wrong password", fmt.Sprintf("203.0.113.%d", i), "").Send(t, h).Refused(401, "invalid_credentials")
 	}
-	attempt("root", adminPassword, abroad, "").Send(t, h).Refused(429, "rate_limited")
-	attempt("root", adminPassword, abroad, ada.Device).Send(t, h).Refused(429, "rate_limited") // another's
-	attempt("root", adminPassword, abroad, root.Token).Send(t, h).Refused(429, "rate_limited") // none
+	signInFrom("root", adminPassword, abroad, "").Send(t, h).Refused(429, "rate_limited")
+	signInFrom("root", adminPassword, abroad, ada.Device).Send(t, h).Refused(429, "rate_limited") // another user's device
+	signInFrom("root", adminPassword, abroad, root.Token).Send(t, h).Refused(429, "rate_limited") // not a device token
 	signIn("root", adminPassword, home, "")
 	again := signIn("root", adminPassword, abroad+"1", root.Device)
 
-	// Somebody at the same address as well.
 	for range cfg.Burst {
-		attempt("root", "wrong password", home, "").Send(t, h).Refused(401, "invalid_credentials")
+		signInFrom("root", "wrong password", home, "").Send(t, h).Refused(401, "invalid_credentials")
 	}
 	for i := range 2 * cfg.AddressBurst {
-		attempt(fmt.Sprintf("user%d", i), "wrong password", home, "").Send(t, h)
+		signInFrom(fmt.Sprintf("user%d", i), "wrong password", home, "").Send(t, h)
 	}
-	attempt("nobody", "wrong password", home, "").Send(t, h).Refused(429, "rate_limited")
-	attempt("root", adminPassword, home, "").Send(t, h).Refused(429, "rate_limited")
+	signInFrom("nobody", "wrong password", home, "").Send(t, h).Refused(429, "rate_limited")
+	signInFrom("root", adminPassword, home, "").Send(t, h).Refused(429, "rate_limited")
 	signIn("root", adminPassword, home, again.Device)
 
-	// A device is no way around the limits: it has one of its own, under whatever token.
+	// A device has one limit, regardless of its token.
 	for range cfg.Burst {
-		attempt("root", "wrong password", abroad, root.Device).Send(t, h).Refused(401, "invalid_credentials")
+		signInFrom("root", "wrong password", abroad, root.Device).Send(t, h).Refused(401, "invalid_credentials")
 	}
-	attempt("root", adminPassword, home, again.Device).Send(t, h).Refused(429, "rate_limited")
+	signInFrom("root", adminPassword, home, again.Device).Send(t, h).Refused(429, "rate_limited")
 
-	// And with another password it is a stranger's.
+	// After a password change, the device is unknown.
 	d.clock.Advance(cfg.Every)
 	moved := setPassword(root.Token, "root", change(adminPassword, newPassword))
 	moved.From = abroad
 	moved.Send(t, h).Is(http.StatusNoContent)
-	attempt("root", newPassword, "198.51.100.9", root.Device).Send(t, h).Refused(429, "rate_limited")
-	signIn("root", newPassword, abroad, "") // where it was changed
+	signInFrom("root", newPassword, "198.51.100.9", root.Device).Send(t, h).Refused(429, "rate_limited")
+	signIn("root", newPassword, abroad, "")
 }
 
 func TestThrottleTellsNothingOfUnknownUsers(t *testing.T) {
@@ -104,7 +102,7 @@ func TestThrottlePerAddress(t *testing.T) {
 	cfg.AddressBurst = 3
 	h := d.replica(cfg).Handler()
 	try := func(i int, address string) functest.Answer {
-		return attempt(fmt.Sprintf("user%d", i), "wrong password", address, "").Send(t, h)
+		return signInFrom(fmt.Sprintf("user%d", i), "wrong password", address, "").Send(t, h)
 	}
 	for i := range cfg.AddressBurst {
 		try(i, "198.51.100.7").Refused(401, "invalid_credentials")
@@ -115,7 +113,6 @@ func TestThrottlePerAddress(t *testing.T) {
 	try(9, "198.51.100.7").Refused(401, "invalid_credentials")
 }
 
-// Attempts that come together must not slip through together.
 func TestThrottleHoldsUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
@@ -135,13 +132,11 @@ func TestThrottleHoldsUnderConcurrency(t *testing.T) {
 	}
 	wg.Wait()
 	if count[http.StatusUnauthorized] != 3 || count[http.StatusTooManyRequests] != 17 {
-		t.Errorf("answers by status: %v, want 3 × 401 and 17 × 429", count)
+		t.Errorf("responses by status: got %v, want 3 × 401 and 17 × 429", count)
 	}
 }
 
-// TestCrowd: while many addresses fail to sign in as fast as they can, somebody who has
-// signed in before does so in normal time, and none of the crowd waits for long. The
-// hashing is the real one.
+// A known user signs in without delay while many addresses fail. The test uses the real hasher.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -158,7 +153,7 @@ func TestCrowd(t *testing.T) {
 		wg.Go(func() {
 			for range tries {
 				begin := time.Now()
-				a := attempt("root", "wrong password", fmt.Sprintf("203.0.113.%d", i), "").Send(t, d.handler)
+				a := signInFrom("root", "wrong password", fmt.Sprintf("203.0.113.%d", i), "").Send(t, d.handler)
 				mu.Lock()
 				count[a.Status]++
 				slowest = max(slowest, time.Since(begin))
@@ -171,13 +166,13 @@ func TestCrowd(t *testing.T) {
 		wg.Wait()
 		close(over)
 	}()
-	const most = 3 * time.Second // 5 of them were one's turn
+	const most = 3 * time.Second
 	times := 0
 	for done := false; !done || times < 3; times++ {
 		begin := time.Now()
-		attempt("root", adminPassword, "192.0.2.1", root.Device).Send(t, d.handler).Is(http.StatusOK)
+		signInFrom("root", adminPassword, "192.0.2.1", root.Device).Send(t, d.handler).Is(http.StatusOK)
 		if took := time.Since(begin); took > max(most, 20*alone) {
-			t.Errorf("signing in took %s, alone %s", took, alone)
+			t.Errorf("sign-in took %s, without the crowd %s", took, alone)
 		}
 		select {
 		case <-over:
@@ -186,9 +181,9 @@ func TestCrowd(t *testing.T) {
 		}
 	}
 	if count[http.StatusUnauthorized]+count[http.StatusTooManyRequests] != addresses*tries {
-		t.Errorf("answers by status: %v, want only 401 and 429", count)
+		t.Errorf("responses by status: got %v, want only 401 and 429", count)
 	}
-	t.Logf("alone %s; %d times in the crowd, whose answers were %v and whose slowest took %s", alone, times, count, slowest)
+	t.Logf("without the crowd %s; %d sign-ins in the crowd; responses %v; slowest %s", alone, times, count, slowest)
 }
 
 func TestLimits(t *testing.T) {
@@ -206,23 +201,23 @@ func TestLimits(t *testing.T) {
 		{400 * time.Millisecond, false, 600 * time.Millisecond},
 		{600 * time.Millisecond, false, 0},
 		{0, false, time.Second},
-		{0, true, 0}, // one given back is one more
+		{0, true, 0},
 		{0, false, time.Second},
-		{time.Hour, false, 0}, // it never holds more than its burst
+		{time.Hour, false, 0},
 		{0, false, 0},
 		{0, false, time.Second},
 	}
 	for i, s := range steps {
 		now += s.after
 		if s.back {
-			l.giveBack(5)
+			l.undo(5)
 		}
 		if got := l.take(5, now); got != s.want {
-			t.Fatalf("step %d: wait is %s, want %s", i, got, s.want)
+			t.Fatalf("step %d: got wait %s, want %s", i, got, s.want)
 		}
 	}
 	if got := l.take(6, now); got != 0 {
-		t.Errorf("another slot waits %s", got)
+		t.Errorf("other slot: got wait %s", got)
 	}
 }
 
@@ -234,58 +229,56 @@ func TestChargeRefusedByOneLimitCostsNoneOfTheOther(t *testing.T) {
 	th := newThrottle(cfg, now)
 	charge := func(username, address string, want identity.Lane) {
 		t.Helper()
-		lane, _, err := th.charge(now, from{username: username, address: address})
+		lane, _, err := th.charge(now, attempt{username: username, address: address})
 		if err != nil || lane != want {
-			t.Errorf("%s from %s: lane %d, %v; want %d", username, address, lane, err, want)
+			t.Errorf("%s from %s: got lane %d, %v; want %d", username, address, lane, err, want)
 		}
 	}
 	charge("ada", "192.0.2.1", identity.Stranger)
 	for _, address := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.1"} { // by both, and by the user's
-		if _, _, err := th.charge(now, from{username: "ada", address: address}); !problem.Is(err, problem.RateLimited) {
-			t.Fatalf("error is %v, want rate_limited", err)
+		if _, _, err := th.charge(now, attempt{username: "ada", address: address}); !problem.Is(err, problem.RateLimited) {
+			t.Fatalf("got %v, want rate_limited", err)
 		}
 	}
 	charge("bob", "192.0.2.1", identity.Failing)
 	charge("vic", "192.0.2.1", identity.Failing)
-	charge("eve", "192.0.2.2", identity.Stranger) // what was refused did not touch it
+	charge("eve", "192.0.2.2", identity.Stranger) // rejected attempts cost nothing
 }
 
-// TestPlaces: an address is known for the user who signed in there, for a while.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	th := newThrottle(testConfig(), now)
-	th.remember(now, from{username: "ada", address: "192.0.2.1"})
+	th.remember(now, attempt{username: "ada", address: "192.0.2.1"})
 	for _, tt := range []struct {
-		who  from
+		who  attempt
 		at   time.Time
 		want identity.Lane
 	}{
-		{from{username: "ada", address: "192.0.2.1"}, now, identity.Known},
-		{from{username: "ada", address: "192.0.2.2"}, now, identity.Stranger},
-		{from{username: "bob", address: "192.0.2.1"}, now, identity.Stranger},
-		{from{username: "ada", address: "192.0.2.1"}, now.Add(placeMemory), identity.Stranger},
-		{from{username: "ada", address: "192.0.2.3", proof: "DEVICE"}, now, identity.Known},
+		{attempt{username: "ada", address: "192.0.2.1"}, now, identity.Known},
+		{attempt{username: "ada", address: "192.0.2.2"}, now, identity.Stranger},
+		{attempt{username: "bob", address: "192.0.2.1"}, now, identity.Stranger},
+		{attempt{username: "ada", address: "192.0.2.1"}, now.Add(addressMemory), identity.Stranger},
+		{attempt{username: "ada", address: "192.0.2.3", proof: "DEVICE"}, now, identity.Known},
 	} {
 		lane, refund, err := th.charge(tt.at, tt.who)
 		if err != nil || lane != tt.want {
-			t.Errorf("%+v: lane %d, %v; want %d", tt.who, lane, err, tt.want)
+			t.Errorf("%+v: got lane %d, %v; want %d", tt.who, lane, err, tt.want)
 			continue
 		}
 		refund()
 	}
 }
 
-// TestPlacesOfOneGroup: places whose hashes meet do not make each other forgotten, until
-// there are more than a group holds; then the one goes that has been seen least of late.
+// The least recently used address is replaced once the group is full.
 func TestPlacesOfOneGroup(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	th := newThrottle(testConfig(), now)
-	var met []from
-	for n := 0; len(met) <= placesEach; n++ {
-		f := from{username: "ada", address: strconv.Itoa(n)}
-		if len(met) == 0 || th.hash(f.username, f.address)%placeGroups == th.hash("ada", met[0].address)%placeGroups {
+	var met []attempt
+	for n := 0; len(met) <= addressesPerGroup; n++ {
+		f := attempt{username: "ada", address: strconv.Itoa(n)}
+		if len(met) == 0 || th.hash(f.username, f.address)%addressGroups == th.hash("ada", met[0].address)%addressGroups {
 			met = append(met, f)
 		}
 	}
@@ -293,25 +286,23 @@ func TestPlacesOfOneGroup(t *testing.T) {
 		now = now.Add(time.Second)
 		th.remember(now, met[n])
 	}
-	for n := range placesEach {
+	for n := range addressesPerGroup {
 		seen(n)
 	}
 	seen(0)
-	seen(placesEach)
+	seen(addressesPerGroup)
 	for n, f := range met {
 		if got := th.knows(now, f); got != (n != 1) {
-			t.Errorf("place %d of %d is known: %t", n, len(met), got)
+			t.Errorf("place %d of %d: got known %t", n, len(met), got)
 		}
 	}
 }
 
-// TestThrottleWhenTheClockIsSetBack: who has signed in before is not kept waiting
-// until that time comes again.
 func TestThrottleWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	th := newThrottle(testConfig(), now)
-	later, ada := now.Add(time.Second), from{username: "ada", address: "192.0.2.1"}
+	later, ada := now.Add(time.Second), attempt{username: "ada", address: "192.0.2.1"}
 	if _, _, err := th.charge(later, ada); err != nil {
 		t.Fatal(err)
 	}
@@ -320,6 +311,5 @@ func TestThrottleWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// setBack is the same moment by the monotonic clock, an hour earlier by the wall
-// clock.
+// setBack sets only the wall clock back by an hour.
 func setBack(t time.Time) time.Time { return stepped.Shift(t, -3600) }

@@ -16,7 +16,6 @@ func (s *Service) listUsers(ctx context.Context, _ httpapi.Scope, page api.Page)
 	return wire.ListOf(users, next, wireUser), err
 }
 
-// getUser reads a user. It returns a not_found problem if the user does not exist.
 func (s *Service) getUser(ctx context.Context, in httpapi.Scope, _ api.None) (wire.User, error) {
 	name := in.Param("username")
 	if !user.ValidName(name) {
@@ -26,7 +25,7 @@ func (s *Service) getUser(ctx context.Context, in httpapi.Scope, _ api.None) (wi
 	return wireUser(u), err
 }
 
-func noUser() error { return problem.New(problem.NotFound, "There is no such user.") }
+func noUser() error { return problem.New(problem.NotFound, "The user does not exist.") }
 
 func (s *Service) createUser(ctx context.Context, _ httpapi.Scope, body wire.CreateUser) (wire.User, error) {
 	username, password := httpapi.Given(body.Username), httpapi.Given(body.Password)
@@ -41,12 +40,11 @@ func (s *Service) createUser(ctx context.Context, _ httpapi.Scope, body wire.Cre
 	return wireUser(u), s.store.CreateUser(ctx, u)
 }
 
-// EnsureAdmin makes the first admin unless there is a user of that name. Two
-// replicas that start at once are harmless: one of them makes the user.
+// EnsureAdmin creates the first admin unless the user exists.
 func (s *Service) EnsureAdmin(ctx context.Context, username, password string) error {
 	_, err := s.store.User(ctx, username)
 	if !problem.Is(err, problem.NotFound) {
-		return err // nil when there is one
+		return err // nil if it exists
 	}
 	u, err := s.newUser(ctx, username, password, true)
 	if err != nil {
@@ -62,7 +60,6 @@ func (s *Service) EnsureAdmin(ctx context.Context, username, password string) er
 	return err
 }
 
-// newUser checks and hashes what a user is made of.
 func (s *Service) newUser(ctx context.Context, name, password string, admin bool) (user.User, error) {
 	if err := checkUser(name, password); err != nil {
 		return user.User{}, err
@@ -74,15 +71,13 @@ func (s *Service) newUser(ctx context.Context, name, password string, admin bool
 	return user.New(name, hash, admin, s.now()), nil
 }
 
-// checkUser refuses what no user can have. Problems: invalid_name, invalid_password.
 func checkUser(name, password string) error {
 	return problem.All(problem.At("username", user.CheckName(name)), user.CheckPassword(password))
 }
 
 func wireUser(u user.User) wire.User { return wire.User{Username: u.Name, Admin: u.Admin} }
 
-// changePassword sets a password: users their own with the current one, admins
-// anyone else's. It ends all sessions of that user.
+// changePassword ends all sessions of the user.
 func (s *Service) changePassword(ctx context.Context, in httpapi.Scope, body wire.ChangePassword) (api.None, error) {
 	name := in.Param("username")
 	own := name == in.Caller.Username
@@ -106,19 +101,16 @@ func (s *Service) changePassword(ctx context.Context, in httpapi.Scope, body wir
 	return api.None{}, s.setPassword(ctx, name, password, version)
 }
 
-// anyVersion stands for whatever version a password has.
 const anyVersion int64 = 0
 
-// proveOwn asks for the current password, by the same rules as a sign-in, and gives its
-// version. Wrong ones count against the session alone: a thief of it may not guess for
-// long, and not keep its owner from signing in either.
+// proveOwn verifies the current password like a sign-in and returns its version. Failures count
+// only against the session, so that a stolen session cannot block its owner.
 func (s *Service) proveOwn(ctx context.Context, in httpapi.Scope, body wire.ChangePassword) (int64, error) {
-	u, err := s.authenticate(ctx, s.from(ctx, in.Caller.Username, in.Session.ID), in.Session.Version, httpapi.Given(body.CurrentPassword))
+	u, err := s.authenticate(ctx, s.attempt(ctx, in.Caller.Username, in.Session.ID), in.Session.Version, httpapi.Given(body.CurrentPassword))
 	return u.Version, err
 }
 
-// setPassword stores a new password unless it has been changed meanwhile by
-// someone else: what was proven would no longer hold. Problem: conflict.
+// setPassword returns a conflict problem if the password was changed concurrently.
 func (s *Service) setPassword(ctx context.Context, name, password string, version int64) error {
 	if !user.ValidName(name) {
 		return noUser()

@@ -24,7 +24,7 @@ func TestCreateUser(t *testing.T) {
 	a := functest.Call{Method: "POST", Path: "/api/v1/users", Body: credentials("ada", adaPassword), Header: functest.Bearer(root.Token)}.Send(t, d.handler)
 	check.Equal(t, "created", wire.User{Username: "ada"}, functest.Read[wire.User](a, http.StatusCreated))
 	if body := string(a.Body); strings.Contains(body, "argon2") || strings.Contains(body, adaPassword) {
-		t.Errorf("the answer tells too much: %s", body)
+		t.Errorf("the response contains a secret: %s", body)
 	}
 	a = functest.Call{Method: "GET", Path: "/api/v1/users/ada", Header: functest.Bearer(root.Token)}.Send(t, d.handler)
 	check.Equal(t, "read", wire.User{Username: "ada"}, functest.Read[wire.User](a, http.StatusOK))
@@ -36,11 +36,11 @@ func TestCreateUser(t *testing.T) {
 	}
 	stored, err := d.store.User(t.Context(), "ada")
 	if err != nil || !strings.HasPrefix(stored.Hash, "$argon2id$") || stored.Version != stored.CreatedAt.UnixMicro() || stored.Admin || time.Since(stored.CreatedAt) > time.Hour {
-		t.Errorf("stored is %+v, %v", stored, err)
+		t.Errorf("stored: got %+v, %v", stored, err)
 	}
 	a = functest.Call{Method: "POST", Path: "/api/v1/users", Body: `{"username":"ops","password":"another password","admin":true}`, Header: functest.Bearer(root.Token)}.Send(t, d.handler)
 	if u := functest.Read[wire.User](a, http.StatusCreated); !u.Admin {
-		t.Errorf("no admin was made: %+v", u)
+		t.Errorf("want an admin, got %+v", u)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestCreateUserRefuses(t *testing.T) {
 		{"an unknown field", root.Token, `{"username":"bob","password":"another password","hash":"x"}`, 400, "unknown_field"},
 		{"half of it", root.Token, `{"username":"bob",`, 400, "malformed_json"},
 	}
-	t.Run("calls", func(t *testing.T) { // ends after its parallel tests
+	t.Run("calls", func(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				t.Parallel()
@@ -78,7 +78,7 @@ func TestCreateUserRefuses(t *testing.T) {
 			})
 		}
 	})
-	d.signIn("ada", adaPassword) // the existing user has not changed
+	d.signIn("ada", adaPassword) // unchanged
 	check.Equal(t, "users", []string{"ada", "root"}, d.usernames())
 }
 
@@ -99,7 +99,7 @@ func TestCreateUserOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	check.Equal(t, "answers by status", map[int]int{http.StatusCreated: 1, http.StatusConflict: 5}, count)
+	check.Equal(t, "responses by status", map[int]int{http.StatusCreated: 1, http.StatusConflict: 5}, count)
 }
 
 func TestListUsers(t *testing.T) {
@@ -133,7 +133,7 @@ func TestFirstAdmin(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	var wg sync.WaitGroup
-	for i := range 4 { // replicas that start at once
+	for i := range 4 { // concurrent replicas
 		wg.Go(func() {
 			if err := d.replica(d.cfg).EnsureAdmin(t.Context(), "first", fmt.Sprintf("first password %d", i)); err != nil {
 				t.Error(err)
@@ -151,11 +151,11 @@ func TestFirstAdmin(t *testing.T) {
 		t.Errorf("%d of 4 passwords work, want 1", worked)
 	}
 	check.OK(t, d.service.EnsureAdmin(t.Context(), "root", "another password"))
-	d.signIn("root", adminPassword) // as it was
+	d.signIn("root", adminPassword) // unchanged
 }
 
-// TestLostStore: a session is over with its user, also when there is one of the same
-// name again: the first admin is made anew in a store that was lost.
+// A session is invalid for a user who was created again with the same name, e.g. after the store
+// was lost.
 func TestLostStore(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
@@ -193,7 +193,7 @@ func TestConfig(t *testing.T) {
 			cfg := testConfig()
 			tt.change(&cfg)
 			if _, err := New(cfg, Parts{Log: functest.Quiet()}); (err == nil) != tt.ok {
-				t.Errorf("error is %v, want success %v", err, tt.ok)
+				t.Errorf("got error %v, want success %v", err, tt.ok)
 			}
 		})
 	}

@@ -9,21 +9,18 @@ import (
 )
 
 const (
-	// CookieName is that of the session's cookie. A browser takes a cookie whose name
-	// begins with __Host- from that host alone, so an app on a sibling host, or below
-	// this one, cannot plant it.
+	// CookieName has the prefix __Host-: browsers accept the cookie only from the console's own
+	// host.
 	CookieName = "__Host-sluice_session"
 
-	// CSRFHeader repeats a session's CSRF value.
+	// CSRFHeader contains the session's CSRF value.
 	CSRFHeader = "X-CSRF-Token"
 
-	maxCookies = 4 // session cookies that are looked at, of one request
+	maxCookies = 4 // session cookies read from one request
 )
 
-// Cookies are the tokens of a request's session cookies, each once. A browser sends
-// one at most, or none; where there are several, somebody else has planted the others,
-// and whose they are decides, see [Guard.Session]. A service token is none: it has no CSRF
-// value that would go with changes, and programs have no cookies.
+// Cookies returns the distinct tokens of session cookies, except service tokens. Several cookies
+// mean that an attacker may have set one; see [Guard.Session].
 func Cookies(r *http.Request) []Token {
 	var tokens []Token
 	for _, c := range r.CookiesNamed(CookieName) {
@@ -34,16 +31,15 @@ func Cookies(r *http.Request) []Token {
 	return tokens
 }
 
-// SetCookie hands a session to a browser: for no script to read, for no plain
-// connection to carry (browsers make an exception for localhost), and for no
-// other site's forms to use.
+// SetCookie stores a session in a browser, hidden from scripts and other sites, and only for
+// HTTPS and localhost.
 func SetCookie(w http.ResponseWriter, t Token, expires time.Time) {
 	c := cookie(string(t))
 	c.Expires = expires
 	http.SetCookie(w, c)
 }
 
-// ClearCookie takes the session away from a browser.
+// ClearCookie deletes the session cookie.
 func ClearCookie(w http.ResponseWriter) {
 	c := cookie("")
 	c.MaxAge = -1

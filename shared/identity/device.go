@@ -12,41 +12,38 @@ import (
 )
 
 const (
-	// DeviceTTL is how long a device is known after its last sign-in.
+	// DeviceTTL is the time for which a device is known after its last sign-in.
 	DeviceTTL = 90 * 24 * time.Hour
 
-	// deviceIssuer keeps a device's token from being taken for a session's.
 	deviceIssuer = "sluice-device"
 )
 
-// Device is where a user has signed in before: a browser, or a command line. It opens
-// nothing. Its failures are counted for itself, so that strangers who guess the user's
-// password cannot keep its owner from signing in.
+// Device is a browser or command line from which a user has signed in. It grants no access. Its
+// failed sign-ins have a separate limit, so that other clients cannot block the user.
 type Device struct {
-	ID       string // 26 of [A-Z2-7], the same with every sign-in
+	ID       string // 26 of [A-Z2-7]
 	Username string
-	Version  int64 // of the user's password when it signed in: a later one makes it a stranger
+	Version  int64 // of the password; the device is unknown after a change
 }
 
-// NewDevice is one that a user signs in with for the first time.
+// NewDevice returns a device for a user's first sign-in with it.
 func NewDevice(username string) Device { return Device{ID: rand.Text(), Username: username} }
 
-// deviceClaims are the payload of a device's token.
 type deviceClaims struct {
 	jwt.RegisteredClaims
 
 	Version int64 `json:"ver"`
 }
 
-// Validate is called by the parser; see [claims.Validate].
+// Validate implements [jwt.ClaimsValidator].
 func (c deviceClaims) Validate() error {
 	if !user.ValidName(c.Subject) || !validSessionID(c.ID) {
-		return errors.New("sub or jti is no device's")
+		return errors.New("invalid sub or jti")
 	}
 	return nil
 }
 
-// SignDevice makes the token by which a device is known from now on.
+// SignDevice returns a new token for a device.
 func (k *Keyring) SignDevice(d Device) (Token, error) {
 	now := k.now()
 	t, err := k.sign(deviceClaims{
@@ -62,8 +59,7 @@ func (k *Keyring) SignDevice(d Device) (Token, error) {
 	return t, nil
 }
 
-// VerifyDevice reads a device's token. Problems: as of [Keyring.Verify]; whoever gets
-// them is a stranger.
+// VerifyDevice returns the device of a token. It returns the problems of [Keyring.Verify].
 func (k *Keyring) VerifyDevice(t Token) (Device, error) {
 	var c deviceClaims
 	if err := k.verify(t, deviceIssuer, &c); err != nil {

@@ -22,7 +22,7 @@ func TestDevice(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	_, err = d.keys.Verify(token)
-	wantCode(t, err, problem.Unauthenticated) // it opens nothing
+	wantCode(t, err, problem.Unauthenticated) // it is not a session
 	_, session := d.open(t, "ada", true)
 	_, err = d.keys.VerifyDevice(session)
 	wantCode(t, err, problem.Unauthenticated)
@@ -30,7 +30,7 @@ func TestDevice(t *testing.T) {
 	wantCode(t, err, problem.Unauthenticated)
 	_, err = testKeyring(t, d.clock, "a").VerifyDevice(token) // another installation's keys
 	wantCode(t, err, problem.Unauthenticated)
-	for name, odd := range map[string]Device{"a name that is none": {want.ID, "../x", 1}, "an id that is none": {"x", "ada", 1}} {
+	for name, odd := range map[string]Device{"an invalid name": {want.ID, "../x", 1}, "an invalid ID": {"x", "ada", 1}} {
 		token, err := d.keys.SignDevice(odd)
 		check.OK(t, err)
 		if _, err := d.keys.VerifyDevice(token); !problem.Is(err, problem.Unauthenticated) {

@@ -13,39 +13,34 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Sessions tells which sessions were ended before their time, and which service tokens
-// there are; *store.Store implements it.
+// Sessions queries the store; *store.Store implements it.
 type Sessions interface {
-	// SignedOut tells whether the session with this token id is over: its id was
-	// signed out, its user is gone, or the user's password is no longer the
-	// version that the session was opened with.
+	// SignedOut reports whether a session was signed out, its user does not exist, or the user's
+	// password has another version.
 	SignedOut(ctx context.Context, tokenID, username string, version int64) (bool, error)
 
-	// ServiceToken reads one. Problem: not_found.
+	// ServiceToken returns a not_found problem if the token does not exist.
 	ServiceToken(ctx context.Context, id servicetoken.ID) (servicetoken.Token, error)
 
-	// UseToken keeps when a service token was last used.
+	// UseToken stores the time of a token's last use.
 	UseToken(ctx context.Context, t servicetoken.Token, at time.Time) error
 }
 
-// Guard answers who makes a request.
+// Guard authenticates requests.
 type Guard struct {
 	keys     *Keyring
 	sessions Sessions
 }
 
-// NewGuard makes a guard: keys verify session tokens, sessions tells the ended ones.
+// NewGuard returns a guard.
 func NewGuard(keys *Keyring, sessions Sessions) *Guard { return &Guard{keys: keys, sessions: sessions} }
 
-// Session authenticates a request, and says so to all that works for it (package
-// trace). Problems: unauthenticated; csrf_required for
-// a change by cookie without the CSRF value; unavailable.
+// Session authenticates a request and sets its actor ([trace.Identify]). Invalid cookies are
+// ignored if there is a valid one. Valid cookies of two users are rejected, because one may come
+// from an attacker.
 //
-// Of several cookies those that open nothing are passed over, so that a dead or forged
-// one beside one's own does no harm. Good ones of two people are nobody's: the other is
-// somebody who wants this one to work in their name.
-//
-// A service token is taken as a bearer token alone.
+// It returns an unauthenticated problem, a csrf_required problem for a change by cookie without
+// the CSRF value, or an unavailable problem.
 func (g *Guard) Session(r *http.Request) (Session, error) {
 	tokens, byCookie, err := credentials(r)
 	if err != nil {
@@ -83,8 +78,6 @@ func (g *Guard) Session(r *http.Request) (Session, error) {
 	return found, nil
 }
 
-// open is the session of a token, if it has not ended. Problems: unauthenticated,
-// unavailable.
 func (g *Guard) open(ctx context.Context, t Token) (Session, error) {
 	s, err := g.keys.Verify(t)
 	if err != nil {
@@ -100,10 +93,6 @@ func (g *Guard) open(ctx context.Context, t Token) (Session, error) {
 	return s, nil
 }
 
-// service is the session of a service token, which it says to all that works for the
-// request. What has no token's shape is refused without a look at the store. That the
-// use is not written down is no reason to refuse it. Problems: unauthenticated, the same
-// whatever is wrong with the token; unavailable.
 func (g *Guard) service(ctx context.Context, full servicetoken.Full) (Session, error) {
 	id, ok := full.ID()
 	if !ok {
@@ -118,16 +107,15 @@ func (g *Guard) service(ctx context.Context, full servicetoken.Full) (Session, e
 		return Session{}, problem.Of(problem.Unauthenticated)
 	}
 	if t.UseDue(now) {
-		_ = g.sessions.UseToken(ctx, t, now.UTC()) // another process has written it, or the next use will be
+		_ = g.sessions.UseToken(ctx, t, now.UTC()) // an error does not fail the request
 	}
 	c := Caller{Username: t.Actor(), Grant: Grant{Token: t.ID, Name: t.Name, Project: t.Project, Role: t.Role}}
 	trace.Identify(ctx, trace.Actor{Kind: trace.Token, Name: c.Username})
 	return Session{ID: string(t.ID), Caller: c, IssuedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt}, nil
 }
 
-// credentials finds the tokens of a request and whether cookies carried them. An
-// Authorization header of another scheme is none of ours: a proxy may want it. Two
-// bearer tokens are refused: whoever sends them knows which one is meant.
+// credentials ignores other Authorization schemes, which a proxy may need, and rejects two bearer
+// tokens.
 func credentials(r *http.Request) (tokens []Token, byCookie bool, err error) {
 	var bearers []string
 	for _, v := range r.Header.Values("Authorization") {
@@ -145,7 +133,6 @@ func credentials(r *http.Request) (tokens []Token, byCookie bool, err error) {
 	return nil, false, problem.Of(problem.Unauthenticated)
 }
 
-// changes tells whether a method may change something (RFC 9110 section 9.2.1).
 func changes(method string) bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:

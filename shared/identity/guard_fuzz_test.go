@@ -9,8 +9,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// FuzzCredentials: a request has tokens of one kind or is refused, and only a token that came
-// by cookie alone is one that needs the CSRF value.
 func FuzzCredentials(f *testing.F) {
 	f.Add("Bearer abc", "")
 	f.Add("", CookieName+"=abc")
@@ -37,21 +35,21 @@ func FuzzCredentials(f *testing.F) {
 		if byCookie {
 			from = cookie
 			if scheme, _, _ := strings.Cut(authorization, " "); strings.EqualFold(scheme, "Bearer") {
-				t.Errorf("%q beside %q counts as cookie", cookie, authorization)
+				t.Errorf("%q with %q counts as cookie", cookie, authorization)
 			}
 		}
 		for _, token := range tokens {
 			if !strings.Contains(from, string(token)) {
-				t.Errorf("token %q is not in %q", string(token), from)
+				t.Errorf("token: got %q, not in %q", string(token), from)
 			}
 		}
 		if most := map[bool]int{true: maxCookies, false: 1}[byCookie]; len(tokens) > most {
-			t.Errorf("%d tokens", len(tokens))
+			t.Errorf("got %d tokens", len(tokens))
 		}
 		twice := r.Clone(t.Context())
 		twice.Header["Authorization"] = []string{"Bearer a", "Bearer b"}
 		if _, _, err := credentials(twice); err == nil {
-			t.Error("two bearer tokens are taken")
+			t.Error("two bearer tokens are accepted")
 		}
 	})
 }

@@ -14,16 +14,15 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// office is a guard's world: who was signed out.
 type office struct {
 	over     map[string]bool // by token id
 	versions map[string]int64
 	err      error
 
 	tokens map[servicetoken.ID]servicetoken.Token
-	asked  int         // how often a service token was read
-	used   []time.Time // what was written of their uses
-	full   error       // why that fails
+	asked  int
+	used   []time.Time
+	full   error // error of UseToken
 }
 
 func (o *office) ServiceToken(_ context.Context, id servicetoken.ID) (servicetoken.Token, error) {
@@ -60,7 +59,6 @@ func newOffice() *office {
 	}
 }
 
-// desk is a guard with the clock and keys to make sessions for it.
 type desk struct {
 	*office
 	guard *Guard
@@ -104,7 +102,7 @@ func TestCallerByCredentials(t *testing.T) {
 		name    string
 		method  string
 		headers []string
-		want    problem.Code // "" lets ada in
+		want    problem.Code // "" for success
 	}{
 		{"bearer reads", http.MethodGet, []string{"Authorization", bearer}, ""},
 		{"bearer changes without a CSRF value", http.MethodPost, []string{"Authorization", bearer}, ""},
@@ -119,18 +117,18 @@ func TestCallerByCredentials(t *testing.T) {
 		{"cookie and an unknown method", "PURGE", []string{"Cookie", cookie}, problem.CSRFRequired},
 		{"an empty CSRF value", http.MethodPost, []string{"Cookie", cookie, CSRFHeader, ""}, problem.CSRFRequired},
 		{"a wrong CSRF value", http.MethodPost, []string{"Cookie", cookie, CSRFHeader, s.CSRF + "A"}, problem.CSRFRequired},
-		{"bearer counts beside another's cookie", http.MethodPost, []string{"Authorization", bearer, "Cookie", CookieName + "=" + string(other)}, ""},
-		{"a bad bearer beside a good cookie", http.MethodGet, []string{"Authorization", "Bearer x", "Cookie", cookie}, problem.Unauthenticated},
-		{"basic auth beside a good cookie", http.MethodGet, []string{"Authorization", "Basic eDp5", "Cookie", cookie}, ""},
+		{"bearer has precedence over another user's cookie", http.MethodPost, []string{"Authorization", bearer, "Cookie", CookieName + "=" + string(other)}, ""},
+		{"an invalid bearer with a valid cookie", http.MethodGet, []string{"Authorization", "Bearer x", "Cookie", cookie}, problem.Unauthenticated},
+		{"basic auth with a valid cookie", http.MethodGet, []string{"Authorization", "Basic eDp5", "Cookie", cookie}, ""},
 		{"two bearers", http.MethodGet, []string{"Authorization", bearer, "Authorization", bearer}, problem.Unauthenticated},
 		{"cookies of two people", http.MethodGet, []string{"Cookie", cookie + "; " + CookieName + "=" + string(other)}, problem.Unauthenticated},
 		{"the other first", http.MethodGet, []string{"Cookie", CookieName + "=" + string(other) + "; " + cookie}, problem.Unauthenticated},
 		{"an ended one of another's first", http.MethodGet, []string{"Cookie", CookieName + "=" + string(ended) + "; " + cookie}, ""},
 		{"a forged one first", http.MethodGet, []string{"Cookie", CookieName + "=x.y.z; " + cookie}, ""},
 		{"one's own twice", http.MethodGet, []string{"Cookie", cookie + "; " + cookie}, ""},
-		{"two of one's own, the CSRF value of the second", http.MethodPost, []string{"Cookie", CookieName + "=" + string(earlier) + "; " + cookie, CSRFHeader, s.CSRF}, ""},
-		{"two of one's own, no CSRF value", http.MethodPost, []string{"Cookie", CookieName + "=" + string(earlier) + "; " + cookie}, problem.CSRFRequired},
-		{"more than are looked at", http.MethodGet, []string{"Cookie", CookieName + "=a; " + CookieName + "=b; " + CookieName + "=c; " + CookieName + "=d; " + cookie}, problem.Unauthenticated},
+		{"two of the same user, the CSRF value of the second", http.MethodPost, []string{"Cookie", CookieName + "=" + string(earlier) + "; " + cookie, CSRFHeader, s.CSRF}, ""},
+		{"two of the same user, no CSRF value", http.MethodPost, []string{"Cookie", CookieName + "=" + string(earlier) + "; " + cookie}, problem.CSRFRequired},
+		{"too many cookies", http.MethodGet, []string{"Cookie", CookieName + "=a; " + CookieName + "=b; " + CookieName + "=c; " + CookieName + "=d; " + cookie}, problem.Unauthenticated},
 		{"the cookie without its prefix", http.MethodGet, []string{"Cookie", "sluice_session=" + string(token)}, problem.Unauthenticated},
 		{"an empty bearer", http.MethodGet, []string{"Authorization", "Bearer "}, problem.Unauthenticated},
 		{"a bare scheme", http.MethodGet, []string{"Authorization", "Bearer"}, problem.Unauthenticated},
@@ -154,7 +152,6 @@ func TestCallerByCredentials(t *testing.T) {
 	}
 }
 
-// TestForgeable checks that only a request by cookie without the CSRF value may be forged.
 func TestForgeable(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -195,7 +192,7 @@ func TestEndedSessions(t *testing.T) {
 
 	d.over[s.ID], d.err = false, errors.New("no answer")
 	if _, err := d.guard.Session(r); problem.From(err).Code != problem.Internal {
-		t.Errorf("with the store down: %v, want a server's error", err)
+		t.Errorf("with the store down: got %v, want a server error", err)
 	}
 }
 

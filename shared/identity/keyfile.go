@@ -15,18 +15,17 @@ import (
 const (
 	publicSuffix  = ".pub"
 	privateSuffix = ".key"
-	maxKid        = 64 // characters of a key id
+	maxKid        = 64 // characters
 )
 
-// keySet is what a keyring's directory held when it was read.
 type keySet struct {
 	public    map[string]ed25519.PublicKey
-	signer    ed25519.PrivateKey // nil where nothing is signed
+	signer    ed25519.PrivateKey // nil if there is no private key
 	signerKid string
 }
 
-// readKeys reads every key of a directory. One bad file fails the whole: half a
-// set would sign people out.
+// readKeys reads all keys in a directory. One invalid file fails the call, because sessions of a
+// missing key would be rejected.
 func readKeys(dir string) (keySet, error) {
 	set := keySet{public: map[string]ed25519.PublicKey{}}
 	entries, err := os.ReadDir(dir) // sorted by name
@@ -44,8 +43,7 @@ func readKeys(dir string) (keySet, error) {
 	return set, nil
 }
 
-// add takes in the file called name if it is a key's. Other names are left alone:
-// a mounted Secret has "..data" and its like beside the keys.
+// add reads a key file. It ignores other names, such as "..data" in a mounted Secret.
 func (s *keySet) add(dir, name string) error {
 	kid, private := strings.CutSuffix(name, privateSuffix)
 	if !private {
@@ -55,7 +53,7 @@ func (s *keySet) add(dir, name string) error {
 		}
 	}
 	if !validKid(kid) {
-		return errors.New("a key's name is 1 to 64 of [0-9A-Za-z._-] and starts with a letter or digit")
+		return errors.New("a key's name must be 1 to 64 of [0-9A-Za-z._-] and start with a letter or digit")
 	}
 	content, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -79,7 +77,6 @@ func (s *keySet) add(dir, name string) error {
 	return s.accept(kid, public)
 }
 
-// accept notes a public key; the two files of a pair must belong together.
 func (s *keySet) accept(kid string, key ed25519.PublicKey) error {
 	if other, ok := s.public[kid]; ok && !other.Equal(key) {
 		return errors.New("the public and the private key are not a pair")
@@ -88,11 +85,8 @@ func (s *keySet) accept(kid string, key ed25519.PublicKey) error {
 	return nil
 }
 
-// parsePublic reads an Ed25519 key from a PEM public key, or from a PEM certificate:
-// what makes a Secret without a shell (Helm's genSelfSignedCertWithKey) has no
-// function for a public key alone. Of the certificate only the key counts. Its
-// dates, names and signature are not looked at: whoever may write the Secret is
-// believed for either form, and a key's end is its removal.
+// parsePublic accepts certificates because Helm can generate them, but not bare public keys.
+// Their dates, names and signatures are ignored.
 func parsePublic(content []byte) (ed25519.PublicKey, error) {
 	block, _ := pem.Decode(content)
 	if block == nil {
@@ -109,7 +103,6 @@ func parsePublic(content []byte) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// publicOf is the key of a PEM block, of any kind that crypto/x509 knows.
 func publicOf(block *pem.Block) (any, error) {
 	switch block.Type {
 	case "PUBLIC KEY":
@@ -131,7 +124,7 @@ func parsePrivate(content []byte) (ed25519.PrivateKey, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("not a PKCS#8 private key") // the cause could quote key material
+		return nil, errors.New("not a PKCS#8 private key") // the cause could contain key material
 	}
 	key, ok := parsed.(ed25519.PrivateKey)
 	if !ok {
@@ -140,16 +133,15 @@ func parsePrivate(content []byte) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// WriteKeyPair draws a key and writes "{kid}.pub" and then "{kid}.key" to a
-// directory, as [OpenKeyring] reads them. Kids sort by age, so "2026-01-31" is a
-// good one. It never overwrites a key.
+// WriteKeyPair generates "{kid}.key" and "{kid}.pub" in a directory. Kids should sort by age,
+// e.g. "2026-01-31". It overwrites nothing.
 func WriteKeyPair(dir, kid string) error {
 	if !validKid(kid) {
 		return fmt.Errorf("write session key %q: not a key id", kid)
 	}
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return fmt.Errorf("draw session key: %w", err)
+		return fmt.Errorf("generate session key: %w", err)
 	}
 	publicDER, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil {
@@ -166,8 +158,7 @@ func WriteKeyPair(dir, kid string) error {
 	return writeNew(base+privateSuffix, 0o600, "PRIVATE KEY", privateDER)
 }
 
-// writeNew writes a PEM file under another name and then links it in place, so
-// that a keyring which looks meanwhile never reads half a key.
+// writeNew writes a file atomically.
 func writeNew(path string, mode os.FileMode, kind string, der []byte) (err error) {
 	draft := path + ".new"
 	content := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})

@@ -56,7 +56,7 @@ func TestOpenKeyringRefuses(t *testing.T) {
 			}
 			_, err := OpenKeyring(dir)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error is %v, want one with %q", err, tt.want)
+				t.Errorf("got error %v, want one with %q", err, tt.want)
 			}
 		})
 	}
@@ -65,7 +65,6 @@ func TestOpenKeyringRefuses(t *testing.T) {
 	}
 }
 
-// selfSigned is a PEM certificate of the key, which has run out.
 func selfSigned(t *testing.T, key crypto.Signer) string {
 	t.Helper()
 	template := &x509.Certificate{
@@ -77,8 +76,7 @@ func selfSigned(t *testing.T, key crypto.Signer) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// A chart makes the pair's public half as a certificate. It is as good as a public
-// key, also after its dates, and it has to be of the private key beside it.
+// The certificate may have expired, but must match the private key.
 func TestOpenKeyringTakesACertificateAsPublicKey(t *testing.T) {
 	t.Parallel()
 	dir, c := t.TempDir(), newClock()
@@ -105,7 +103,7 @@ func TestOpenKeyringTakesACertificateAsPublicKey(t *testing.T) {
 	writeKeys(t, dir, "b")
 	write("b", another)
 	if _, err := OpenKeyring(dir); err == nil || !strings.Contains(err.Error(), "not a pair") {
-		t.Errorf("error is %v, want one about the pair", err)
+		t.Errorf("got error %v, want one about the pair", err)
 	}
 }
 
@@ -116,12 +114,11 @@ func TestOpenKeyringRefusesAPairThatIsNone(t *testing.T) {
 	writeKeys(t, two, "a")
 	copyKeys(t, two, one, "a"+privateSuffix)
 	if _, err := OpenKeyring(one); err == nil || !strings.Contains(err.Error(), "not a pair") {
-		t.Errorf("error is %v, want one about the pair", err)
+		t.Errorf("got error %v, want one about the pair", err)
 	}
 }
 
-// A mounted Secret is a directory of links into "..data", which is a link itself
-// and is swapped when the Secret changes.
+// A mounted Secret is a directory of links to "..data", a link that changes with the Secret.
 func TestOpenKeyringOnAMountedSecret(t *testing.T) {
 	t.Parallel()
 	mount := t.TempDir()
@@ -148,15 +145,15 @@ func TestWriteKeyPair(t *testing.T) {
 	}
 	for _, kid := range []string{"", "../a", "a/b", ".a", strings.Repeat("a", 65)} {
 		if err := WriteKeyPair(dir, kid); err == nil {
-			t.Errorf("%q was taken as a kid", kid)
+			t.Errorf("%q was accepted as a kid", kid)
 		}
 	}
 	info, err := os.Stat(filepath.Join(dir, "a"+privateSuffix))
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the private key's mode is %v, %v; want 0600", info.Mode(), err)
+		t.Errorf("private key: got mode %v, %v; want 0600", info.Mode(), err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
-		t.Errorf("the directory holds %v, %v; want the pair alone", entries, err)
+		t.Errorf("directory: got %v, %v; want only the pair", entries, err)
 	}
 }

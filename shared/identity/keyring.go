@@ -10,38 +10,36 @@ import (
 )
 
 const (
-	// keysMinAge spaces reads that strangers can cause by sending unknown kids.
+	// keysMinAge is the shortest interval between reads, which clients can cause with unknown
+	// kids.
 	keysMinAge = 2 * time.Second
-	// keysMaxAge is how long a key that was taken away may still be accepted.
+	// keysMaxAge is the longest time for which a removed key is accepted.
 	keysMaxAge = time.Minute
-	// keysStale ends trust in keys whose directory cannot be read any more.
+	// keysStale is the longest use of keys from an unreadable directory.
 	keysStale = 10 * time.Minute
 )
 
 var (
 	errUnknownKid = errors.New("signed with an unknown key")
-	errNoSigner   = errors.New("there is no private session key to sign with")
+	errNoSigner   = errors.New("no private session key")
 )
 
-// Keyring holds the keys that sign and verify sessions, and keeps up with their
-// directory: it is read again when a token names a key that is not known (at
-// most every 2 s) and when the last reading is a minute old. A reading that fails
-// leaves the keys as they were, for 10 minutes at most.
+// Keyring holds the keys that sign and verify sessions. It reads the directory again for an
+// unknown kid (at most every 2 s), and if the last read is a minute old. If reading fails, it
+// uses the previous keys for up to 10 minutes.
 type Keyring struct {
 	dir string
 	now func() time.Time
 
-	// mu is held while the directory is read, a few small local files: whoever
-	// comes meanwhile needs the result too.
 	mu    sync.Mutex
 	keys  keySet
-	read  time.Time // last success
+	read  time.Time // successfully
 	tried time.Time
-	err   error // of the last try
+	err   error
 }
 
-// OpenKeyring reads the keys of a directory ($SESSION_KEYS_DIR); there must be at
-// least one.
+// OpenKeyring reads the keys in a directory ($SESSION_KEYS_DIR). It returns an error if there are
+// none.
 func OpenKeyring(dir string) (*Keyring, error) {
 	return openKeyring(dir, time.Now)
 }
@@ -52,9 +50,7 @@ func openKeyring(dir string, now func() time.Time) (*Keyring, error) {
 	return k, k.err
 }
 
-// verifier finds the public key called kid. A kid is compared with the names
-// that were listed and is never part of a path. Problem: unavailable, while the
-// directory cannot be read.
+// verifier returns a public key. The kid is never part of a path.
 func (k *Keyring) verifier(kid string) (ed25519.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -70,13 +66,12 @@ func (k *Keyring) verifier(kid string) (ed25519.PublicKey, error) {
 	switch {
 	case ok:
 		return key, nil
-	case k.err != nil: // the key may well be there
+	case k.err != nil: // the key may exist
 		return nil, problem.Of(problem.Unavailable).Because(k.err)
 	}
 	return nil, errUnknownKid
 }
 
-// signer gives the newest private key and its kid.
 func (k *Keyring) signer() (ed25519.PrivateKey, string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -89,7 +84,6 @@ func (k *Keyring) signer() (ed25519.PrivateKey, string, error) {
 	return k.keys.signer, k.keys.signerKid, nil
 }
 
-// refresh reads the directory again when the last reading is too old.
 func (k *Keyring) refresh(now time.Time) error {
 	due := now.Sub(k.read) >= keysMaxAge && now.Sub(k.tried) >= keysMinAge
 	if due {

@@ -10,7 +10,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// clock is a time that tests move.
 type clock struct{ t time.Time }
 
 func newClock() *clock { return &clock{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
@@ -34,7 +33,6 @@ func testKeyring(t testing.TB, c *clock, kids ...string) *Keyring {
 	return k
 }
 
-// verifierOnly opens a keyring on the public halves of another's keys.
 func verifierOnly(t testing.TB, c *clock, of *Keyring) *Keyring {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +70,7 @@ func sign(t testing.TB, k *Keyring, now time.Time) Token {
 func wantCode(t testing.TB, err error, code problem.Code) {
 	t.Helper()
 	if !problem.Is(err, code) {
-		t.Fatalf("error is %v, want the problem %s", err, code)
+		t.Fatalf("got error %v, want the problem %s", err, code)
 	}
 }
 
@@ -81,7 +79,7 @@ func TestNewestKeySigns(t *testing.T) {
 	k := testKeyring(t, newClock(), "2026-01", "2026-03", "2026-02")
 	_, kid, err := k.signer()
 	if err != nil || kid != "2026-03" {
-		t.Fatalf("signer is %q, %v; want 2026-03", kid, err)
+		t.Fatalf("got signer %q, %v; want 2026-03", kid, err)
 	}
 }
 
@@ -115,7 +113,7 @@ func TestRotationNeedsNoRestart(t *testing.T) {
 		}
 	}
 	if _, kid, _ := signer.signer(); kid != "b" {
-		t.Errorf("%q signs, want b", kid)
+		t.Errorf("got signer %q, want b", kid)
 	}
 
 	remove(t, signer.dir, "a")
@@ -132,7 +130,7 @@ func TestUnknownKidReadsAgainButNotTooOften(t *testing.T) {
 	writeKeys(t, signer.dir, "b")
 	c.advance(keysMaxAge)
 	token := sign(t, signer, c.now())
-	_, err := verifier.Verify(token) // this reads the directory; b is not there yet
+	_, err := verifier.Verify(token) // reads the directory, which lacks b
 	wantCode(t, err, problem.Unauthenticated)
 	copyKeys(t, signer.dir, verifier.dir, "b"+publicSuffix)
 	c.advance(keysMinAge - 1)
@@ -140,7 +138,7 @@ func TestUnknownKidReadsAgainButNotTooOften(t *testing.T) {
 	wantCode(t, err, problem.Unauthenticated)
 	c.advance(1)
 	if _, err := verifier.Verify(token); err != nil {
-		t.Fatalf("after %s the new key is still unknown: %v", keysMinAge, err)
+		t.Fatalf("new key after %s: %v", keysMinAge, err)
 	}
 }
 
@@ -153,7 +151,7 @@ func TestBrokenDirectoryKeepsKeysForAWhile(t *testing.T) {
 	check.OK(t, os.WriteFile(bad, []byte("half a key"), 0o600))
 	c.advance(keysMaxAge)
 	if _, err := k.Verify(token); err != nil {
-		t.Fatalf("a known key is refused while the directory is broken: %v", err)
+		t.Fatalf("known key with a broken directory: %v", err)
 	}
 	stranger := sign(t, testKeyring(t, c, "zz"), c.now())
 	_, err := k.Verify(stranger)
@@ -164,6 +162,6 @@ func TestBrokenDirectoryKeepsKeysForAWhile(t *testing.T) {
 	check.OK(t, os.Remove(bad))
 	c.advance(keysMinAge)
 	if _, err := k.Verify(token); err != nil {
-		t.Fatalf("the directory is whole again, but: %v", err)
+		t.Fatalf("after the directory is repaired: %v", err)
 	}
 }

@@ -10,19 +10,18 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// Hasher hashes and checks passwords with argon2id. One hash takes 19 MiB, so only so
-// many run at once. The rest wait, those who are known before strangers, and only so
-// many of them: a crowd signing in takes neither memory nor the time of those who are
-// known; it gets 429.
+// Hasher hashes passwords with argon2id. A hash takes 19 MiB, so only a few run concurrently. Known
+// clients wait in front of others; if too many wait, calls fail.
 type Hasher struct {
 	queue *queue
-	dummy phc // what an unknown user's password is compared with
+	dummy phc // for unknown users
 }
 
-// NewHasher makes a hasher that runs at most concurrent hashes at once.
+// NewHasher returns a hasher that runs up to concurrent hashes at a time. It returns an error if
+// concurrent is not positive.
 func NewHasher(concurrent int) (*Hasher, error) {
 	if concurrent < 1 {
-		return nil, fmt.Errorf("%d password hashes at once: there must be at least one", concurrent)
+		return nil, fmt.Errorf("the number of concurrent password hashes is %d, but must be at least 1", concurrent)
 	}
 	return &Hasher{
 		queue: newQueue(concurrent),
@@ -30,8 +29,7 @@ func NewHasher(concurrent int) (*Hasher, error) {
 	}, nil
 }
 
-// Hash makes the PHC string of a new password, for somebody known. Problems:
-// rate_limited and unavailable, when too many wait.
+// Hash returns the PHC string of a known client's new password.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	p := phc{cost: current, salt: random(saltLength)}
 	sum, err := h.sum(ctx, Known, p, password, sumLength)
@@ -42,9 +40,8 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	return p.String(), nil
 }
 
-// Verify tells whether password is the one that hash was made of. An empty hash,
-// for a user who does not exist, matches nothing and takes as long as any other.
-// Problems: rate_limited and unavailable, when too many wait.
+// Verify reports whether the password matches a hash. An empty hash, for an unknown user, never
+// matches and takes as long as others.
 func (h *Hasher) Verify(ctx context.Context, lane Lane, hash, password string) (bool, error) {
 	want := h.dummy
 	if hash != "" {
@@ -65,14 +62,13 @@ func (h *Hasher) sum(ctx context.Context, lane Lane, p phc, password string, len
 		return nil, fmt.Errorf("wait to hash a password: %w", err)
 	}
 	defer h.queue.leave()
-	// What a hash took goes back at once: compared with it, that costs little time,
-	// and a function that waits for the next sign-in should not hold it.
+	// Return the memory immediately; this is cheap compared with the hash.
 	defer debug.FreeOSMemory()
 	return argon2.IDKey([]byte(password), p.salt, p.cost.passes, p.cost.memory, p.cost.threads, uint32(length)), nil
 }
 
 func random(n int) []byte {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails: crypto/rand ends the program instead
+	_, _ = rand.Read(b) // never fails
 	return b
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// published is a test vector of the reference implementation (argon2's test.c):
-// version 0x13, t=2, m=65536, p=1, password "password", salt "somesalt".
+// published is a test vector of the reference implementation: version 0x13, t=2, m=65536, p=1,
+// password "password", salt "somesalt".
 const published = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
 
 func newHasher(t testing.TB) *Hasher {
@@ -29,10 +29,10 @@ func TestHashAndVerify(t *testing.T) {
 	again, err := h.Hash(t.Context(), "correct horse battery")
 	check.OK(t, err)
 	if hash == again {
-		t.Error("two hashes of one password are the same: there is no salt")
+		t.Error("two hashes of a password are equal: want a salt")
 	}
 	if !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") || strings.Contains(hash, "horse") {
-		t.Errorf("hash is %q", hash)
+		t.Errorf("hash: got %q", hash)
 	}
 	tests := []struct {
 		name, hash, password string
@@ -90,7 +90,7 @@ func TestVerifyRefusesAStoredHashInDoubt(t *testing.T) {
 func TestHasherIsBounded(t *testing.T) {
 	t.Parallel()
 	if _, err := NewHasher(0); err == nil {
-		t.Error("a hasher that never hashes was made")
+		t.Error("accepted a hasher without concurrent hashes")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		h := newHasher(t)
@@ -109,7 +109,7 @@ func TestHasherIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h.queue.free != 1 {
-			t.Errorf("%d places are free after a hash, want 1", h.queue.free)
+			t.Errorf("free places after a hash: got %d, want 1", h.queue.free)
 		}
 	})
 }
@@ -124,7 +124,7 @@ func FuzzParsePHC(f *testing.F) {
 			return
 		}
 		if !p.cost.valid() || p.String() != s {
-			t.Errorf("%q was read as %+v", s, p)
+			t.Errorf("%q: got %+v", s, p)
 		}
 	})
 }

@@ -14,15 +14,15 @@ const (
 	maxStored  = 64 // bytes of a stored salt or sum
 )
 
-// cost is what one hash takes.
+// cost holds the parameters of argon2id.
 type cost struct {
 	memory  uint32 // KiB
 	passes  uint32
 	threads uint8
 }
 
-// current is the cost of new hashes, one of OWASP's choices for argon2id; stored
-// ones carry theirs. most is what a stored hash may ask for.
+// current is the cost of new hashes, as recommended by OWASP. most is the maximum of stored
+// hashes.
 //
 //nolint:gochecknoglobals // constants; Go has no constant composite values
 var (
@@ -30,30 +30,28 @@ var (
 	most    = cost{memory: 128 << 10, passes: 10, threads: 8}
 )
 
-// valid keeps a stored hash from asking for more than a sign-in may cost.
 func (c cost) valid() bool {
 	return c.threads >= 1 && c.threads <= most.threads &&
 		c.passes >= 1 && c.passes <= most.passes &&
 		c.memory >= 8*uint32(c.threads) && c.memory <= most.memory
 }
 
-// phc is a hash in the PHC string format:
-// "$argon2id$v=19$m=19456,t=2,p=1$<salt>$<sum>", base64 without padding.
+// phc is a hash in the PHC string format, "$argon2id$v=19$m=19456,t=2,p=1$<salt>$<sum>", base64
+// without padding.
 type phc struct {
 	cost cost
 	salt []byte
 	sum  []byte
 }
 
-var errNoPHC = errors.New("the stored password hash is not an acceptable PHC string of argon2id")
+var errNoPHC = errors.New("the stored password hash is not a valid PHC string of argon2id")
 
-// String writes p as it is stored.
 func (p phc) String() string {
 	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s", p.cost.memory, p.cost.passes, p.cost.threads,
 		base64.RawStdEncoding.EncodeToString(p.salt), base64.RawStdEncoding.EncodeToString(p.sum))
 }
 
-// parsePHC reads what [phc.String] wrote, and no other spelling of it.
+// parsePHC accepts only the format that [phc.String] writes.
 func parsePHC(s string) (phc, error) {
 	parts := strings.Split(s, "$")
 	if len(parts) != 6 {

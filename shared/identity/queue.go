@@ -9,42 +9,40 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Lane says whose password is hashed before whose, when more come than can be hashed at
-// once: strangers must not keep those waiting who are known.
+// Lane is the priority of a password hash. Known clients must not wait for others.
 type Lane int
 
-// The lanes, first come first.
+// The lanes in order of priority.
 const (
-	Known    Lane = iota // has a session, or has signed in before from there
-	Stranger             // comes from an address that has no failure to its name
-	Failing              // comes from one that has
+	Known    Lane = iota // has a session, or a known device or address
+	Stranger             // from an address without failures
+	Failing              // from an address with failures
 
 	lanes = 3
 )
 
 const (
-	maxWaiting      = 64              // in each lane; who comes after is sent away
-	maxHashWait     = 5 * time.Second // for a place
-	maxStrangerWait = 2 * time.Second // of a stranger, who had better come again than hold on
+	maxWaiting      = 64              // per lane
+	maxHashWait     = 5 * time.Second // for known clients
+	maxStrangerWait = 2 * time.Second // for other clients, which can retry
 )
 
-// queue lets so many in at once, by their lanes. One place of several is kept for those
-// who are known, so that they need not even wait for a stranger's hash to end.
+// queue limits concurrent hashes by lane. One of several places is reserved for known clients.
 type queue struct {
-	kept int // places that only the known take
+	reserved int // places reserved for known clients
 
 	mu      sync.Mutex
 	free    int
-	waiting [lanes][]chan struct{} // a place is handed over by closing
+	waiting [lanes][]chan struct{} // a closed channel hands over a place
 }
 
 func newQueue(places int) *queue {
-	return &queue{kept: min(places-1, 1), free: places}
+	return &queue{reserved: min(places-1, 1), free: places}
 }
 
-// enter waits for a place, to be given back by leave. Problems: rate_limited for
-// strangers when it takes too long, and for all when too many wait already; unavailable
-// for those who are known when it takes too long.
+// enter waits for a place. If too many calls wait, it returns a rate_limited problem. After the
+// longest wait, it returns an unavailable problem for known clients and a rate_limited problem
+// for others.
 func (q *queue) enter(ctx context.Context, lane Lane) error {
 	q.mu.Lock()
 	if q.open(lane) {
@@ -54,7 +52,7 @@ func (q *queue) enter(ctx context.Context, lane Lane) error {
 	}
 	if len(q.waiting[lane]) >= maxWaiting {
 		q.mu.Unlock()
-		return crowded()
+		return tooManyWaiting()
 	}
 	place := make(chan struct{})
 	q.waiting[lane] = append(q.waiting[lane], place)
@@ -77,20 +75,20 @@ func (q *queue) enter(ctx context.Context, lane Lane) error {
 		q.waiting[lane] = slices.Delete(q.waiting[lane], i, i+1)
 	}
 	q.mu.Unlock()
-	if i < 0 { // it came at the same moment
+	if i < 0 { // the place arrived concurrently
 		q.leave()
 	}
 	if lane != Known {
-		return crowded()
+		return tooManyWaiting()
 	}
 	return problem.Of(problem.Unavailable).Because(ctx.Err())
 }
 
-func crowded() error {
-	return problem.New(problem.RateLimited, "Too many people are signing in; try again in a moment.").After(time.Second)
+func tooManyWaiting() error {
+	return problem.New(problem.RateLimited, "Too many users are signing in. Retry after the time in Retry-After.").After(time.Second)
 }
 
-// leave gives a place back, to the first of the first lane that may have it.
+// leave hands the place to the first waiting call.
 func (q *queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,10 +102,10 @@ func (q *queue) leave() {
 	}
 }
 
-// open tells whether there is a place for a lane.
+// open reports whether a lane has a free place.
 func (q *queue) open(lane Lane) bool {
 	if lane == Known {
 		return q.free > 0
 	}
-	return q.free > q.kept
+	return q.free > q.reserved
 }

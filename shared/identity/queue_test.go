@@ -10,8 +10,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestQueue: the known come first and have a place that strangers cannot take; no more
-// wait than there is room for; who gives up is passed over.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,12 +24,12 @@ func TestQueue(t *testing.T) {
 			synctest.Wait()
 		}
 		giveUp, cancel := context.WithCancel(t.Context())
-		wait(t.Context(), Stranger, "the first") // the other place is kept
-		wait(giveUp, Stranger, "a stranger who goes")
+		wait(t.Context(), Stranger, "the first") // the other place is reserved
+		wait(giveUp, Stranger, "a canceled client")
 		wait(t.Context(), Failing, "a guesser")
-		wait(t.Context(), Stranger, "a stranger")
+		wait(t.Context(), Stranger, "an unknown client")
 		wait(t.Context(), Known, "ada")
-		wait(t.Context(), Known, "bob") // waits: both places are taken
+		wait(t.Context(), Known, "bob") // both places are taken
 		check.Equal(t, "in at once", []string{"the first", "ada"}, came)
 		cancel()
 		synctest.Wait()
@@ -39,19 +37,17 @@ func TestQueue(t *testing.T) {
 			q.leave()
 			synctest.Wait()
 		}
-		check.Equal(t, "in all", []string{"the first", "ada", "bob", "a stranger", "a guesser"}, came)
+		check.Equal(t, "in all", []string{"the first", "ada", "bob", "an unknown client", "a guesser"}, came)
 		if q.free != 1 {
-			t.Errorf("%d places are free", q.free)
+			t.Errorf("free places: got %d", q.free)
 		}
 	})
 }
 
-// TestQueueIsBounded: who comes when it is full is told so at once, and a lane that is
-// full is no other's matter.
 func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(1) // none is kept of one
+		q := newQueue(1) // none is reserved
 		check.OK(t, q.enter(t.Context(), Stranger))
 		errs := make(chan error, maxWaiting)
 		for range maxWaiting {
@@ -61,7 +57,7 @@ func TestQueueIsBounded(t *testing.T) {
 		begin := time.Now()
 		wantCode(t, q.enter(t.Context(), Failing), problem.RateLimited)
 		if waited := time.Since(begin); waited != 0 {
-			t.Errorf("sent away after %s", waited)
+			t.Errorf("rejected after %s, want immediately", waited)
 		}
 		go func() {
 			if err := q.enter(t.Context(), Stranger); err != nil {
@@ -76,7 +72,7 @@ func TestQueueIsBounded(t *testing.T) {
 			wantCode(t, <-errs, problem.RateLimited)
 		}
 		if waited := time.Since(begin); waited != maxStrangerWait {
-			t.Errorf("strangers wait for %s", waited)
+			t.Errorf("unknown clients: got a wait of %s", waited)
 		}
 	})
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// issue makes a service token of project shop that lives for an hour.
 func (d desk) issue(t *testing.T, name string) (servicetoken.Token, servicetoken.Full) {
 	t.Helper()
 	token, full, err := servicetoken.New(apikey.Random(), servicetoken.Token{
@@ -45,12 +44,11 @@ func TestServiceToken(t *testing.T) {
 	}
 	check.Equal(t, "session", want, got)
 	if who := trace.Who(r.Context()); who != (trace.Actor{Kind: trace.Token, Name: "token:nightly"}) {
-		t.Errorf("it works as %+v", who)
+		t.Errorf("caller: got %+v", who)
 	}
 }
 
-// TestServiceTokenRefused: whatever is wrong with a token, the answer is the same, and
-// what has no token's shape costs no look at the store.
+// All invalid tokens get the same response.
 func TestServiceTokenRefused(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -68,7 +66,7 @@ func TestServiceTokenRefused(t *testing.T) {
 	tests := []struct {
 		name    string
 		headers []string
-		asked   int // how often the store
+		asked   int // reads of the store
 	}{
 		{"revoked", []string{"Authorization", "Bearer " + string(revoked)}, 1},
 		{"expired", []string{"Authorization", "Bearer " + string(expired)}, 1},
@@ -90,20 +88,18 @@ func TestServiceTokenRefused(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if d.asked != tt.asked {
-			t.Errorf("%s: the store was asked %d times, not %d", tt.name, d.asked, tt.asked)
+			t.Errorf("%s: got %d reads of the store, want %d", tt.name, d.asked, tt.asked)
 		}
 	}
 	d.err = errors.New("no answer")
 	if _, err := d.guard.Session(withBearer(http.MethodGet, string(good))); err == nil || problem.From(err).Code != problem.Internal || strings.Contains(err.Error(), string(good)) {
-		t.Errorf("with the store down: %v, want a server's error without the token", err)
+		t.Errorf("with the store down: got %v, want a server error without the token", err)
 	}
 	if len(d.used) > 0 {
-		t.Errorf("uses were written: %v", d.used)
+		t.Errorf("written uses: got %v, want none", d.used)
 	}
 }
 
-// TestServiceTokenBesideCookie: a token counts beside a person's cookie, and one in a
-// cookie does no harm to the session beside it.
 func TestServiceTokenBesideCookie(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -120,7 +116,6 @@ func TestServiceTokenBesideCookie(t *testing.T) {
 	}
 }
 
-// TestUseIsWritten at most every 5 minutes, and never at the cost of the request.
 func TestUseIsWritten(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -149,17 +144,17 @@ func TestRoleIn(t *testing.T) {
 	token := Caller{Username: "token:nightly", Grant: Grant{Project: "shop", Role: app.Developer}}
 	for want, c := range map[app.Role]Caller{app.Owner: {Username: "root", Admin: true}, app.Viewer: {Username: "ada"}, app.Developer: token} {
 		if got := c.RoleIn(shop); got != want {
-			t.Errorf("%+v is %q, not %q", c, got, want)
+			t.Errorf("%+v: got %q, want %q", c, got, want)
 		}
 	}
 	for _, c := range []Caller{{Username: "eve"}, {}} {
 		if got := c.RoleIn(shop); got != "" {
-			t.Errorf("%+v is %q", c, got)
+			t.Errorf("%+v: got %q", c, got)
 		}
 	}
 	for _, p := range []app.Project{{}, {Name: "shop-2", Members: shop.Members}} {
 		if got := token.RoleIn(p); got != "" {
-			t.Errorf("a token of shop is %q in %q", got, p.Name)
+			t.Errorf("token of shop: got role %q in %q", got, p.Name)
 		}
 	}
 }

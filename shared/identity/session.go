@@ -9,29 +9,28 @@ import (
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 )
 
-// SessionTTL is how long a session lasts (promise S3).
+// SessionTTL is the duration of a session (promise S3).
 const SessionTTL = 12 * time.Hour
 
-// Caller is who makes a request.
+// Caller is the author of a request.
 type Caller struct {
-	Username string // of a service token what stands in its place, e.g. "token:nightly"
-	Admin    bool   // owner of every project, and manager of users
-	Grant    Grant  // of a service token; zero of people
+	Username string // or the actor of a service token, e.g. "token:nightly"
+	Admin    bool   // owner of all projects, manages users
+	Grant    Grant  // of a service token; zero for users
 }
 
-// Grant is what a service token may: what a role allows in one project, and nothing
-// elsewhere.
+// Grant is the role of a service token in its project.
 type Grant struct {
 	Token   servicetoken.ID
-	Name    string // of the token, e.g. "nightly"
+	Name    string // e.g. "nightly"
 	Project string
 	Role    app.Role
 }
 
-// Service tells whether the caller is a service token, and no person.
+// Service reports whether the caller is a service token.
 func (c Caller) Service() bool { return c.Grant != Grant{} }
 
-// RoleIn is the caller's role in a project: admins are owners of all.
+// RoleIn returns the caller's role in a project.
 func (c Caller) RoleIn(p app.Project) app.Role {
 	switch {
 	case c.Admin:
@@ -44,34 +43,33 @@ func (c Caller) RoleIn(p app.Project) app.Role {
 	return ""
 }
 
-// Session is what a token says. A service token's has an id, a caller and its times.
+// Session is an authenticated session. A service token's has only an ID, a caller and times.
 type Session struct {
-	ID        string // jti: 26 of [A-Z2-7], 130 random bits; or a service token's
+	ID        string // 26 of [A-Z2-7], 130 random bits; or a service token's ID
 	Caller    Caller
-	CSRF      string // goes with changes made by cookie, in X-CSRF-Token
+	CSRF      string // required in X-CSRF-Token for changes by cookie
 	Version   int64  // of the user's password; a change ends the session
 	IssuedAt  time.Time
 	ExpiresAt time.Time
 
-	// Forgeable reports whether the request came by cookie, without the CSRF value: another
-	// site's page may have caused it.
+	// Forgeable reports whether another site may have caused the request: it came by cookie
+	// without the CSRF value.
 	Forgeable bool
 }
 
-// Token is a signed session. It prints as "[redacted]".
+// Token is a signed session. It prints as "[redacted]"; string(t) is the token.
 type Token string
 
-// LogValue keeps the token out of logs.
+// LogValue implements [slog.LogValuer].
 func (Token) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// String keeps the token out of anything printed. Use string(t) to send it.
+// String implements [fmt.Stringer].
 func (Token) String() string { return "[redacted]" }
 
-// GoString keeps the token out of %#v.
+// GoString implements [fmt.GoStringer].
 func (Token) GoString() string { return "[redacted]" }
 
-// NewSession starts a session at now, which a token holds in whole seconds.
-// version is that of the user's password, see [Sessions].
+// NewSession starts a session, in whole seconds. version is that of the user's password.
 func NewSession(c Caller, version int64, now time.Time) Session {
 	now = now.UTC().Truncate(time.Second)
 	return Session{
@@ -80,8 +78,6 @@ func NewSession(c Caller, version int64, now time.Time) Session {
 	}
 }
 
-// validSessionID tells whether id has the shape of [NewSession]'s: it becomes
-// part of a document's path.
 func validSessionID(id string) bool {
 	if len(id) != 26 {
 		return false

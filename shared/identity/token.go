@@ -13,13 +13,12 @@ import (
 
 const (
 	issuer   = "sluice"
-	maxToken = 4 << 10 // bytes; one of ours has about 500
+	maxToken = 4 << 10 // bytes; session tokens have about 500
 
-	// clockSkew is how far another replica's clock may be ahead of ours.
+	// clockSkew is the tolerated difference to the clock of another replica.
 	clockSkew = time.Minute
 )
 
-// claims are a token's payload.
 type claims struct {
 	jwt.RegisteredClaims
 	Admin   bool   `json:"admin"`
@@ -27,25 +26,24 @@ type claims struct {
 	Version int64  `json:"ver"`
 }
 
-// Validate is called by the parser once the signature is found good; what it says
-// of exp and iss is added to this.
+// Validate implements [jwt.ClaimsValidator].
 func (c claims) Validate() error {
 	switch {
 	case !user.ValidName(c.Subject):
-		return errors.New("sub is no username")
+		return errors.New("sub is not a username")
 	case !validSessionID(c.ID):
-		return errors.New("jti is no session's")
+		return errors.New("jti is not a session ID")
 	case c.CSRF == "":
 		return errors.New("csrf is missing")
 	case c.IssuedAt == nil || c.ExpiresAt == nil:
 		return errors.New("iat or exp is missing")
 	case c.ExpiresAt.Sub(c.IssuedAt.Time) > SessionTTL:
-		return errors.New("it lasts longer than a session does")
+		return errors.New("the token is valid for longer than a session")
 	}
 	return nil
 }
 
-// Sign makes the token of a session.
+// Sign returns the token of a session.
 func (k *Keyring) Sign(s Session) (Token, error) {
 	t, err := k.sign(claims{
 		RegisteredClaims: jwt.RegisteredClaims{
@@ -71,9 +69,9 @@ func (k *Keyring) sign(c jwt.Claims) (Token, error) {
 	return Token(signed), err
 }
 
-// Verify reads a token: EdDSA only, signed by a known key, ours, not expired, not
-// from the future. Whether the session was ended meanwhile is [Guard]'s to ask.
-// Problems: unauthenticated; unavailable, while the keys cannot be read.
+// Verify returns the session of a token. It does not check whether the session has ended; see
+// [Guard]. It returns an unauthenticated problem, or an unavailable problem if the keys cannot be
+// read.
 func (k *Keyring) Verify(t Token) (Session, error) {
 	var c claims
 	if err := k.verify(t, issuer, &c); err != nil {
@@ -85,7 +83,6 @@ func (k *Keyring) Verify(t Token) (Session, error) {
 	}, nil
 }
 
-// verify reads a token of an issuer of ours into c.
 func (k *Keyring) verify(t Token, issuer string, c jwt.Claims) error {
 	if len(t) > maxToken {
 		return problem.Of(problem.Unauthenticated)
@@ -108,7 +105,6 @@ func (k *Keyring) verify(t Token, issuer string, c jwt.Claims) error {
 	return nil
 }
 
-// issued refuses what was issued in the future.
 func (k *Keyring) issued(c jwt.Claims) error {
 	at, err := c.GetIssuedAt()
 	if err == nil && at != nil && at.After(k.now().Add(clockSkew)) {

@@ -49,7 +49,6 @@ func TestTokenEndsWithItsTime(t *testing.T) {
 	wantCode(t, err, problem.Unauthenticated)
 }
 
-// payload is a good token's, for tests to spoil.
 func payload(now time.Time) jwt.MapClaims {
 	return jwt.MapClaims{
 		"iss": issuer, "sub": "ada", "jti": strings.Repeat("A", 26), "csrf": "x", "ver": 1,
@@ -84,7 +83,7 @@ func TestVerifyRefuses(t *testing.T) {
 	spoiled := func(change jwt.MapClaims) string { return forge(jwt.SigningMethodEdDSA, key, "a", change) }
 	good := spoiled(nil)
 	if _, err := k.Verify(Token(good)); err != nil {
-		t.Fatalf("the good token is refused: %v", err)
+		t.Fatalf("valid token: %v", err)
 	}
 	parts := strings.Split(good, ".")
 	admin := base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"sluice","sub":"ada","admin":true}`))
@@ -98,9 +97,9 @@ func TestVerifyRefuses(t *testing.T) {
 		{"too long", good + strings.Repeat("A", maxToken)},
 		{"algorithm none", forge(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, "a", nil)},
 		{"HMAC with the public key", forge(jwt.SigningMethodHS256, []byte(public), "a", nil)},
-		{"a stranger's key", forge(jwt.SigningMethodEdDSA, stranger, "a", nil)},
+		{"an unknown key", forge(jwt.SigningMethodEdDSA, stranger, "a", nil)},
 		{"no kid", forge(jwt.SigningMethodEdDSA, key, nil, nil)},
-		{"a kid that is no text", forge(jwt.SigningMethodEdDSA, key, 1, nil)},
+		{"a kid that is not a string", forge(jwt.SigningMethodEdDSA, key, 1, nil)},
 		{"an unknown kid", forge(jwt.SigningMethodEdDSA, key, "b", nil)},
 		{"a kid that is a path", forge(jwt.SigningMethodEdDSA, key, "../a", nil)},
 		{"another issuer", spoiled(jwt.MapClaims{"iss": "someone"})},
@@ -123,7 +122,7 @@ func TestVerifyRefuses(t *testing.T) {
 			s, err := k.Verify(Token(tt.token))
 			wantCode(t, err, problem.Unauthenticated)
 			if diff := cmp.Diff(Session{}, s); diff != "" {
-				t.Errorf("a refused token gives a session:\n%s", diff)
+				t.Errorf("a rejected token returns a session:\n%s", diff)
 			}
 		})
 	}
@@ -160,7 +159,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add(strings.Replace(good, ".", "..", 1))
 	f.Fuzz(func(t *testing.T, token string) {
 		if _, err := k.Verify(Token(token)); err == nil && token != good {
-			t.Errorf("a token that was never signed was taken: %q", token)
+			t.Errorf("accepted a token that was never signed: %q", token)
 		}
 	})
 }

@@ -1,17 +1,13 @@
-// Package servicetoken holds service tokens: what a program signs its calls of the
-// management API with, such as a nightly rotation of keys (promises S9, S10).
+// Package servicetoken defines service tokens, with which programs call the management API
+// (promises S9, S10).
 //
-// A token belongs to a project, not to a person: it has a name there, a role, and an
-// end, and it stays valid when its creator leaves. It has the permissions of its role, in its
-// project only, except for changes that would outlive it: members, service tokens, webhook
-// tokens and trusts. It can create and rotate API keys; its revocation lists them.
+// A token belongs to a project and remains valid when its creator leaves. It has a role in that
+// project, but cannot make changes that would outlive it: members, service tokens, webhook tokens
+// and trusts. It can create and rotate API keys; its revocation lists them.
 //
-// A full token is "sluice_st_<id>_<secret>", which scanners of code for leaked secrets
-// can look for. It is made as an API key is (package apikey): the secret has 190 random
-// bits, and the last 6 of its characters are a checksum by which garbage is refused
-// without a look-up; what is stored is the SHA-256 of the whole, and needs no slow hash.
-// Neither can be taken for the other: an API key has its second underscore 9 characters
-// further on.
+// A full token is "sluice_st_<id>_<secret>", with the same kind of secret as an API key (package
+// apikey): 190 random bits and a checksum. Only its SHA-256 is stored. The position of the second
+// underscore distinguishes it from an API key.
 package servicetoken
 
 import (
@@ -28,31 +24,30 @@ import (
 
 const (
 	marker   = "sluice_st_"
-	handle   = 12 // characters of [0-9a-z]: 62 random bits, so that none is drawn twice
+	handle   = 12 // characters of [0-9a-z]: 62 random bits
 	length   = len(marker) + handle + 1 + apikey.SecretLength
 	idPrefix = "token-"
 
-	// actorPrefix begins the name of a token among those of users, which have no colon.
+	// actorPrefix cannot occur in usernames.
 	actorPrefix = "token:"
 
 	day = 24 * time.Hour
 
-	// usedEvery is how often at most a token's last use is written.
+	// usedEvery is the shortest interval between writes of the last use.
 	usedEvery = 5 * time.Minute
 )
 
-// Pattern is a regular expression for full tokens, for scanners of other text. [Full.ID] checks
-// the checksum.
+// Pattern is a regular expression for full tokens, for scanners.
 const Pattern = `sluice_st_[0-9a-z]{12}_[0-9A-Za-z]{38}`
 
-// Bounds (promise S9).
+// Limits of tokens (promise S9).
 const (
-	MaxPerProject = 100       // tokens, expired ones among them
-	DefaultLife   = 90 * day  // of a token for which no expiry is asked
-	MaxLife       = 366 * day // of any token
+	MaxPerProject = 100      // including expired ones
+	DefaultLife   = 90 * day // without an explicit expiry
+	MaxLife       = 366 * day
 )
 
-// Status is a token's state. One that is revoked is gone.
+// Status is a token's state. Revoked tokens are deleted.
 type Status string
 
 // The statuses.
@@ -61,59 +56,59 @@ const (
 	Expired Status = "expired"
 )
 
-// Statuses lists all statuses of a token.
+// Statuses returns all statuses.
 func Statuses() []Status { return []Status{Active, Expired} }
 
-// ID names a token in paths and records, e.g. "token-ab12cd34ef56". It is public.
+// ID is the public ID of a token, e.g. "token-ab12cd34ef56".
 type ID string
 
-// Full is a whole token as a program sends it. It prints as "[redacted]".
+// Full is a full token. It prints as "[redacted]"; string(f) is the token.
 type Full string
 
-// LogValue keeps the token out of logs.
+// LogValue implements [slog.LogValuer].
 func (Full) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// String keeps the token out of anything printed. Use string(f) to send it.
+// String implements [fmt.Stringer].
 func (Full) String() string { return "[redacted]" }
 
-// GoString keeps the token out of %#v.
+// GoString implements [fmt.GoStringer].
 func (Full) GoString() string { return "[redacted]" }
 
 // Token is a service token without its secret.
 type Token struct {
 	ID        ID          `firestore:"-"`
-	Project   string      `firestore:"project"` // the only one in which it may anything, e.g. "shop"
-	Name      string      `firestore:"name"`    // a DNS label, unique in the project, e.g. "nightly"
+	Project   string      `firestore:"project"`
+	Name      string      `firestore:"name"` // DNS label, unique in the project, e.g. "nightly"
 	Role      app.Role    `firestore:"role"`
 	Hash      apikey.Hash `firestore:"-"` // of the full token
 	ExpiresAt time.Time   `firestore:"expires_at"`
 	CreatedAt time.Time   `firestore:"created_at"`
 	CreatedBy string      `firestore:"created_by"` // username
-	LastUsed  time.Time   `firestore:"-"`          // at most 5 minutes behind while it is in use; zero is never
+	LastUsed  time.Time   `firestore:"-"`          // up to 5 minutes old; zero if never used
 
-	// Version is that of the stored token, by which no two processes write the same use.
+	// Version prevents two processes from writing the same use.
 	Version time.Time `firestore:"-"`
 }
 
-// New draws a token for t, and gives it with its full token.
+// New returns t with a new ID and hash, and the full token.
 func New(random io.Reader, t Token) (Token, Full, error) {
 	id, err := apikey.NewHandle(random, handle)
 	if err != nil {
-		return Token{}, "", fmt.Errorf("draw a token's id: %w", err)
+		return Token{}, "", fmt.Errorf("generate token ID: %w", err)
 	}
 	full, err := apikey.Seal(random, marker+id+"_")
 	if err != nil {
-		return Token{}, "", fmt.Errorf("draw a token's secret: %w", err)
+		return Token{}, "", fmt.Errorf("generate token secret: %w", err)
 	}
 	t.ID, t.Hash = ID(idPrefix+id), apikey.HashOf([]byte(full))
 	return t, Full(full), nil
 }
 
-// Claims tells whether s says of itself that it is a service token, whole or not.
+// Claims reports whether s has the prefix of a service token.
 func Claims(s string) bool { return strings.HasPrefix(s, marker) }
 
-// ID gives the id in a full token; ok is false where its shape or its checksum is not a
-// token's. It authenticates nothing.
+// ID returns the ID in a full token, and false if the format or checksum is invalid. It does not
+// authenticate the token.
 func (f Full) ID() (id ID, ok bool) {
 	if len(f) != length || !Claims(string(f)) || f[len(marker)+handle] != '_' {
 		return "", false
@@ -122,13 +117,13 @@ func (f Full) ID() (id ID, ok bool) {
 	return id, id.Valid() && apikey.Sealed([]byte(f))
 }
 
-// Valid tells whether id has the shape of one: it becomes part of a document's path.
+// Valid reports whether id is safe as part of a document path.
 func (id ID) Valid() bool {
 	s, ok := strings.CutPrefix(string(id), idPrefix)
 	return ok && apikey.ValidHandle(s, handle)
 }
 
-// Status is the token's state at now; it is expired from the instant itself on.
+// Status returns the token's state at now.
 func (t Token) Status(now time.Time) Status {
 	if now.Before(t.ExpiresAt) {
 		return Active
@@ -136,30 +131,28 @@ func (t Token) Status(now time.Time) Status {
 	return Expired
 }
 
-// Opens tells whether a full token is this one, and good at now. The hashes are compared
-// in constant time.
+// Opens reports whether f is this token and valid at now.
 func (t Token) Opens(f Full, now time.Time) bool {
 	return t.Hash.Equal(apikey.HashOf([]byte(f))) && t.Status(now) == Active
 }
 
-// UseDue tells whether a use at now is to be written.
+// UseDue reports whether a use at now must be written.
 func (t Token) UseDue(now time.Time) bool { return !now.Before(t.LastUsed.Add(usedEvery)) }
 
-// Actor is the token's name where users' names stand too, e.g. "token:nightly".
+// Actor returns the token's name as an actor, e.g. "token:nightly".
 func (t Token) Actor() string { return actorPrefix + t.Name }
 
-// CheckName refuses what is not a DNS label of 1 to 40 characters, and what could be
-// taken for another token's id. Problem: invalid_name.
+// CheckName returns an invalid_name problem if s is not a DNS label of 1 to 40 characters, or
+// looks like a token ID.
 func CheckName(s string) error {
 	if ID(s).Valid() {
-		return problem.New(problem.InvalidName, "The token's name must not look like a token's id.")
+		return problem.New(problem.InvalidName, "The token's name must not look like a token ID. Use another name.")
 	}
 	return app.CheckLabel("token", s)
 }
 
-// Expiry reads when a token made at now is to end: an RFC 3339 timestamp, in UTC and in
-// microseconds from here on. nil is [DefaultLife] from now. Problems: invalid_expiry,
-// expiry_in_past.
+// Expiry returns the expiry of a token created at now, from an RFC 3339 timestamp. nil means
+// [DefaultLife]. It returns an invalid_expiry or expiry_in_past problem.
 func Expiry(text *string, now time.Time) (time.Time, error) {
 	if text == nil {
 		return now.Add(DefaultLife), nil
@@ -171,7 +164,7 @@ func Expiry(text *string, now time.Time) (time.Time, error) {
 	case !t.After(now):
 		return time.Time{}, problem.Of(problem.ExpiryInPast)
 	case t.After(now.Add(MaxLife)):
-		return time.Time{}, problem.New(problem.InvalidExpiry, "expires_at is at most %d days from now.", MaxLife/day)
+		return time.Time{}, problem.New(problem.InvalidExpiry, "expires_at must be at most %d days from now.", MaxLife/day)
 	}
 	return t, nil
 }

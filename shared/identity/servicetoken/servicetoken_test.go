@@ -26,26 +26,26 @@ func TestForm(t *testing.T) {
 	t.Parallel()
 	token, full := newToken(t)
 	if len(full) != 61 || !strings.HasPrefix(string(full), "sluice_st_"+strings.TrimPrefix(string(token.ID), "token-")+"_") {
-		t.Errorf("%s makes %q", token.ID, string(full))
+		t.Errorf("ID %s, full token %q", token.ID, string(full))
 	}
 	if id, ok := full.ID(); !ok || id != token.ID || !id.Valid() {
-		t.Errorf("read back: %s, %t", id, ok)
+		t.Errorf("parsed ID: got %s, %t", id, ok)
 	}
 	if _, ok := apikey.Parse([]byte(full)); ok {
-		t.Error("it reads as an API key")
+		t.Error("the token is also an API key")
 	}
 	if again, other := newToken(t); again.ID == token.ID || other == full || again.Hash == token.Hash {
-		t.Error("two tokens are alike")
+		t.Error("two tokens are equal")
 	}
 	for _, printed := range []string{fmt.Sprint(full), fmt.Sprintf("%#v", full), fmt.Sprintf("%q", full), full.LogValue().String()} {
 		if strings.Contains(printed, string(full)) {
-			t.Errorf("it prints as %s", printed)
+			t.Errorf("printed: got %s", printed)
 		}
 	}
 	for _, fails := range []int64{0, 64} {
 		_, _, err := New(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader(strings.Repeat("a", int(fails))))), Token{})
 		if err == nil {
-			t.Errorf("made from %d random bytes", fails)
+			t.Errorf("created a token from %d random bytes", fails)
 		}
 	}
 }
@@ -63,17 +63,16 @@ func TestNoToken(t *testing.T) {
 		"an API key with the marker": marker + string(key)[len(marker):], "a path": marker + "../users/ada1" + s[22:],
 	} {
 		if id, ok := Full(text).ID(); ok {
-			t.Errorf("%s: %q has the id %s", name, text, id)
+			t.Errorf("%s: %q: got ID %s", name, text, id)
 		}
 	}
 	for _, id := range []ID{"", "token-", "key-ab12cd34", "token-AB12CD34EF56", "token-ab12cd34ef5", "token-ab12cd34ef567", "token-../users/a"} {
 		if id.Valid() {
-			t.Errorf("%q is an id", id)
+			t.Errorf("%q is accepted as an ID", id)
 		}
 	}
 }
 
-// other is a character that is not c.
 func other(c byte) byte {
 	if c == 'a' {
 		return 'b'
@@ -92,14 +91,14 @@ func TestOpens(t *testing.T) {
 		want bool
 	}{
 		{"it", full, noon(), true},
-		{"its last moment", full, token.ExpiresAt.Add(-1), true},
+		{"just before it expires", full, token.ExpiresAt.Add(-1), true},
 		{"its end", full, token.ExpiresAt, false},
 		{"another", another, noon(), false},
 		{"nothing", "", noon(), false},
 	}
 	for _, tt := range tests {
 		if got := token.Opens(tt.full, tt.at); got != tt.want {
-			t.Errorf("%s: %t", tt.name, got)
+			t.Errorf("%s: got %t", tt.name, got)
 		}
 	}
 }
@@ -108,11 +107,11 @@ func TestUseDue(t *testing.T) {
 	t.Parallel()
 	for since, want := range map[time.Duration]bool{0: false, 5*time.Minute - 1: false, 5 * time.Minute: true, time.Hour: true, -time.Hour: false} {
 		if got := (Token{LastUsed: noon()}).UseDue(noon().Add(since)); got != want {
-			t.Errorf("%s after the last one: %t", since, got)
+			t.Errorf("%s after the last use: got %t", since, got)
 		}
 	}
 	if !(Token{}).UseDue(noon()) {
-		t.Error("the first use is not written")
+		t.Error("the first use is not due")
 	}
 }
 
@@ -148,7 +147,7 @@ func TestExpiry(t *testing.T) {
 		}
 	}
 	if got, err := Expiry(nil, noon()); err != nil || !got.Equal(noon().AddDate(0, 0, 90)) {
-		t.Errorf("without one: %s, %v", got, err)
+		t.Errorf("without an expiry: got %s, %v", got, err)
 	}
 }
 
@@ -164,8 +163,6 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// FuzzID: what reads as a token has its shape, is no API key, and its id is fit for a
-// path.
 func FuzzID(f *testing.F) {
 	_, full, err := New(apikey.Random(), Token{})
 	check.OK(f, err)
@@ -178,10 +175,10 @@ func FuzzID(f *testing.F) {
 			return
 		}
 		if len(s) != length || !Claims(s) || !id.Valid() || !strings.Contains(s, strings.TrimPrefix(string(id), idPrefix)) {
-			t.Errorf("%q has the id %s", s, id)
+			t.Errorf("%q: got ID %s", s, id)
 		}
 		if _, key := apikey.Parse([]byte(s)); key {
-			t.Errorf("%q is an API key too", s)
+			t.Errorf("%q is also an API key", s)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-// Package user holds the people who sign in to Sluice.
+// Package user defines the users who sign in to Sluice.
 package user
 
 import (
@@ -14,31 +14,30 @@ const (
 	maxPassword = 256 // characters
 )
 
-// User is somebody who can sign in.
+// User is a user who can sign in.
 type User struct {
 	Name      string    `firestore:"username"` // e.g. "ada.lovelace"
-	Hash      string    `firestore:"hash"`     // of the password, a PHC string; never leaves the server
-	Version   int64     `firestore:"version"`  // of the password, see [User.WithPassword]; sessions of another version are over
-	Admin     bool      `firestore:"admin"`    // owner of every project, and manager of users
+	Hash      string    `firestore:"hash"`     // PHC string
+	Version   int64     `firestore:"version"`  // of the password; sessions with another version have ended
+	Admin     bool      `firestore:"admin"`    // owner of all projects, manages users
 	CreatedAt time.Time `firestore:"created_at"`
 }
 
-// New is a user as they begin, with the hash of their first password.
+// New returns a user with the hash of their first password.
 func New(name, hash string, admin bool, now time.Time) User {
 	return User{Name: name, Admin: admin, CreatedAt: now.UTC()}.WithPassword(hash, now)
 }
 
-// WithPassword is the user with the hash of another password, set at now. Its version
-// is that time in microseconds since 1970, and above the last one: no session of a user
-// who is gone is good for another one who got the same name, such as a first admin who
-// is made again in a store that was lost.
+// WithPassword returns the user with a new password hash and a higher version: now in
+// microseconds since 1970. Old sessions are therefore invalid even for a user who was created
+// again.
 func (u User) WithPassword(hash string, now time.Time) User {
 	u.Hash, u.Version = hash, max(u.Version+1, now.UnixMicro())
 	return u
 }
 
-// ValidName tells whether s is a username: 1 to 40 of [a-z0-9._-], starting with
-// a letter or digit.
+// ValidName reports whether s is a username: 1 to 40 of [a-z0-9._-], starting with a letter or
+// digit.
 func ValidName(s string) bool {
 	if s == "" || len(s) > maxName {
 		return false
@@ -54,7 +53,7 @@ func ValidName(s string) bool {
 	return true
 }
 
-// CheckName refuses what is not a username. Problem: invalid_name.
+// CheckName returns an invalid_name problem if s is not a username.
 func CheckName(s string) error {
 	if !ValidName(s) {
 		return problem.New(problem.InvalidName,
@@ -63,9 +62,8 @@ func CheckName(s string) error {
 	return nil
 }
 
-// CheckPassword refuses a new password that is too short or too long, counted in
-// characters. There are no rules on which characters: length is what helps.
-// Problem: invalid_password.
+// CheckPassword returns an invalid_password problem if s is too short or too long. All characters
+// are allowed.
 func CheckPassword(s string) error {
 	if n := utf8.RuneCountInString(s); n < minPassword || n > maxPassword || !utf8.ValidString(s) {
 		return problem.Of(problem.InvalidPass)

@@ -17,18 +17,17 @@ func TestValidName(t *testing.T) {
 	}
 	for _, s := range valid {
 		if !ValidName(s) || CheckName(s) != nil {
-			t.Errorf("%q is refused", s)
+			t.Errorf("%q is rejected", s)
 		}
 	}
 	for _, s := range invalid {
 		if ValidName(s) || !problem.Is(CheckName(s), problem.InvalidName) {
-			t.Errorf("%q is taken", s)
+			t.Errorf("%q is accepted", s)
 		}
 	}
 }
 
-// TestVersions: no password has the version of an earlier one, also when the clock
-// stands still or is set back, and a user who is made again begins above them.
+// The clock may be set back, or the user created again.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
@@ -37,12 +36,12 @@ func TestVersions(t *testing.T) {
 	for _, at := range []time.Time{now, now, now.Add(-time.Hour), now.Add(time.Second)} {
 		next := u.WithPassword("b", at)
 		if next.Version <= u.Version || next.Hash != "b" || next.Name != "ada" {
-			t.Errorf("%+v came after %+v", next, u)
+			t.Errorf("got %+v after %+v", next, u)
 		}
 		u = next
 	}
 	if again := New("ada", "c", false, now.Add(time.Minute)); again.Version <= u.Version || first >= u.Version {
-		t.Errorf("made again with version %d after %d and %d", again.Version, first, u.Version)
+		t.Errorf("created again: got version %d after %d and %d", again.Version, first, u.Version)
 	}
 }
 
@@ -68,7 +67,7 @@ func TestCheckPassword(t *testing.T) {
 			t.Parallel()
 			err := CheckPassword(tt.password)
 			if tt.ok && err != nil || !tt.ok && !problem.Is(err, problem.InvalidPass) {
-				t.Errorf("error is %v", err)
+				t.Errorf("got error %v", err)
 			}
 		})
 	}
