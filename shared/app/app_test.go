@@ -18,8 +18,6 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// TestSwitch: what each state becomes when Require API key is set on or off (promises
-// G2, G4).
 func TestSwitch(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
@@ -27,7 +25,7 @@ func TestSwitch(t *testing.T) {
 	tests := []struct {
 		from GateState
 		on   bool
-		want GateState // as it was if equal to from
+		want GateState // equal to from if unchanged
 	}{
 		{Ungated, true, Pending},
 		{Ungated, false, Ungated},
@@ -62,29 +60,28 @@ func TestRenew(t *testing.T) {
 		Releasing: {State: Releasing, Since: since, Message: "as it was"},
 	} {
 		if got := (Gate{State: from, Since: since, Message: "as it was"}).Renew(now); got != want {
-			t.Errorf("a gate that was %s is %+v, want %+v", from, got, want)
+			t.Errorf("from %s: got %+v, want %+v", from, got, want)
 		}
 	}
 }
 
-// TestRoles: each role may do what the ones before it may, and a stranger nothing
-// (promise S1).
+// Each role includes the previous ones (promise S1).
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	ranks := []Role{Viewer, Developer, Owner}
 	for i, has := range ranks {
 		if !has.Valid() {
-			t.Errorf("%s is no role", has)
+			t.Errorf("%s is not a valid role", has)
 		}
 		for j, need := range ranks {
 			if got := has.Allows(need); got != (i >= j) {
-				t.Errorf("%s allows what needs %s: %t", has, need, got)
+				t.Errorf("%s allows %s: got %t", has, need, got)
 			}
 		}
 	}
 	for _, stranger := range []Role{"", "admin", "Owner"} {
 		if stranger.Valid() || stranger.Allows(Viewer) || stranger.Allows(stranger) || Owner.Allows(stranger) {
-			t.Errorf("%q counts as a role", stranger)
+			t.Errorf("%q is accepted as a role", stranger)
 		}
 	}
 }

@@ -110,7 +110,6 @@ func FuzzParseRef(f *testing.F) {
 	})
 }
 
-// FuzzNames: names against the words of DNS, and namespaces against their parts.
 func FuzzNames(f *testing.F) {
 	for _, s := range [][2]string{{"a", "b"}, {"a-b", "c"}, {"-a", "b"}, {"", ""}, {"A", "b"}, {"a.b", "c"}, {"a\n", "b"}, {"é", "b"}} {
 		f.Add(s[0], s[1])

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Provider is the system whose pipelines a trust is about. It says in which words the
-// history names them; who they are is proven by the issuer alone.
+// Provider is the CI system of a trust. It decides the claims and the actor's name; only the
+// issuer authenticates pipelines.
 type Provider string
 
 // The providers.
@@ -22,11 +22,11 @@ const (
 	Other   Provider = "other"
 )
 
-// Providers lists the providers.
+// Providers returns all providers.
 func Providers() []Provider { return []Provider{GitHub, GitLab, Forgejo, Other} }
 
-// Issuer is where a provider's public service issues its tokens; "" where each
-// installation of it is an issuer of its own.
+// Issuer returns the issuer of a provider's public service, or "" if each installation is an
+// issuer.
 func (p Provider) Issuer() string {
 	switch p {
 	case GitHub:
@@ -38,18 +38,18 @@ func (p Provider) Issuer() string {
 	return ""
 }
 
-// Where is which of a provider's pipelines are meant; what is "" may be anything.
+// Where selects pipelines of a provider. Empty fields match all.
 type Where struct {
-	Repository  string // e.g. "org/repo"; of another system's pipelines the subject
-	Ref         string // e.g. "refs/heads/main"
-	Environment string // as the provider calls it
-	Workflow    string // its name
+	Repository  string // e.g. "org/repo"; the subject for [Other]
+	Ref         string
+	Environment string
+	Workflow    string
 
-	AnyEvent    bool // runs of pull requests and of all other events too
-	Unprotected bool // GitLab: runs on unprotected branches and tags too
+	AnyEvent    bool // also pull requests and all other events
+	Unprotected bool // GitLab: also unprotected branches and tags
 }
 
-// Claims are the claims by which a provider's tokens tell such pipelines.
+// Claims returns the claims that match w.
 func (p Provider) Claims(w Where) map[string]string {
 	claims := map[string]string{"repository": w.Repository, "ref": w.Ref, "environment": w.Environment, "workflow": w.Workflow}
 	switch p {
@@ -73,43 +73,41 @@ func (p Provider) Claims(w Where) map[string]string {
 	return claims
 }
 
-// MaxTrusts is how many an app has at most.
+// MaxTrusts is the maximum number of an app's trusts.
 const MaxTrusts = 10
 
-// The bounds of a trust, in bytes and pieces.
 const (
 	maxAudience = 512
 	maxClaims   = 10
 	maxPattern  = 256
 )
 
-// Trust says which pipelines deploy an app without a secret: those that bring a token of
-// this issuer, for this audience, whose claims all match.
+// Trust selects the pipelines that can deploy an app without a secret: those with a token of this
+// issuer and audience whose claims all match.
 type Trust struct {
-	ID       string   `firestore:"id"` // of the app's trusts, e.g. "t3xk9"
+	ID       string   `firestore:"id"`
 	Provider Provider `firestore:"provider"`
-	Issuer   string   `firestore:"issuer"`   // as its tokens name it, e.g. "https://token.actions.githubusercontent.com"
-	Audience string   `firestore:"audience"` // whom the token is meant for; the webhook's URL unless told otherwise
+	Issuer   string   `firestore:"issuer"`   // e.g. "https://token.actions.githubusercontent.com"
+	Audience string   `firestore:"audience"` // default: the webhook's URL
 
-	// Claims are patterns by the claim's name. "*" is any text without "/", "**" is any
-	// text, all else is itself. There is at least one that says whose pipelines they are.
-	// Patterns of event claims can have alternatives: "push|schedule".
+	// Claims are patterns by claim name. "*" matches any text without "/", "**" any text. Event
+	// claims can have alternatives: "push|schedule". At least one claim names the owner.
 	Claims map[string]string `firestore:"claims"`
 
 	CreatedAt time.Time `firestore:"created_at"`
 	CreatedBy string    `firestore:"created_by"` // username
 }
 
-// Pipeline is what a token has proven about the pipeline that brought it.
+// Pipeline holds the verified content of a pipeline's token.
 type Pipeline struct {
 	Issuer   string
 	Audience []string
-	TokenID  string    // what the issuer calls the token; no two are called the same
-	Expires  time.Time // of the token, with all that clocks may differ
+	TokenID  string    // unique per issuer
+	Expires  time.Time // plus the tolerated clock difference
 	Claims   map[string]string
 }
 
-// Owner is whose pipeline it is, as far as its token tells, e.g. for counting.
+// Owner returns the owner of the pipeline, for limits.
 func (p Pipeline) Owner() string {
 	for _, name := range []string{"repository", "project_path"} {
 		if whose := p.Claims[name]; whose != "" {
@@ -119,8 +117,8 @@ func (p Pipeline) Owner() string {
 	return p.Issuer + " " + p.Claims["sub"]
 }
 
-// owners are the claims that say whose pipelines they are, and whether their values are
-// paths, the first part of which is the owner.
+// owners are the claims that identify an owner, and whether their values are paths that begin
+// with it.
 //
 //nolint:gochecknoglobals // a constant table
 var owners = map[string]bool{
@@ -130,23 +128,22 @@ var owners = map[string]bool{
 	"organization_slug": false, "organization_id": false,
 }
 
-// elsewhere are the claims that every token is checked for anyway.
+// standardClaims are the claims that are checked for every token.
 //
 //nolint:gochecknoglobals // a constant list
-var elsewhere = []string{"iss", "aud", "exp", "nbf", "iat", "jti"}
+var standardClaims = []string{"iss", "aud", "exp", "nbf", "iat", "jti"}
 
 var claimName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./:-]{0,63}$`)
 
-// Claims that tell what started a run, and whether its branch or tag is protected.
 const (
 	githubEvent    = "event_name"
 	gitlabEvent    = "pipeline_source"
 	protectedClaim = "ref_protected"
 )
 
-// restrictions returns the patterns that keep a trust to code that the repository's own
-// members have merged. GitHub runs a pull_request_target workflow on the main branch for
-// anyone's pull request. GitLab runs pipelines for merge requests and unprotected branches.
+// restrictions returns the patterns that limit a trust to code that the repository's members have
+// merged. GitHub runs pull_request_target workflows on the main branch for any user's pull
+// request. GitLab runs pipelines for merge requests and unprotected branches.
 func (t Trust) restrictions() map[string]string {
 	switch t.system() {
 	case GitHub, Forgejo:
@@ -158,8 +155,7 @@ func (t Trust) restrictions() map[string]string {
 	return nil
 }
 
-// system returns the provider of the trust's tokens, which is known by its public issuer even
-// if the trust names another provider.
+// system returns the provider of the trust's tokens, by the issuer if that is public.
 func (t Trust) system() Provider {
 	for _, p := range []Provider{GitHub, GitLab} {
 		if t.Issuer == p.Issuer() {
@@ -169,8 +165,7 @@ func (t Trust) system() Provider {
 	return t.Provider
 }
 
-// Restricted returns t with its provider's restrictions. A claim that t names already stays as
-// it is; "*" opens it.
+// Restricted returns t with its provider's restrictions, except for claims that t already has.
 func (t Trust) Restricted() Trust {
 	claims := map[string]string{}
 	maps.Copy(claims, t.restrictions())
@@ -179,10 +174,8 @@ func (t Trust) Restricted() Trust {
 	return t
 }
 
-// Open reports whether t may admit more than runs of merged code of a certain owner: it lacks a
-// restriction of its provider, a restriction has a value that is not one of the provider's
-// defaults, or its subject does not name an owner. A trust that an earlier
-// version stored can be open; it admits the same pipelines as before.
+// Open reports whether t may match more than runs of merged code of one owner. Trusts of earlier
+// versions can be open and still match.
 func (t Trust) Open() bool {
 	for name, narrow := range t.restrictions() {
 		usual := alternatives(name, narrow)
@@ -194,33 +187,33 @@ func (t Trust) Open() bool {
 	return !t.names(owner)
 }
 
-// Check returns an invalid_trust problem, with the field, unless t can be added: it needs an
-// audience, claims that can match, and one that names the owner of the pipelines.
+// Check returns an invalid_trust problem if t cannot be added. A trust must have an audience,
+// claims that can match, and a claim that names the owner.
 func (t Trust) Check() error {
 	if err := t.checkForm(); err != nil {
 		return err
 	}
 	if !t.names(owner) {
-		return flaw("claims", "One of the claims must say whose pipelines they are, without a pattern where the owner stands: %s.", strings.Join(slices.Sorted(maps.Keys(owners)), ", "))
+		return invalidTrust("claims", "At least one claim must name the owner of the pipelines, without a wildcard in the owner's part: %s.", strings.Join(slices.Sorted(maps.Keys(owners)), ", "))
 	}
 	for _, name := range []string{"repository", "project_path"} {
 		if path := t.Claims[name]; !validRepository(t.system(), path) {
-			return flaw("claims", "The claim %s is a path such as org/repo, without scheme, host and .git: %q matches no pipeline.", name, path)
+			return invalidTrust("claims", "The claim %s must be a path such as org/repo, without scheme, host and .git. %q matches no pipeline.", name, path)
 		}
 	}
 	return nil
 }
 
-// checkForm is the part of Check that also holds for stored trusts.
+// checkForm also applies to stored trusts.
 func (t Trust) checkForm() error {
 	if !slices.Contains(Providers(), t.Provider) {
-		return flaw("provider", "provider is github, gitlab, forgejo or other.")
+		return invalidTrust("provider", "provider must be github, gitlab, forgejo or other.")
 	}
 	if t.Audience == "" || len(t.Audience) > maxAudience || Printable(t.Audience, maxAudience) != t.Audience {
-		return flaw("audience", "audience is a text of 1 to %d visible characters.", maxAudience)
+		return invalidTrust("audience", "audience must have 1 to %d visible characters.", maxAudience)
 	}
 	if len(t.Claims) == 0 || len(t.Claims) > maxClaims {
-		return flaw("claims", "claims are 1 to %d patterns by their claims' names.", maxClaims)
+		return invalidTrust("claims", "claims must contain 1 to %d patterns by claim name.", maxClaims)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Claims)) {
 		if err := checkClaim(name, t.Claims[name]); err != nil {
@@ -233,21 +226,19 @@ func (t Trust) checkForm() error {
 func checkClaim(name, pattern string) error {
 	switch {
 	case !claimName.MatchString(name):
-		return flaw("claims", "A claim's name is 1 to 64 letters, digits and _./:-, and begins with a letter.")
-	case slices.Contains(elsewhere, name):
-		return flaw("claims", "The claim %s is checked of every token; leave it out.", name)
+		return invalidTrust("claims", "A claim name must have 1 to 64 letters, digits and _./:-, and begin with a letter.")
+	case slices.Contains(standardClaims, name):
+		return invalidTrust("claims", "The claim %s is checked for every token. Remove it.", name)
 	case pattern == "" || len(pattern) > maxPattern || Printable(pattern, maxPattern) != pattern:
-		return flaw("claims", "The claim %s needs a pattern of 1 to %d visible characters.", name, maxPattern)
+		return invalidTrust("claims", "The pattern of claim %s must have 1 to %d visible characters.", name, maxPattern)
 	case slices.Contains(alternatives(name, pattern), ""):
-		return flaw("claims", "The claim %s has an empty alternative.", name)
+		return invalidTrust("claims", "The claim %s has an empty alternative. Remove it.", name)
 	case matchesAll(name, pattern) && name != githubEvent && name != gitlabEvent && name != protectedClaim:
-		return flaw("claims", "The claim %s would match anything.", name)
+		return invalidTrust("claims", "The claim %s matches any value. Use a narrower pattern, or remove it.", name)
 	}
 	return nil
 }
 
-// matchesAll reports whether a claim's pattern, or an alternative of it, consists of wildcards
-// only.
 func matchesAll(claim, pattern string) bool {
 	return slices.ContainsFunc(alternatives(claim, pattern), func(one string) bool { return strings.Trim(one, "*/") == "" })
 }
@@ -261,7 +252,6 @@ func alternatives(claim, pattern string) []string {
 	return []string{pattern}
 }
 
-// names reports whether one of the claims names the owner of the pipelines, by a rule.
 func (t Trust) names(by func(claim, pattern string) bool) bool {
 	for name, pattern := range t.Claims {
 		if by(name, pattern) {
@@ -271,7 +261,7 @@ func (t Trust) names(by func(claim, pattern string) bool) bool {
 	return false
 }
 
-// owner reports whether a claim's pattern names the owner of the pipelines completely.
+// owner reports whether a claim's pattern names a complete owner.
 func owner(claim, pattern string) bool {
 	path, known := owners[claim]
 	head, _, open := strings.Cut(pattern, "*")
@@ -284,14 +274,14 @@ func owner(claim, pattern string) bool {
 	return path && whole(head, "/")
 }
 
-// subjectKinds are the first parts of subjects that an owner follows, besides the claims of
-// owners, and whether the owner is the first part of a path.
+// subjectKinds are further first parts of subjects before an owner, and whether the owner begins
+// a path.
 //
 //nolint:gochecknoglobals // a constant table
 var subjectKinds = map[string]bool{"repo": true, "organization": false}
 
-// subjectOwner reports whether the beginning of a subject names its owner completely, as in
-// "repo:org/", "organization:acme:", "spiffe://example.org/" or "org/".
+// subjectOwner reports whether a subject's beginning names a complete owner, e.g. "repo:org/",
+// "organization:acme:", "spiffe://example.org/" or "org/".
 func subjectOwner(head string) bool {
 	kind, rest, typed := strings.Cut(head, ":")
 	switch {
@@ -310,21 +300,19 @@ func subjectOwner(head string) bool {
 	return known && whole(rest, ":")
 }
 
-// whole reports whether text begins with a part that is not empty and that end closes.
 func whole(text, end string) bool {
 	part, _, closed := strings.Cut(text, end)
 	return closed && part != ""
 }
 
-// looseOwner is the rule of the first version, by which stored trusts stay valid: it took any
-// subject with a "/" before the first wildcard.
+// looseOwner is the rule of the first version, for stored trusts: it accepted any subject with a
+// "/" before the first wildcard.
 func looseOwner(claim, pattern string) bool {
 	path, known := owners[claim]
 	head, _, open := strings.Cut(pattern, "*")
 	return known && (!open || path && whole(head, "/")) || owner(claim, pattern)
 }
 
-// validRepository reports whether a pattern can match a repository's path; "" is no claim.
 func validRepository(p Provider, path string) bool {
 	switch {
 	case path == "":
@@ -335,18 +323,18 @@ func validRepository(p Provider, path string) bool {
 	return strings.Contains(path, "**") || p == Other || p == GitLab || strings.Count(path, "/") == 1
 }
 
-func flaw(field, format string, args ...any) error {
+func invalidTrust(field, format string, args ...any) error {
 	e := problem.New(problem.InvalidTrust, format, args...)
 	e.Field = field
 	return e
 }
 
-// Same tells whether two trusts are about the same pipelines.
+// Same reports whether two trusts match the same pipelines.
 func (t Trust) Same(other Trust) bool {
 	return t.Issuer == other.Issuer && t.Audience == other.Audience && maps.Equal(t.Claims, other.Claims)
 }
 
-// Admits tells whether a pipeline is one that t is about.
+// Admits reports whether a trust matches a pipeline.
 func (t Trust) Admits(p Pipeline) bool {
 	if t.checkForm() != nil || !t.names(looseOwner) || t.Issuer != p.Issuer || !slices.Contains(p.Audience, t.Audience) {
 		return false
@@ -360,7 +348,7 @@ func (t Trust) Admits(p Pipeline) bool {
 	return true
 }
 
-// Admitting finds the first trust that admits a pipeline.
+// Admitting returns the first trust that matches a pipeline.
 func Admitting(trusts []Trust, p Pipeline) (Trust, bool) {
 	for _, t := range trusts {
 		if t.Admits(p) {
@@ -370,8 +358,7 @@ func Admitting(trusts []Trust, p Pipeline) (Trust, bool) {
 	return Trust{}, false
 }
 
-// matches tells whether a value is what a pattern says, in time that grows with their
-// lengths alone.
+// matches reports whether a value matches a pattern, in linear time.
 func matches(pattern, value string) bool {
 	parts := strings.Split(regexp.QuoteMeta(pattern), `\*`)
 	var b strings.Builder
@@ -388,11 +375,10 @@ func matches(pattern, value string) bool {
 	return err == nil && form.MatchString(value)
 }
 
-// maxActor bounds what the history calls a pipeline, in bytes.
 const maxActor = 200
 
-// Actor is what the history calls a pipeline that t admits, e.g.
-// "github: org/repo@main by workflow deploy".
+// Actor returns the pipeline's name in the history, e.g. "github: org/repo@main by workflow
+// deploy".
 func (t Trust) Actor(p Pipeline) string {
 	repository, by, ref := p.Claims["repository"], p.Claims["workflow"], p.Claims["ref"]
 	switch t.Provider {
@@ -419,8 +405,7 @@ func named(what, value string) string {
 	return what + value
 }
 
-// Printable cuts s to a number of bytes and puts "?" in the place of what is not printable
-// ASCII.
+// Printable shortens s to most bytes and replaces characters outside printable ASCII with "?".
 func Printable(s string, most int) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' || c > '~' {

@@ -11,12 +11,10 @@ import (
 
 const actions = "https://token.actions.githubusercontent.com"
 
-// trusting is a trust with these claims.
 func trusting(claims map[string]string) Trust {
 	return Trust{Provider: GitHub, Issuer: actions, Audience: "https://sluice.example.com/hook", Claims: claims}
 }
 
-// TestTrustCheck: no trust is open to all.
 func TestTrustCheck(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", maxPattern+1)
@@ -60,14 +58,14 @@ func TestTrustCheck(t *testing.T) {
 		"only stars":                    {map[string]string{"repository": "org/repo", "ref": "**"}, false},
 		"empty":                         {map[string]string{"repository": "org/repo", "ref": ""}, false},
 		"a claim that is checked":       {map[string]string{"repository": "org/repo", "aud": "x"}, false},
-		"a name that is none":           {map[string]string{"repository": "org/repo", "a b": "x"}, false},
+		"an invalid name":               {map[string]string{"repository": "org/repo", "a b": "x"}, false},
 		"a pattern with a line":         {map[string]string{"repository": "org/repo\n"}, false},
 		"a pattern that is long":        {map[string]string{"repository": long}, false},
 		"more claims than there may be": {many, false},
 	} {
 		err := trusting(c.claims).Check()
 		if good := err == nil; good != c.good || !good && !problem.Is(err, problem.InvalidTrust) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	for name, change := range map[string]func(*Trust){
@@ -77,13 +75,11 @@ func TestTrustCheck(t *testing.T) {
 		trust := trusting(map[string]string{"repository": "org/repo"})
 		change(&trust)
 		if trust.Check() == nil || trust.Admits(pipeline()) {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }
 
-// TestTrustRestricted checks that a new trust admits no pull request and no unprotected branch
-// unless its claims say so.
 func TestTrustRestricted(t *testing.T) {
 	t.Parallel()
 	github := map[string]string{"repository": "org/repo", "ref": "refs/heads/main"}
@@ -98,7 +94,7 @@ func TestTrustRestricted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		provider Provider
 		issuer   string
-		claims   map[string]string // of the trust
+		claims   map[string]string
 		token    map[string]string
 		want     bool
 		open     bool
@@ -127,64 +123,61 @@ func TestTrustRestricted(t *testing.T) {
 		p := pipeline()
 		p.Issuer, p.Claims = trust.Issuer, tt.token
 		if got := trust.Admits(p); got != tt.want || trust.Open() != tt.open {
-			t.Errorf("%s: admitted %t, open %t, want %t, %t", name, got, trust.Open(), tt.want, tt.open)
+			t.Errorf("%s: got match %t, open %t, want %t, %t", name, got, trust.Open(), tt.want, tt.open)
 		}
 	}
 }
 
-// TestStoredTrustsStay checks that a trust of an earlier version, which could not be added
-// now, admits the same pipelines and counts as open.
+// A trust that could not be added now matches the same pipelines, and counts as open.
 func TestStoredTrustsStay(t *testing.T) {
 	t.Parallel()
 	for _, claims := range []map[string]string{{"sub": "repo://**"}, {"repository": "org/repo"}} {
 		trust, p := trusting(claims), pipeline()
 		p.Claims["sub"] = "repo://x"
 		if !trust.Admits(p) || !trust.Open() {
-			t.Errorf("%v: admits %t, open %t, want both", claims, trust.Admits(p), trust.Open())
+			t.Errorf("%v: got match %t, open %t, want both", claims, trust.Admits(p), trust.Open())
 		}
 	}
 	if trust := trusting(map[string]string{"sub": "repo://**"}); trust.Check() == nil {
-		t.Error("a trust in any owner can be added")
+		t.Error("a trust for any owner is accepted")
 	}
 	literal := trusting(map[string]string{"repository": "org/repo", "ref": "refs/heads/a|refs/heads/main"})
 	if literal.Admits(pipeline()) {
-		t.Error("a ref has alternatives")
+		t.Error("a ref can have alternatives")
 	}
 }
 
-// pipeline is one of org/repo on main.
 func pipeline() Pipeline {
 	return Pipeline{Issuer: actions, Audience: []string{"other", "https://sluice.example.com/hook"}, Claims: map[string]string{
 		"repository": "org/repo", "ref": "refs/heads/main", "workflow": "deploy", "sub": "repo:org/repo:ref:refs/heads/main", "empty": "",
 	}}
 }
 
-// TestTrustAdmits: all that a trust says must hold.
 func TestTrustAdmits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		claims map[string]string
 		want   bool
 	}{
-		"exact":                     {map[string]string{"repository": "org/repo", "ref": "refs/heads/main"}, true},
-		"part of a path":            {map[string]string{"repository": "org/*", "ref": "refs/*/main"}, true},
-		"the rest of a path":        {map[string]string{"sub": "repo:org/repo:**"}, true},
-		"a star within":             {map[string]string{"repository": "org/r*o"}, true},
-		"a star for nothing":        {map[string]string{"repository": "org/repo*"}, true},
-		"a star is no slash":        {map[string]string{"repository": "org/repo", "ref": "refs/*"}, false},
-		"a dot is a dot":            {map[string]string{"repository": "org/rep."}, false},
-		"another repository":        {map[string]string{"repository": "org/repo2"}, false},
-		"the beginning alone":       {map[string]string{"repository": "org/rep"}, false},
-		"another case":              {map[string]string{"repository": "Org/repo"}, false},
-		"one of two":                {map[string]string{"repository": "org/repo", "ref": "refs/heads/release"}, false},
-		"a claim that is not there": {map[string]string{"repository": "org/repo", "environment": "prod"}, false},
+		"exact":               {map[string]string{"repository": "org/repo", "ref": "refs/heads/main"}, true},
+		"part of a path":      {map[string]string{"repository": "org/*", "ref": "refs/*/main"}, true},
+		"the rest of a path":  {map[string]string{"sub": "repo:org/repo:**"}, true},
+		"a star within":       {map[string]string{"repository": "org/r*o"}, true},
+		"a star for nothing":  {map[string]string{"repository": "org/repo*"}, true},
+		"a star is no slash":  {map[string]string{"repository": "org/repo", "ref": "refs/*"}, false},
+		"a dot is a dot":      {map[string]string{"repository": "org/rep."}, false},
+		"another repository":  {map[string]string{"repository": "org/repo2"}, false},
+		"the beginning alone": {map[string]string{"repository": "org/rep"}, false},
+		"another case":        {map[string]string{"repository": "Org/repo"}, false},
+		"one of two":          {map[string]string{"repository": "org/repo", "ref": "refs/heads/release"}, false},
+		"a missing claim":     {map[string]string{"repository": "org/repo", "environment": "prod"}, false},
 	} {
 		trust := trusting(c.claims)
 		if err := trust.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if got := trust.Admits(pipeline()); got != c.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v", name, got)
 		}
 	}
 	trust := trusting(map[string]string{"repository": "org/repo"})
@@ -196,16 +189,15 @@ func TestTrustAdmits(t *testing.T) {
 		p := pipeline()
 		change(&p)
 		if _, ok := Admitting([]Trust{trust}, p); ok {
-			t.Errorf("%s: admitted", name)
+			t.Errorf("%s: got a match", name)
 		}
 	}
 	if got, ok := Admitting([]Trust{trusting(map[string]string{"repository": "org/other"}), trust}, pipeline()); !ok || !got.Same(trust) {
-		t.Errorf("the second of two: %v", got)
+		t.Errorf("second of two trusts: got %v", got)
 	}
 }
 
-// TestActor: the history names a pipeline in its provider's words, and holds nothing of its
-// token that is not printable.
+// The actor contains only printable characters.
 func TestActor(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct {
@@ -225,28 +217,27 @@ func TestActor(t *testing.T) {
 	}
 	long := Trust{Provider: Other}.Actor(Pipeline{Claims: map[string]string{"sub": strings.Repeat("é", 1000)}})
 	if len(long) > maxActor {
-		t.Errorf("%d bytes", len(long))
+		t.Errorf("got %d bytes", len(long))
 	}
 }
 
-// TestProviderClaims: what people name becomes what the provider's tokens say.
 func TestProviderClaims(t *testing.T) {
 	t.Parallel()
 	w := Where{Repository: "g/p", Ref: "refs/heads/main", Environment: "prod"}
 	for _, p := range []Provider{GitHub, Forgejo} {
 		if got := p.Claims(w); len(got) != 3 || got["repository"] != "g/p" || got["ref"] != "refs/heads/main" || got["environment"] != "prod" {
-			t.Errorf("%s: %v", p, got)
+			t.Errorf("%s: got %v", p, got)
 		}
 	}
 	w.AnyEvent, w.Unprotected = true, true
 	if got := GitHub.Claims(w); got["event_name"] != "*" || got["ref_protected"] != "" {
-		t.Errorf("github, open: %v", got)
+		t.Errorf("github, open: got %v", got)
 	}
 	if got := GitLab.Claims(w); got["pipeline_source"] != "*" || got["ref_protected"] != "*" {
-		t.Errorf("gitlab, open: %v", got)
+		t.Errorf("gitlab, open: got %v", got)
 	}
 	w.AnyEvent, w.Unprotected = false, false
 	if got := GitLab.Claims(w); len(got) != 4 || got["project_path"] != "g/p" || got["ref"] != "main" || got["ref_type"] != "branch" {
-		t.Errorf("gitlab: %v", got)
+		t.Errorf("gitlab: got %v", got)
 	}
 }

@@ -13,28 +13,24 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// PingType is the type of the event that a timer sends, as Knative's PingSource does.
+// PingType is the type of a timer's events, as sent by Knative's PingSource.
 const PingType = "dev.knative.sources.ping"
 
-// EventRoute is what events count as in metrics, whatever the path was.
+// EventRoute is the route of events in metrics.
 const EventRoute = "POST event"
 
-// maxEvent bounds an event's body, in bytes.
 const maxEvent = 1 << 20
 
-// Events makes a handler of a CloudEvent function (HTTP binding, binary and
-// structured mode). As with the functions-framework, an error answers 5xx and
-// the sender tries again, so a function returns nil for what no retry can help. What
-// is no event is answered with a 4xx for the same reason.
+// Events returns the handler of a CloudEvent function (HTTP binding, binary and structured mode).
+// An error causes a 5xx response and a retry, so receive returns nil if a retry cannot help.
+// Invalid events get a 4xx.
 //
-// The work on an event is the system's own, in the request that the event's
-// attribute "requestid" names; without one the event's id stands for it. Its trace is the
-// one of the attribute "traceparent", or else of the request's header of that name.
+// The actor of the work is the system. Its request ID is the event's attribute "requestid", or
+// the event's ID. Its trace is the attribute "traceparent", or the request's header.
 func Events(log *slog.Logger, receive func(ctx context.Context, e cloudevents.Event) error) http.Handler {
 	return receiver{log: log, receive: events(receive)}
 }
 
-// events has an event worked on in its own request and trace.
 func events(receive Receive) Receive {
 	return func(ctx context.Context, e cloudevents.Event) error {
 		ctx, event := inTrace(ctx, e)
@@ -44,8 +40,7 @@ func events(receive Receive) Receive {
 	}
 }
 
-// inTrace begins a span in an event's trace, where that is not the one of the request
-// that has brought it.
+// inTrace starts a span in the event's trace if that differs from the request's trace.
 func inTrace(ctx context.Context, e cloudevents.Event) (context.Context, span.Span) {
 	parent := trace.Request{Parent: parentOf(e)}
 	around := trace.Request{Parent: span.Of(ctx).Parent()}
@@ -55,13 +50,11 @@ func inTrace(ctx context.Context, e cloudevents.Event) (context.Context, span.Sp
 	return span.Consume(ctx, parent.Parent)
 }
 
-// parentOf is the traceparent among an event's attributes, or "".
 func parentOf(e cloudevents.Event) string {
 	parent, _ := e.Extensions()[trace.ParentHeader].(string)
 	return trace.ValidParent(parent)
 }
 
-// inRequest gives the context in which an event is worked on.
 func inRequest(ctx context.Context, e cloudevents.Event) context.Context {
 	id, _ := e.Extensions()[nudge.RequestID].(string)
 	if !trace.ValidID(id) {

@@ -1,21 +1,16 @@
-// Package funcmain is the process around a function: configuration, logging,
-// the functions-framework contract, a server with timeouts, and a drain on
-// SIGTERM.
+// Package funcmain runs a function as a process: configuration, logging, the functions-framework
+// contract, a server with timeouts, and a drain on SIGTERM.
 //
-// A function's package registers it with the functions framework by [HTTP] or
-// [CloudEvent], so that the framework's own server, a buildpack or "gcloud functions
-// deploy" host it as it is. That server has no time-outs and no shutdown, so the program
-// in functions/NAME/cmd serves the same handler here, with $PORT, the function at "/" and
-// $FUNCTION_TARGET checked. The checker and the stand-in, which live as long as their
-// process, are no functions in that sense ([Serve]).
+// A function's package registers it with [HTTP] or [CloudEvent], so that the framework's server,
+// a buildpack or "gcloud functions deploy" can host it. That server has no timeouts and no
+// shutdown, so the program in functions/NAME/cmd serves the same handler here. The checker and
+// the stand-in are not functions in that sense, because they live as long as their process
+// ([Serve]).
 //
-// GET /healthz answers 200 while the process serves, and so do /_/health and
-// /_/ready, which OpenFaaS asks, unless the function has routes of its own there.
+// GET /healthz and OpenFaaS's /_/health and /_/ready return 200, unless the function has its own
+// routes there.
 //
-// # Metrics
-//
-// GET /metrics on $METRICS_PORT, a port of its own that no ingress leads to, serves
-// Prometheus what every function measures, and what it has of its own:
+// GET /metrics on $METRICS_PORT serves these Prometheus metrics and the function's own:
 //
 //	sluice_build_info{function,version,revision,go_version}
 //	sluice_http_requests_total{route,method,code}        route is the pattern, or "none"
@@ -49,66 +44,61 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Function is what a program serves.
+// Function is a function to serve. All fields but Handler or Receive are optional.
 type Function struct {
-	Handler http.Handler // answers everything under "/"; of an event function [Events] of Receive
-	Receive Receive      // takes events; of an event function alone
-	TLS     *tls.Config  // optional; serves HTTP/2 and HTTP/1.1 over TLS
+	Handler http.Handler // for an event function, [Events] of Receive
+	Receive Receive      // only for an event function
+	TLS     *tls.Config
 
-	// Collectors are the function's own metrics. Optional.
+	// Collectors are the function's metrics.
 	Collectors []prometheus.Collector
 
-	// Store has its calls counted, and is closed after Close. Optional.
+	// Store is observed for metrics, and closed after Close.
 	Store Store
 
-	// Private answers on $METRICS_PORT what is not /metrics, for operators. Optional.
+	// Private serves all other paths on $METRICS_PORT, for operators.
 	Private http.Handler
 
-	// Lean leaves requests to the handler alone, which then sees to their ids and
-	// counts them itself: for what must not cost a microsecond.
+	// Lean passes requests directly to the handler, which then sets request IDs and counts
+	// requests itself.
 	Lean bool
 
-	// Spans is given what makes spans, if any are exported, before the first request:
-	// for a handler that is Lean. Optional.
+	// Spans receives the tracer of a Lean handler, if spans are exported.
 	Spans func(t *span.Tracer)
 
-	// Connected is told of each new connection, as [http.Server.ConnContext]. Optional.
+	// Connected is called for each new connection, as [http.Server.ConnContext].
 	Connected func(ctx context.Context, c net.Conn) context.Context
 
-	// MaxHeader bounds a request's header, in bytes; 0 is 64 KiB.
+	// MaxHeader is the maximum size of a request's header in bytes; 0 means 64 KiB.
 	MaxHeader int
 
-	// Background runs beside the server until its context ends; an error of it
-	// ends the process. Optional.
+	// Background runs until its context ends. An error ends the process.
 	Background func(ctx context.Context) error
 
-	// Close is called once after the last request and after Background. Optional.
+	// Close is called after the last request and after Background.
 	Close func(ctx context.Context) error
 }
 
-// Store is a store that tells of its calls; *store.Store implements it. lasting
-// says that a call is a listener, which lasts as long as it is wanted.
+// Store reports its calls; *store.Store implements it. lasting is true for listeners.
 type Store interface {
 	Observe(called func(op, outcome string, took time.Duration, lasting bool))
 	Close() error
 }
 
-// Build makes a function from its settings, which its environment holds. ctx ends with
-// the process, which does not outlive a function that could not be made.
+// Build creates a function from its configuration. ctx ends with the process.
 type Build[C any] func(ctx context.Context, cfg C, log *slog.Logger) (*Function, error)
 
-// Main runs the function that a package has registered by [HTTP] or [CloudEvent] until
-// SIGTERM or SIGINT, and exits 1 when that fails.
+// Main runs the registered function until SIGTERM or SIGINT. It exits with status 1 if that
+// fails.
 func Main(target string) {
 	h := registered[target]
 	if h == nil {
-		exitOn(target, errors.New("no package of this program registers it"))
+		exitOn(target, errors.New("not registered by a package of this program"))
 	}
 	h.main()
 }
 
-// Serve runs what is no function that a framework could host, since it lives as long as
-// its process does and has work of its own: as [Main].
+// Serve is like [Main] for a program that is not registered as a function.
 func Serve[C any](target string, build Build[C]) { host(target, build).main() }
 
 func (h *hosted) main() {
@@ -133,12 +123,12 @@ func (h *hosted) run(ctx context.Context) error {
 	if err := h.open(ctx, cfg, log); err != nil {
 		return err
 	}
-	h.opened.Do(func() {}) // it is
+	h.opened.Do(func() {})
 	defer h.spans.Close(context.WithoutCancel(ctx))
 	return errors.Join(serve(ctx, cfg, log, h), h.function.close(context.WithoutCancel(ctx), cfg))
 }
 
-// Read reads a function's own settings from its environment.
+// Read reads a function's configuration from the environment.
 func Read[C any](ctx context.Context) (C, error) {
 	var cfg C
 	if err := envconfig.Process(ctx, &cfg); err != nil {
@@ -147,14 +137,13 @@ func Read[C any](ctx context.Context) (C, error) {
 	return cfg, nil
 }
 
-// environment is what every function reads, and its log.
 func environment(ctx context.Context, target string) (Config, *slog.Logger, error) {
 	cfg, err := Read[Config](ctx)
 	if err != nil {
 		return Config{}, nil, err
 	}
 	if cfg.Target != "" && cfg.Target != target {
-		return Config{}, nil, fmt.Errorf("FUNCTION_TARGET is %q, but this program holds %q", cfg.Target, target)
+		return Config{}, nil, fmt.Errorf("FUNCTION_TARGET is %q, but this program contains %q", cfg.Target, target)
 	}
 	cfg.Target = target
 	level, err := cfg.level()
@@ -176,7 +165,6 @@ func (f *Function) close(ctx context.Context, cfg Config) (err error) {
 	return err
 }
 
-// serve answers requests until ctx ends, then lets the open ones finish.
 func serve(ctx context.Context, cfg Config, log *slog.Logger, h *hosted) error {
 	f := h.function
 	ctx, stop := context.WithCancelCause(ctx)
@@ -191,7 +179,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, h *hosted) error {
 	}
 	log.Info("serving", "address", main.Addr().String(), "tls", f.TLS != nil)
 
-	// Background outlives the requests: it ends once the last one is answered.
+	// Background ends after the last request.
 	backCtx, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() {
@@ -224,8 +212,8 @@ func (f *Function) background(ctx context.Context) error {
 	return nil
 }
 
-// listenBoth takes the ports before the first request is answered, so that whoever
-// finds the function ready finds its metrics too. side is nil without a port for them.
+// listenBoth listens on both ports before any request is served, so that a ready function has
+// metrics.
 func listenBoth(ctx context.Context, cfg Config) (main, side net.Listener, err error) {
 	if main, err = listen(ctx, cfg.Host, cfg.Port); err != nil || cfg.MetricsPort == 0 {
 		return main, nil, err
@@ -271,7 +259,6 @@ func start(l net.Listener, cfg Config, log *slog.Logger, h http.Handler, f *Func
 	return srv
 }
 
-// sweepInterval is from one telling of a server to shut down to the next.
 const sweepInterval = time.Second
 
 func shutdown(ctx context.Context, cfg Config, servers []*http.Server) error {
@@ -284,9 +271,8 @@ func shutdown(ctx context.Context, cfg Config, servers []*http.Server) error {
 	return err
 }
 
-// drain shuts a server down, telling it again and again: each time tells the HTTP/2
-// connections of that moment to go, and would wait for ever for one whose handshake
-// was still under way (https://go.dev/issue/81153).
+// drain shuts a server down with repeated calls. Shutdown notifies only the current HTTP/2
+// connections and never ends if another one is in its handshake (https://go.dev/issue/81153).
 func drain(ctx context.Context, s *http.Server) error {
 	for {
 		sweep, cancel := context.WithTimeout(ctx, sweepInterval)
@@ -298,7 +284,6 @@ func drain(ctx context.Context, s *http.Server) error {
 	}
 }
 
-// private is what $METRICS_PORT serves.
 func private(metrics, rest http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
@@ -308,8 +293,6 @@ func private(metrics, rest http.Handler) http.Handler {
 	return mux
 }
 
-// withHealth answers what platforms ask to see whether the process serves, unless h
-// has routes of its own for that.
 func withHealth(h http.Handler) http.Handler {
 	if own, ok := h.(interface{ HandlesHealth() bool }); ok && own.HandlesHealth() {
 		return h
@@ -323,7 +306,6 @@ func withHealth(h http.Handler) http.Handler {
 	})
 }
 
-// isHealth knows the paths of Kubernetes' and Knative's probes, and of OpenFaaS'.
 func isHealth(path string) bool {
 	return path == "/healthz" || path == "/_/health" || path == "/_/ready"
 }

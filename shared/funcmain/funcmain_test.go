@@ -23,7 +23,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// running is a function that serves on a port of its own.
 type running struct {
 	url     string
 	metrics string // URL
@@ -31,14 +30,13 @@ type running struct {
 	done    chan error
 }
 
-// freePort gives a port that is free now.
 func freePort(t *testing.T) int {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	check.OK(t, err)
 	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it was asked to be one
+	return l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener
 }
 
 func serveIt(t *testing.T, f *Function) *running {
@@ -46,7 +44,6 @@ func serveIt(t *testing.T, f *Function) *running {
 	return serveWith(t, f, func(*Config) {})
 }
 
-// serveWith serves a function whose configuration is changed.
 func serveWith(t *testing.T, f *Function, change func(*Config)) *running {
 	t.Helper()
 	port, metrics := freePort(t), freePort(t)
@@ -82,8 +79,8 @@ func get(t *testing.T, url string) (*http.Response, error) {
 	return http.DefaultClient.Do(req)
 }
 
-// TestDrain: a request that is under way when the process is told to end is
-// answered, and Background and Close come after it, in this order.
+// A request in progress at SIGTERM gets its response, followed by the end of Background and
+// Close.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -114,18 +111,17 @@ func TestDrain(t *testing.T) {
 	r.stop()
 	close(release)
 	if got := <-answer; got != "whole" {
-		t.Errorf("answer %q", got)
+		t.Errorf("response: got %q", got)
 	}
 	if err := <-r.done; err != nil {
 		t.Error(err)
 	}
 	if strings.Join(order, ",") != "answered,background" {
-		t.Errorf("order %v", order)
+		t.Errorf("order: got %v", order)
 	}
 }
 
-// TestDrainOfALateConnection: a connection that finishes its TLS handshake after the
-// process was told to end, and asks nothing, does not keep it.
+// An idle connection whose TLS handshake ends after SIGTERM does not delay the shutdown.
 func TestDrainOfALateConnection(t *testing.T) {
 	t.Parallel()
 	with := httptest.NewUnstartedServer(nil)
@@ -157,15 +153,14 @@ func TestDrainOfALateConnection(t *testing.T) {
 	}
 }
 
-// idleOverHTTP2 makes a connection, says hello, and asks nothing until it is closed.
 func idleOverHTTP2(ctx context.Context, address string) error {
-	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}} // a server of this process
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
 	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	const hello = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // and empty settings
+	const hello = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // with empty settings
 	if _, err := io.WriteString(conn, hello); err != nil {
 		return err
 	}
@@ -183,14 +178,13 @@ func TestBackgroundFailureEndsTheProcess(t *testing.T) {
 	})
 	close(fail)
 	if err := <-r.done; !errors.Is(err, broken) {
-		t.Errorf("ended with %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
-// TestSlowClient: a client that sends its header byte by byte is not waited for.
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
-	r := serveWith(t, &Function{Handler: http.NotFoundHandler()}, func(c *Config) { c.Read = 60 }) // not what ends it
+	r := serveWith(t, &Function{Handler: http.NotFoundHandler()}, func(c *Config) { c.Read = 60 })
 	var d net.Dialer
 	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
 	check.OK(t, err)
@@ -200,11 +194,10 @@ func TestSlowClient(t *testing.T) {
 	}
 	check.OK(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
 	if _, err := io.ReadAll(conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("still open after the header's time: %v", err)
+		t.Errorf("connection after the header timeout: got %v", err)
 	}
 }
 
-// TestEvents: the CloudEvents HTTP binding in both modes; batches are refused.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -222,7 +215,7 @@ func TestEvents(t *testing.T) {
 		name   string
 		header map[string]string
 		body   string
-		want   int // hundreds
+		want   int
 	}{
 		{"binary", map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "binary", "ce-subject": "s"}, "", 2},
 		{"structured", map[string]string{"Content-Type": "application/cloudevents+json"}, string(structured), 2},
@@ -241,11 +234,11 @@ func TestEvents(t *testing.T) {
 		check.OK(t, err)
 		_ = res.Body.Close()
 		if res.StatusCode/100 != test.want {
-			t.Errorf("%s: %d", test.name, res.StatusCode)
+			t.Errorf("%s: got status %d", test.name, res.StatusCode)
 		}
 	}
 	if strings.Join(got, ",") != "binary s,structured s" {
-		t.Errorf("received %v", got)
+		t.Errorf("received: got %v", got)
 	}
 }
 
@@ -254,6 +247,6 @@ func TestTarget(t *testing.T) {
 	h := &hosted{name: "this", build: func(context.Context, *slog.Logger) (*Function, error) { return nil, errors.New("built") }}
 	err := h.run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), `"other"`) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }

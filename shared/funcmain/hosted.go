@@ -14,30 +14,29 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Receive takes an event; see [Events].
+// Receive handles an event; see [Events].
 type Receive func(ctx context.Context, e cloudevents.Event) error
 
-// registered are this program's functions, by name.
+// registered holds the program's functions by name.
 //
-//nolint:gochecknoglobals // filled before the program begins, as the framework's own registry
+//nolint:gochecknoglobals // filled by init functions, like the framework's registry
 var registered = map[string]*hosted{}
 
-// HTTP registers a function that takes HTTP requests with the functions framework. It is
-// for the init of the function's package, by which the framework finds it.
+// HTTP registers a function that handles HTTP requests with the functions framework. Call it in
+// the init function of the function's package.
 func HTTP[C any](name string, build Build[C]) {
 	registered[name] = host(name, build)
 	functions.HTTP(name, registered[name].ServeHTTP)
 }
 
-// CloudEvent registers a function that takes events, as [HTTP] does; what it builds has a
-// Receive and no Handler.
+// CloudEvent is like [HTTP] for a function with Receive instead of Handler.
 func CloudEvent[C any](name string, build Build[C]) {
 	registered[name] = host(name, build)
 	functions.CloudEvent(name, registered[name].receive)
 }
 
-// hosted is a function that is opened when it is first needed: by the program around it,
-// or by the first request that a framework passes to it.
+// hosted is a function that is opened when first needed: by this package, or by the first request
+// from a framework.
 type hosted struct {
 	name  string
 	build func(ctx context.Context, log *slog.Logger) (*Function, error)
@@ -46,10 +45,9 @@ type hosted struct {
 	metrics  *metrics
 	handler  http.Handler
 	spans    *span.Tracer
-	opened   sync.Once // by the framework's process; the program's own opens it before
+	opened   sync.Once // only in a framework's process
 }
 
-// host makes what reads a function's settings and builds it with them.
 func host[C any](name string, build Build[C]) *hosted {
 	return &hosted{name: name, build: func(ctx context.Context, log *slog.Logger) (*Function, error) {
 		cfg, err := Read[C](ctx)
@@ -60,7 +58,6 @@ func host[C any](name string, build Build[C]) *hosted {
 	}}
 }
 
-// open builds the function.
 func (h *hosted) open(ctx context.Context, cfg Config, log *slog.Logger) error {
 	spans, err := span.Open(ctx, cfg.Settings, h.name, log)
 	if err != nil {
@@ -84,15 +81,14 @@ func (h *hosted) open(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if !f.Lean {
 		clients := trace.NewClients(cfg.Proxies, console)
 		clients.Follow(ctx, log)
-		now := time.Now // the clock in production
+		now := time.Now
 		h.handler = &observer{next: f.Handler, metrics: h.metrics, spans: spans, clients: clients, log: log, now: now}
 	}
 	return nil
 }
 
-// inFramework opens the function in a process that is not ours, with its work in the
-// background, which lasts as long as the process. One that cannot be opened, or whose
-// work fails, ends the process: the platform starts another.
+// inFramework opens the function in a framework's process. If that or the background work fails,
+// it ends the process, so that the platform restarts it.
 func (h *hosted) inFramework() {
 	h.opened.Do(func() {
 		ctx := context.Background()
@@ -107,12 +103,12 @@ func (h *hosted) inFramework() {
 
 // ServeHTTP implements [http.Handler].
 func (h *hosted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.inFramework() //nolint:contextcheck // what is opened outlives the request
+	h.inFramework() //nolint:contextcheck // the function outlives the request
 	h.handler.ServeHTTP(w, r)
 }
 
 func (h *hosted) receive(ctx context.Context, e cloudevents.Event) error {
-	h.inFramework() //nolint:contextcheck // what is opened outlives the event
+	h.inFramework() //nolint:contextcheck // the function outlives the event
 	ctx, request := h.spans.Server(ctx, parentOf(e))
 	err := events(h.function.Receive)(ctx, e)
 	answer := http.StatusOK
@@ -123,7 +119,7 @@ func (h *hosted) receive(ctx context.Context, e cloudevents.Event) error {
 	return err
 }
 
-// HandlesHealth tells whether the function answers /healthz itself.
+// HandlesHealth reports whether the function serves /healthz itself.
 func (h *hosted) HandlesHealth() bool {
 	own, ok := h.handler.(interface{ HandlesHealth() bool })
 	return ok && own.HandlesHealth()

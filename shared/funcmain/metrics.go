@@ -16,15 +16,14 @@ import (
 )
 
 const (
-	// noRoute labels requests that no handler took, whatever their path was.
 	noRoute = "none"
 
-	// maxRoutes bounds the routes of a handler that does not list them.
+	// maxRoutes limits the routes of a handler that does not list them.
 	maxRoutes = 200
 )
 
-// metrics are what every function measures. No label holds anything that a client
-// can choose: routes are patterns, methods and codes are from fixed lists.
+// metrics are the common metrics of all functions. No label contains text that a client can
+// choose.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -34,7 +33,7 @@ type metrics struct {
 	callTime *prometheus.HistogramVec
 
 	mu     sync.Mutex
-	fixed  bool // no other routes
+	fixed  bool
 	routes map[string]bool
 }
 
@@ -42,20 +41,20 @@ func newMetrics(target string, f *Function, spans *span.Tracer) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_http_requests_total", Help: "Requests answered, by the pattern of their route, method and status.",
+			Name: "sluice_http_requests_total", Help: "Requests by route pattern, method and status.",
 		}, []string{"route", "method", "code"}),
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sluice_http_request_duration_seconds", Help: "Time to answer a request, by the pattern of its route.",
+			Name: "sluice_http_request_duration_seconds", Help: "Duration of requests by route pattern.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"route"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "sluice_http_panics_total", Help: "Requests that ended in a panic outside of the API's own handlers.",
+			Name: "sluice_http_panics_total", Help: "Requests that ended in a panic outside the API's handlers.",
 		}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_store_operations_total", Help: "Calls of the document store, by operation and gRPC status.",
+			Name: "sluice_store_operations_total", Help: "Document store calls by operation and gRPC status.",
 		}, []string{"op", "outcome"}),
 		callTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sluice_store_operation_duration_seconds", Help: "Time of a call of the document store; listeners are not in it.",
+			Name: "sluice_store_operation_duration_seconds", Help: "Duration of document store calls by operation, without listeners.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"op"}),
 		routes: map[string]bool{},
@@ -74,7 +73,6 @@ func newMetrics(target string, f *Function, spans *span.Tracer) *metrics {
 	return m
 }
 
-// buildInfo is a constant 1 whose labels say what runs.
 func buildInfo(target string) prometheus.Collector {
 	version, revision, goVersion := "unknown", "unknown", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -86,16 +84,15 @@ func buildInfo(target string) prometheus.Collector {
 		}
 	}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sluice_build_info", Help: "Always 1; the labels say which program this is.",
+		Name: "sluice_build_info", Help: "Always 1; the labels identify the program.",
 		ConstLabels: prometheus.Labels{"function": target, "version": version, "revision": revision, "go_version": goVersion},
 	}, func() float64 { return 1 })
 }
 
-// spanned count what became of spans.
 func spanned(spans *span.Tracer) []prometheus.Collector {
 	one := func(outcome string, count func() uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "sluice_spans_total", Help: "Spans that have ended, by what became of them.", ConstLabels: prometheus.Labels{"outcome": outcome},
+			Name: "sluice_spans_total", Help: "Ended spans by outcome.", ConstLabels: prometheus.Labels{"outcome": outcome},
 		}, func() float64 { return float64(count()) })
 	}
 	return []prometheus.Collector{
@@ -105,12 +102,12 @@ func spanned(spans *span.Tracer) []prometheus.Collector {
 	}
 }
 
-// know takes the routes of a handler that lists them, such as [httpapi.Mux], and
-// shows each from the start, so that a rate does not miss its first request.
+// know registers the routes of a handler that lists them, e.g. [httpapi.Mux]. Each has a series
+// from the start, so that rates include the first request.
 func (m *metrics) know(h http.Handler) {
 	if p, ok := h.(interface{ Panics() uint64 }); ok {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "sluice_api_panics_total", Help: "API requests that ended in a panic and were answered 500.",
+			Name: "sluice_api_panics_total", Help: "API requests that ended in a panic and returned 500.",
 		}, func() float64 { return float64(p.Panics()) }))
 	}
 	r, ok := h.(interface{ Routes() []string })
@@ -129,7 +126,6 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Timeout: 5 * time.Second})
 }
 
-// answered counts a request, and gives its route's label.
 func (m *metrics) answered(pattern, method string, code int, took time.Duration) (route string) {
 	route = m.route(pattern)
 	m.requests.WithLabelValues(route, knownMethod(method), strconv.Itoa(code)).Inc()
@@ -137,7 +133,6 @@ func (m *metrics) answered(pattern, method string, code int, took time.Duration)
 	return route
 }
 
-// called counts a call of the store; see [Store].
 func (m *metrics) called(op, outcome string, took time.Duration, lasting bool) {
 	m.calls.WithLabelValues(op, outcome).Inc()
 	if !lasting {
@@ -145,8 +140,8 @@ func (m *metrics) called(op, outcome string, took time.Duration, lasting bool) {
 	}
 }
 
-// route gives a pattern's label. net/http can make up a pattern of a request's path
-// when it redirects, so only known ones, or a number of them, are taken.
+// route returns the label of a pattern. net/http can create patterns from paths when it
+// redirects, so only known patterns or a limited number are used.
 func (m *metrics) route(pattern string) string {
 	if pattern == "" {
 		return noRoute

@@ -20,7 +20,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// fakeStore lets a test say what the store did.
 type fakeStore struct {
 	called func(op, outcome string, took time.Duration, lasting bool)
 }
@@ -43,7 +42,6 @@ func scrape(t *testing.T, r *running) string {
 	return string(b)
 }
 
-// TestMetrics: what every function measures, whatever else it does.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	api := httpapi.New(slog.New(slog.DiscardHandler))
@@ -59,7 +57,7 @@ func TestMetrics(t *testing.T) {
 		Private: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "for operators") }),
 	})
 	if !strings.Contains(scrape(t, r), `sluice_http_request_duration_seconds_count{route="GET /things/{name}"} 0`) {
-		t.Error("a route does not show before its first request")
+		t.Error("a route has no series before its first request")
 	}
 	for _, path := range []string{"/things/a", "/things/b", "/boom", "/bang", "/elsewhere"} {
 		res, err := get(t, r.url+path)
@@ -95,31 +93,30 @@ func TestMetrics(t *testing.T) {
 		`sluice_build_info{function="test",go_version="go`, "sluice_own_total 0", "go_goroutines", "process_open_fds",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the metrics lack %s", want)
+			t.Errorf("metrics: want %s", want)
 		}
 	}
 	for _, not := range []string{"/elsewhere", `duration_seconds_count{op="listen"}`, `route="GET /healthz"`} {
 		if strings.Contains(text, not) {
-			t.Errorf("the metrics hold %s", not)
+			t.Errorf("metrics: unexpected %s", not)
 		}
 	}
 	res, err := get(t, strings.TrimSuffix(r.metrics, "/metrics")+"/other")
 	check.OK(t, err)
 	defer func() { _ = res.Body.Close() }()
 	if b, err := io.ReadAll(res.Body); err != nil || string(b) != "for operators" {
-		t.Errorf("the private port answers %q, %v", b, err)
+		t.Errorf("private port: got %q, %v", b, err)
 	}
 	if res, err := get(t, r.url+"/metrics"); err != nil || res.StatusCode != http.StatusNotFound {
-		t.Errorf("the public port answers /metrics with %v, %v", res, err)
+		t.Errorf("/metrics on the public port: got %v, %v", res, err)
 	} else {
 		_ = res.Body.Close()
 	}
 }
 
-// TestCardinality: whatever clients ask for, the metrics do not grow.
 func TestCardinality(t *testing.T) {
 	t.Parallel()
-	mux := http.NewServeMux() // lists no routes, and redirects with patterns of its own making
+	mux := http.NewServeMux() // lists no routes and creates patterns when it redirects
 	mux.HandleFunc("/tree/{name}/", func(http.ResponseWriter, *http.Request) {})
 	m := newMetrics("test", &Function{Handler: mux}, nil)
 	o := &observer{next: mux, metrics: m, clients: trace.NewClients(trace.Proxies{}, ""), log: slog.New(slog.DiscardHandler), now: time.Now}
@@ -134,13 +131,12 @@ func TestCardinality(t *testing.T) {
 	check.OK(t, err)
 	for _, f := range families {
 		if n := len(f.GetMetric()); n > 3*maxRoutes {
-			t.Errorf("%s has %d series", f.GetName(), n)
+			t.Errorf("%s: got %d series", f.GetName(), n)
 		}
 	}
 }
 
-// TestRequestReachesTheHandler: the id and the address that a handler, its log and the
-// client see are the same ones.
+// The handler, its log and the client see the same ID and address.
 func TestRequestReachesTheHandler(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -152,7 +148,7 @@ func TestRequestReachesTheHandler(t *testing.T) {
 		return nil
 	})
 	var proxies trace.Proxies
-	if err := proxies.UnmarshalText([]byte("192.0.2.0/24")); err != nil { // of httptest's requests
+	if err := proxies.UnmarshalText([]byte("192.0.2.0/24")); err != nil { // address of httptest's requests
 		t.Fatal(err)
 	}
 	o := &observer{next: api, metrics: newMetrics("test", &Function{Handler: api}, nil), clients: trace.NewClients(proxies, ""), log: slog.New(slog.DiscardHandler), now: time.Now}
@@ -162,15 +158,13 @@ func TestRequestReachesTheHandler(t *testing.T) {
 	w := httptest.NewRecorder()
 	o.ServeHTTP(w, r)
 	if seen != (trace.Request{ID: "r1", Address: "203.0.113.9"}) {
-		t.Errorf("the handler saw %+v", seen)
+		t.Errorf("request in the handler: got %+v", seen)
 	}
 	if w.Header().Get("X-Request-Id") != "r1" || strings.Count(log.String(), `"request_id":"r1"`) != 1 {
-		t.Errorf("answer %v, log %s", w.Header(), &log)
+		t.Errorf("got header %v, log %s", w.Header(), &log)
 	}
 }
 
-// TestEventsWorkInARequest: an event is worked on in the request that caused it, or
-// else in one of its own.
 func TestEventsWorkInARequest(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, attribute, id, want string }{
@@ -186,10 +180,10 @@ func TestEventsWorkInARequest(t *testing.T) {
 		}
 		ctx := inRequest(t.Context(), e)
 		if got := trace.ID(ctx); tt.want != "" && got != tt.want || !trace.ValidID(got) {
-			t.Errorf("%s: %q", tt.name, got)
+			t.Errorf("%s: got request ID %q", tt.name, got)
 		}
 		if trace.Who(ctx).Kind != trace.System {
-			t.Errorf("%s: %v works", tt.name, trace.Who(ctx))
+			t.Errorf("%s: got actor %v", tt.name, trace.Who(ctx))
 		}
 	}
 }

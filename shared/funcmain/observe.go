@@ -15,8 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// observer stands around a function's handler: it gives each request its id and
-// address (package trace) and a span, counts it, and answers what a panic has left unanswered.
+// observer sets a request's ID, address and span, counts it, and responds if the handler panics.
 type observer struct {
 	next    http.Handler
 	metrics *metrics
@@ -31,7 +30,7 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := o.now()
 	origin := trace.Request{ID: trace.IDOf(r.Header), Address: o.clients.Address(r), Parent: trace.ParentOf(r.Header)}
 	ctx, spanned := o.spans.Server(r.Context(), origin.Parent)
-	origin.Parent = cmp.Or(spanned.Parent(), origin.Parent) // what the request causes is below it
+	origin.Parent = cmp.Or(spanned.Parent(), origin.Parent) // calls from the request are its children
 	r = r.WithContext(trace.Begin(ctx, origin))
 	w.Header().Set(trace.Header, origin.ID)
 	rec := &status{ResponseWriter: w}
@@ -43,13 +42,13 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		route := o.metrics.answered(r.Pattern, r.Method, rec.orOK(), o.now().Sub(began))
 		spanned.Answered(route, knownMethod(r.Method), rec.orOK(), origin.ID)
 		if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-			panic(v) // as net/http means it
+			panic(v) // for net/http
 		}
 	}()
 	o.next.ServeHTTP(rec, r)
 }
 
-// HandlesHealth tells whether the function answers /healthz itself.
+// HandlesHealth reports whether the function serves /healthz itself.
 func (o *observer) HandlesHealth() bool {
 	own, ok := o.next.(interface{ HandlesHealth() bool })
 	return ok && own.HandlesHealth()
@@ -66,14 +65,13 @@ func (o *observer) recovered(w *status, r *http.Request, v any) {
 	}
 }
 
-// status remembers an answer's status.
 type status struct {
 	http.ResponseWriter
 	code int
 }
 
 func (s *status) WriteHeader(code int) {
-	if s.code == 0 && code >= http.StatusOK { // those below are no answer yet
+	if s.code == 0 && code >= http.StatusOK { // 1xx is not the final status
 		s.code = code
 	}
 	s.ResponseWriter.WriteHeader(code)
@@ -86,7 +84,7 @@ func (s *status) Write(b []byte) (int, error) {
 	return s.ResponseWriter.Write(b)
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap is for [http.ResponseController].
 func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func (s *status) orOK() int {

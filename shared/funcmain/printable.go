@@ -8,13 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// printable writes JSON on to a log with everything escaped that does not print:
-// encoding/json leaves DEL, the C1 controls, which terminals obey as they do escape
-// sequences, and the marks that turn the direction of writing around as they are. In
-// valid JSON they stand in strings alone, where an escape means the same.
+// printable escapes nonprintable characters in JSON logs. encoding/json does not escape DEL, C1
+// controls and direction marks, which can affect terminals. In valid JSON, they occur only in
+// strings, where escapes are equivalent.
 type printable struct{ to io.Writer }
 
-// Write implements [io.Writer]; a line comes in one call, and goes on in one.
+// Write implements [io.Writer]. Each call contains whole lines.
 func (p printable) Write(line []byte) (int, error) {
 	if plain(line) {
 		return p.to.Write(line)
@@ -39,7 +38,7 @@ func (p printable) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// plain tells whether a line is visible ASCII to its end, as nearly all are.
+// plain reports whether a line is visible ASCII.
 func plain(line []byte) bool {
 	for _, c := range line {
 		if (c < ' ' && c != '\n') || c > '~' {

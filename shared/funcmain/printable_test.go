@@ -41,7 +41,7 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// FuzzPrintable: whatever is logged is one line that prints, and reads back as it was.
+// A log line is printable, and decodes to the original text.
 func FuzzPrintable(f *testing.F) {
 	for _, s := range []string{"", "a", "\n\r\x1b[2J", "\u0085\u009b", "\x7f", "\u202e", "\U000e0041", "\xff", "\u2028"} {
 		f.Add(s)
@@ -52,12 +52,12 @@ func FuzzPrintable(f *testing.F) {
 		slog.New(slog.NewJSONHandler(&plain, nil)).Info("m", "v", s)
 		line := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 		if i := bytes.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
-			t.Fatalf("%q has what does not print", line)
+			t.Fatalf("%q is not printable", line)
 		}
 		var got, want struct{ V string }
 		check.OK(t, errors.Join(json.Unmarshal(line, &got), json.Unmarshal(plain.Bytes(), &want)))
 		if got != want {
-			t.Errorf("%q reads back as %q, want %q", s, got.V, want.V)
+			t.Errorf("%q: got %q, want %q", s, got.V, want.V)
 		}
 	})
 }

@@ -12,20 +12,19 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// receiver hands the event in a request to a function, in that request's own
-// goroutine and context. (The SDK's handler has a queue between the two, so that a
-// request can be answered with what another one's event came to; and it answers
-// 500 to what can't be read, which makes senders repeat it.)
+// receiver passes the event in a request to a function, in the request's goroutine. The SDK's
+// handler has a queue in between, so that a response can belong to another event. It also returns
+// 500 for unreadable events, which senders retry.
 type receiver struct {
 	receive Receive
 	log     *slog.Logger
 }
 
-// Routes says what all events count as in metrics.
+// Routes returns the route of events in metrics.
 func (receiver) Routes() []string { return []string{EventRoute} }
 
-// ServeHTTP answers 200 to an event that was taken, a 4xx to what is none, is a batch
-// or is too large, and 500 when the function failed: then the sender tries again.
+// ServeHTTP returns 200 for an accepted event and 4xx for an invalid event, a batch or a large
+// body. It returns 500 if the function fails, so that the sender retries.
 func (h receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Pattern = EventRoute
 	if r.Method != http.MethodPost {
@@ -34,7 +33,7 @@ func (h receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), cloudevents.ApplicationCloudEventsBatchJSON) {
-		httpapi.Fail(w, problem.New(problem.UnsupportedMediaType, "Events come one by one, not in batches."))
+		httpapi.Fail(w, problem.New(problem.UnsupportedMediaType, "Batches of events are not supported. Send each event in its own request."))
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxEvent)
@@ -47,7 +46,7 @@ func (h receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		httpapi.Fail(w, problem.New(problem.MalformedJSON, "The request is not a CloudEvent."))
+		httpapi.Fail(w, problem.New(problem.MalformedJSON, "The request is not a valid CloudEvent."))
 		return
 	}
 	if err := h.receive(r.Context(), *e); err != nil {

@@ -28,7 +28,6 @@ const (
 	parent  = "00-" + traceID + "-b7ad6b7169203331-01"
 )
 
-// exporting is the configuration of a function whose spans a collector gets at once.
 func exporting(t *testing.T, url string) func(*Config) {
 	t.Helper()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
@@ -36,8 +35,8 @@ func exporting(t *testing.T, url string) func(*Config) {
 	return func(c *Config) { c.Settings = span.Settings{Endpoint: url, Queue: 2048} }
 }
 
-// TestTrace: a request, the event that it sends and what that comes to are one trace, the
-// caller's; nothing that the caller sent beside it is in it.
+// A request, its notification and the event are in the caller's trace. Nothing else from the
+// caller is exported.
 func TestTrace(t *testing.T) {
 	collector := spantest.New(t)
 	exported := exporting(t, collector.URL)
@@ -75,20 +74,18 @@ func TestTrace(t *testing.T) {
 		t.Errorf("request %+v, notification %+v", request, told)
 	}
 	if of := <-worked; of.ID != "r1" || of.Parent != "00-"+traceID+"-"+event.ID+"-01" {
-		t.Errorf("the event was worked on in %+v", of)
+		t.Errorf("request of the event: got %+v", of)
 	}
 	for _, s := range collector.Spans() {
 		if s.Trace != traceID {
-			t.Errorf("%+v is in another trace", s)
+			t.Errorf("unexpected trace: %+v", s)
 		}
 	}
 	if collector.Holds("planted") {
-		t.Error("what the caller sent was exported")
+		t.Error("text from the caller was exported")
 	}
 }
 
-// TestTraceOfAnEvent: an event that names a trace is worked on in that one, whoever has
-// brought it.
 func TestTraceOfAnEvent(t *testing.T) {
 	collector := spantest.New(t)
 	worked := make(chan trace.Request, 1)
@@ -114,15 +111,14 @@ func TestTraceOfAnEvent(t *testing.T) {
 		t.Errorf("event %+v, request %+v", event, request)
 	}
 	if of := <-worked; of.Parent != "00-"+traceID+"-"+event.ID+"-01" {
-		t.Errorf("worked on in %+v", of)
+		t.Errorf("request of the event: got %+v", of)
 	}
 	if collector.Holds("planted") {
-		t.Error("what the sender chose was exported")
+		t.Error("text from the sender was exported")
 	}
 }
 
-// TestBadParent: what is no traceparent begins a new trace, and paths without a route are
-// not named.
+// Invalid traceparents start a new trace. Paths without a route are not exported.
 func TestBadParent(t *testing.T) {
 	collector := spantest.New(t)
 	api := httpapi.New(slog.New(slog.DiscardHandler))
@@ -138,21 +134,20 @@ func TestBadParent(t *testing.T) {
 		_ = res.Body.Close()
 		got := collector.Until(t, s, func(got spantest.Span) bool { return got.Values["sluice.request_id"] == "r"+strconv.Itoa(i) })
 		if got.Trace == traceID || got.Parent != "" || got.Name != http.MethodGet {
-			t.Errorf("%q gave %+v", s, got)
+			t.Errorf("%q: got %+v", s, got)
 		}
 	}
 	if collector.Holds("planted") {
-		t.Error("what the caller sent was exported")
+		t.Error("text from the caller was exported")
 	}
 }
 
-// TestLastSpans: a process that is told to end exports what it has, whatever the interval;
-// with a collector that hangs it ends all the same.
+// A process exports its last spans when it ends. A blocked collector does not prevent the end.
 func TestLastSpans(t *testing.T) {
 	collector := spantest.New(t)
 	entered := make(chan struct{})
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then is the client's end noticed
+		_, _ = io.Copy(io.Discard, r.Body) // so that the client's disconnect is noticed
 		close(entered)
 		<-r.Context().Done()
 	}))
@@ -177,20 +172,19 @@ func TestLastSpans(t *testing.T) {
 				t.Error(err)
 			}
 			if took := time.Since(began); took > 3*span.Closing {
-				t.Errorf("ended after %v", took)
+				t.Errorf("got an end after %v", took)
 			}
 			if name == "hanging" {
 				<-entered
 				return
 			}
 			if n := len(collector.Spans()); n != 1 {
-				t.Errorf("%d spans were exported", n)
+				t.Errorf("exported spans: got %d", n)
 			}
 		})
 	}
 }
 
-// answered asks until there is an answer, 10 s at most.
 func answered(t *testing.T, url string) {
 	t.Helper()
 	for begin := time.Now(); ; {

@@ -1,31 +1,22 @@
-// Package span exports what a function does as spans of OpenTelemetry, over OTLP and HTTP,
-// once a standard variable says where to: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, or
-// OTEL_EXPORTER_OTLP_ENDPOINT, to which v1/traces is added. Without one nothing is made, no
-// goroutine runs, and every call here returns after a look at a pointer or a context.
+// Package span exports a function's work as OpenTelemetry spans with OTLP over HTTP. It is off
+// unless OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT is set; then all calls
+// return immediately.
 //
-// Spans continue the trace of the request's traceparent, which package trace takes over; one
-// that is not valid begins a new trace. What is sampled is said by the parent's flag and by
-// OTEL_TRACES_SAMPLER.
+// Spans continue the trace of the request's traceparent (package trace), or start a trace. The
+// parent's flag and OTEL_TRACES_SAMPLER decide whether a span is sampled.
 //
-// # Spans
-//
-//	a route, "POST event"   server; the pattern and never the path, method, status, problem, request id
-//	check                   server, of the checker: namespace, app, verdict, and a refusal's request id
+//	a route, "POST event"   server; the pattern, not the path, method, status, problem, request ID
+//	check                   server, of the checker: namespace, app, verdict, request ID of a denial
 //	event                   consumer, of an event in a trace other than its request's
-//	notify TYPE             producer: the app that another function is told of
-//	reconcile               what was asked for, or found by a pass: the child of who asked last
-//	store commit, …         client: the operation and how it ended
-//	kubernetes GET, …       client, and so of registry and api: method, host and status
+//	notify TYPE             producer: the app in the notification
+//	reconcile               the child of the last request for the work, or of a pass
+//	store commit, …         client: the operation and its outcome
+//	kubernetes GET, …       client, also registry and api: method, host and status
 //
-// # What is in none
+// Spans contain valid names, request IDs and words from fixed lists. They contain no text that a
+// client chooses: no path, query, header, body, key, key prefix or token, and no error text.
 //
-// Nothing that a client chooses freely: no path, no query, no header, no body, no key, no
-// token, not even a key's prefix, and no text of an error, which may cite any of them.
-// Values are names that were found valid, ids of requests, and words of closed lists.
-//
-// # Trouble
-//
-// A request never waits for the collector. Ended spans wait in a bounded queue, those that
-// find it full are dropped, and those that cannot be sent are lost; both are counted, and
-// logged once until it works again. The process waits [Closing] at most for the last of them.
+// Requests never wait for the collector. Ended spans wait in a bounded queue. Dropped and failed
+// spans are counted, and logged once until exports succeed again. A process waits at most
+// [Closing] for the last export.
 package span

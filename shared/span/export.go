@@ -9,11 +9,10 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// exporter counts what becomes of spans, and says once that it is not good, where the SDK
-// would say so with every batch.
+// exporter counts spans by result, and logs only the first of consecutive failures.
 type exporter struct {
 	sdktrace.SpanExporter
-	room    int64 // spans that may wait
+	room    int64 // maximum number of waiting spans
 	waiting atomic.Int64
 	log     *slog.Logger
 
@@ -35,18 +34,17 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	e.exported.Add(uint64(len(spans)))
 	e.full.Store(false)
 	if e.failing.Swap(false) {
-		e.log.InfoContext(ctx, "spans are exported again")
+		e.log.InfoContext(ctx, "span export resumed")
 	}
 	return nil
 }
 
-// reason is an error without what the collector answered, which may repeat what it was sent.
+// reason returns an error without the collector's response, which may repeat exported data.
 func reason(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "body: ")
 	return strings.TrimRight(text, " (:")
 }
 
-// queue lets no more spans wait than there is room for.
 type queue struct {
 	sdktrace.SpanProcessor
 	to *exporter

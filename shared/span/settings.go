@@ -10,43 +10,40 @@ import (
 	"strings"
 )
 
-// Settings is what is checked of OpenTelemetry's own variables, so that a function does not
-// start with those that its SDK would leave aside. The SDK reads these and the rest:
-// certificates, compression, timeouts, OTEL_BSP_*, OTEL_SERVICE_NAME and
-// OTEL_RESOURCE_ATTRIBUTES.
+// Settings are the OpenTelemetry variables that are validated: the SDK would ignore invalid
+// values. The SDK reads these and others itself.
 type Settings struct {
-	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`        // of a collector, e.g. "http://collector:4318"; "" exports nothing
-	Traces   string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"` // the whole address, e.g. "http://collector:4318/v1/traces"
+	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`        // e.g. "http://collector:4318"; "" disables the export
+	Traces   string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"` // e.g. "http://collector:4318/v1/traces"
 
-	// Headers go with every export, e.g. "authorization=Bearer%20abc". They may be secret.
+	// Headers are sent with every export, e.g. "authorization=Bearer%20abc". They may contain
+	// secrets.
 	Headers       string `env:"OTEL_EXPORTER_OTLP_HEADERS"`
 	TracesHeaders string `env:"OTEL_EXPORTER_OTLP_TRACES_HEADERS"`
 
-	Protocol       string `env:"OTEL_EXPORTER_OTLP_PROTOCOL"` // http/protobuf alone
+	Protocol       string `env:"OTEL_EXPORTER_OTLP_PROTOCOL"`
 	TracesProtocol string `env:"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"`
 
 	Exporter string `env:"OTEL_TRACES_EXPORTER"` // otlp or none
-	Disabled bool   `env:"OTEL_SDK_DISABLED"`    // true exports nothing
+	Disabled bool   `env:"OTEL_SDK_DISABLED"`
 
 	Sampler string `env:"OTEL_TRACES_SAMPLER"`     // default parentbased_always_on
-	Ratio   string `env:"OTEL_TRACES_SAMPLER_ARG"` // 0 to 1, of the samplers by ratio
+	Ratio   string `env:"OTEL_TRACES_SAMPLER_ARG"` // from 0 to 1
 
-	Queue int `env:"OTEL_BSP_MAX_QUEUE_SIZE, default=2048"` // spans that wait to be exported
+	Queue int `env:"OTEL_BSP_MAX_QUEUE_SIZE, default=2048"` // maximum number of waiting spans
 }
 
-// on tells whether spans are exported.
 func (c Settings) on() bool {
 	return (c.Endpoint != "" || c.Traces != "") && !c.Disabled && c.Exporter != "none"
 }
 
-// samplers are the values of OTEL_TRACES_SAMPLER.
 func samplers() []string {
 	return []string{
 		"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
 	}
 }
 
-// check refuses what cannot be exported with. It never cites an address or a header.
+// check returns an error without addresses and headers if the settings are invalid.
 func (c Settings) check() error {
 	for name, address := range map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.Endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": c.Traces} {
 		u, err := url.Parse(address)
@@ -55,7 +52,7 @@ func (c Settings) check() error {
 		}
 	}
 	if protocol := cmp.Or(c.TracesProtocol, c.Protocol, "http/protobuf"); protocol != "http/protobuf" {
-		return fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q, but spans are exported by http/protobuf alone", protocol)
+		return fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q, but must be http/protobuf", protocol)
 	}
 	if exporter := cmp.Or(c.Exporter, "otlp"); exporter != "otlp" {
 		return fmt.Errorf("OTEL_TRACES_EXPORTER is %q, but must be otlp or none", exporter)
@@ -72,7 +69,6 @@ func (c Settings) check() error {
 	return errors.Join(checkHeaders("OTEL_EXPORTER_OTLP_HEADERS", c.Headers), checkHeaders("OTEL_EXPORTER_OTLP_TRACES_HEADERS", c.TracesHeaders))
 }
 
-// checkHeaders takes name=value, separated by commas, the values percent-encoded.
 func checkHeaders(variable, list string) error {
 	if strings.TrimSpace(list) == "" {
 		return nil
@@ -87,7 +83,6 @@ func checkHeaders(variable, list string) error {
 	return nil
 }
 
-// isToken tells whether s can be a header's name.
 func isToken(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(c rune) bool {
 		return c <= ' ' || c > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)

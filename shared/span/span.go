@@ -13,44 +13,43 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Kind says on which side of a call a span is.
+// Kind is the role of a span in a call.
 type Kind oteltrace.SpanKind
 
-// The kinds of spans that [Start] begins.
+// The kinds of spans for [Start].
 const (
 	Internal = Kind(oteltrace.SpanKindInternal)
 	Client   = Kind(oteltrace.SpanKindClient)
 	Producer = Kind(oteltrace.SpanKindProducer)
 )
 
-// Key names a value of a span.
+// Key is the name of a field.
 type Key string
 
-// The keys, beside those of OpenTelemetry's conventions for HTTP.
+// The keys. Those without the prefix sluice follow OpenTelemetry's conventions.
 const (
-	Namespace Key = "sluice.namespace"    // of an app, e.g. "shop-prod"
-	App       Key = "sluice.app"          // e.g. "hello"
-	Verdict   Key = "sluice.verdict"      // of a check: allowed, preflight, or a denial's code
-	Problem   Key = "sluice.problem"      // an answer's code, e.g. "not_found"
-	RequestID Key = "sluice.request_id"   // what X-Request-Id holds
-	Outcome   Key = "rpc.response.status" // of a call of the store, e.g. "OK"
-	Operation Key = "db.operation.name"   // of a call of the store, e.g. "commit"
-	method    Key = "http.request.method" // one that is known, or "_OTHER"
-	server    Key = "server.address"      // of what is asked, without a port
+	Namespace Key = "sluice.namespace" // e.g. "shop-prod"
+	App       Key = "sluice.app"       // e.g. "hello"
+	Verdict   Key = "sluice.verdict"   // allowed, preflight, or a denial's code
+	Problem   Key = "sluice.problem"   // e.g. "not_found"
+	RequestID Key = "sluice.request_id"
+	Outcome   Key = "rpc.response.status" // of a store call, e.g. "OK"
+	Operation Key = "db.operation.name"   // of a store call, e.g. "commit"
+	method    Key = "http.request.method" // or "_OTHER"
+	server    Key = "server.address"      // host without a port
 	route     Key = "http.route"          // the pattern
 )
 
-// Field is a value of a span.
+// Field is an attribute of a span.
 type Field struct {
 	Key   Key
 	Value string
 }
 
-// OfApp are the fields of an app.
+// OfApp returns the fields of an app.
 func OfApp(ref app.Ref) []Field { return []Field{{Namespace, ref.Namespace}, {App, ref.Name}} }
 
-// Span is a part of a trace that is under way. The zero value is none: it takes everything
-// and does nothing.
+// Span is a span in progress. The zero value is valid and does nothing.
 type Span struct {
 	tracer *Tracer
 	span   oteltrace.Span
@@ -58,13 +57,13 @@ type Span struct {
 
 type key struct{}
 
-// Of gives the span of a context, or none.
+// Of returns the span of a context, or the zero value.
 func Of(ctx context.Context) Span {
 	s, _ := ctx.Value(key{}).(Span)
 	return s
 }
 
-// In gives a context with the span, for work that outlives the context that it began in.
+// In returns a context with the span, for work that outlives the span's context.
 func (s Span) In(ctx context.Context) context.Context {
 	if s.span == nil {
 		return ctx
@@ -72,8 +71,8 @@ func (s Span) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, s)
 }
 
-// Start begins a span below the one of ctx, and none where there is none. The name must be
-// of a closed list.
+// Start starts a child of the context's span, if there is one. The name must be from a fixed
+// list.
 func Start(ctx context.Context, kind Kind, name string, fields ...Field) (context.Context, Span) {
 	above := Of(ctx)
 	if above.span == nil {
@@ -83,8 +82,7 @@ func Start(ctx context.Context, kind Kind, name string, fields ...Field) (contex
 	return above.tracer.start(ctx, parent, name, oteltrace.WithSpanKind(oteltrace.SpanKind(kind)), oteltrace.WithAttributes(attributes(fields)...))
 }
 
-// Consume begins the span of an event that is in another trace than the request that
-// brought it, which it is linked to. Without a span of that request it begins none.
+// Consume starts the span of an event and links it to the request's span, if there is one.
 func Consume(ctx context.Context, parent string) (context.Context, Span) {
 	request := Of(ctx)
 	if request.span == nil {
@@ -94,7 +92,7 @@ func Consume(ctx context.Context, parent string) (context.Context, Span) {
 		oteltrace.WithLinks(oteltrace.Link{SpanContext: request.span.SpanContext()}))
 }
 
-// Parent is the span as the traceparent of what it causes, or "".
+// Parent returns the traceparent for calls from the span, or "".
 func (s Span) Parent() string {
 	if s.span == nil {
 		return ""
@@ -103,15 +101,14 @@ func (s Span) Parent() string {
 	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + (c.TraceFlags() & oteltrace.FlagsSampled).String()
 }
 
-// Set adds values.
+// Set sets fields.
 func (s Span) Set(fields ...Field) {
 	if s.span != nil && s.span.IsRecording() {
 		s.span.SetAttributes(attributes(fields)...)
 	}
 }
 
-// Answered ends a request's span with the pattern of its route, such as "GET /api/v1/key",
-// or another word where it has none, and its status.
+// Answered ends a request's span. Its name is the pattern of the route, or the method.
 func (s Span) Answered(pattern, requestMethod string, status int, requestID string) {
 	if s.span == nil {
 		return
@@ -126,7 +123,7 @@ func (s Span) Answered(pattern, requestMethod string, status int, requestID stri
 	s.span.End()
 }
 
-// answered notes an HTTP status; from failure on it is an error.
+// answered sets the HTTP status. From failure on, it is an error.
 func (s Span) answered(status, failure int) {
 	s.span.SetAttributes(attribute.Int("http.response.status_code", status))
 	if status >= failure {
@@ -134,7 +131,7 @@ func (s Span) answered(status, failure int) {
 	}
 }
 
-// End ends the span. Of an error it is said that there was one, not what it says.
+// End ends the span. It records that there was an error, but not its text.
 func (s Span) End(err error) {
 	if s.span == nil {
 		return
@@ -145,7 +142,6 @@ func (s Span) End(err error) {
 	s.span.End()
 }
 
-// attributes gives the fields that have a value.
 func attributes(fields []Field) []attribute.KeyValue {
 	all := make([]attribute.KeyValue, 0, len(fields))
 	for _, f := range fields {
@@ -156,8 +152,8 @@ func attributes(fields []Field) []attribute.KeyValue {
 	return all
 }
 
-// Transport makes a span of each request below a span, called by the name of who is asked,
-// e.g. "kubernetes". tell says that they are told of the trace.
+// Transport creates a client span for each request. name is the receiver, e.g. "kubernetes". If
+// tell is true, the request contains the traceparent.
 func Transport(next http.RoundTripper, name string, tell bool) http.RoundTripper {
 	return transport{next, name, tell}
 }

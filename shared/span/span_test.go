@@ -26,7 +26,6 @@ const (
 	sampled = "00-" + traceID + "-b7ad6b7169203331-01"
 )
 
-// exporting opens a tracer that exports to a receiver.
 func exporting(t *testing.T, log *slog.Logger, settings map[string]string) (*Tracer, *spantest.Receiver) {
 	t.Helper()
 	r := spantest.New(t)
@@ -34,7 +33,7 @@ func exporting(t *testing.T, log *slog.Logger, settings map[string]string) (*Tra
 	return open(t, log, settings), r
 }
 
-// open opens a tracer by its variables, which its SDK reads from the environment.
+// open sets environment variables, from which the SDK reads its settings.
 func open(t *testing.T, log *slog.Logger, settings map[string]string) *Tracer {
 	t.Helper()
 	for name, value := range settings {
@@ -51,8 +50,7 @@ func open(t *testing.T, log *slog.Logger, settings map[string]string) *Tracer {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// TestSpans: what a request causes is below it, in the caller's trace, and says where it
-// is from and nothing else.
+// The spans of a request are in the caller's trace, with only the documented fields.
 func TestSpans(t *testing.T) {
 	tracer, r := exporting(t, quiet(), map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20planted", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=here"})
 	var told string
@@ -79,37 +77,36 @@ func TestSpans(t *testing.T) {
 	all := map[string]spantest.Span{}
 	for _, s := range r.Spans() {
 		if all[s.Name] = s; s.Trace != traceID || s.Service != "sluice-test" {
-			t.Errorf("%+v is in another trace or service", s)
+			t.Errorf("unexpected trace or service: %+v", s)
 		}
 	}
 	top, middle, call := all["POST /api/v1/projects/{project}"], all["reconcile"], all["kubernetes GET"]
 	if len(all) != 3 || top.Parent != "b7ad6b7169203331" || middle.Parent != top.ID || call.Parent != middle.ID {
-		t.Errorf("the spans are %+v", all)
+		t.Errorf("spans: got %+v", all)
 	}
 	if told != "00-"+traceID+"-"+call.ID+"-01" || req.Header.Get(trace.ParentHeader) != "" {
-		t.Errorf("the server was told %q, the request holds %q", told, req.Header.Get(trace.ParentHeader))
+		t.Errorf("traceparent: got %q at the server, %q in the request", told, req.Header.Get(trace.ParentHeader))
 	}
 	for key, want := range map[string]string{"http.route": "/api/v1/projects/{project}", "sluice.problem": "internal", "sluice.request_id": "r1", "http.response.status_code": "Internal Server Error"} {
 		if top.Values[key] != want {
-			t.Errorf("%s is %q, want %q", key, top.Values[key], want)
+			t.Errorf("%s: got %q, want %q", key, top.Values[key], want)
 		}
 	}
 	if !top.Failed || !middle.Failed || !call.Failed || middle.Values["sluice.namespace"] != "shop-prod" || middle.Values["sluice.app"] != "hello" {
-		t.Errorf("the spans are %+v", all)
+		t.Errorf("spans: got %+v", all)
 	}
 	if r.Holds("planted") {
-		t.Error("something was exported that must not be")
+		t.Error("a secret was exported")
 	}
 	if got := r.Header().Get("Authorization"); got != "Bearer planted" {
-		t.Errorf("the collector was sent the header %q", got)
+		t.Errorf("header at the collector: got %q", got)
 	}
 	if n := tracer.Counts(); n != (Counts{Exported: 3}) {
-		t.Errorf("counted %+v", n)
+		t.Errorf("counts: got %+v", n)
 	}
 }
 
-// TestSampling: the parent's flag decides, then the sampler; a trace that is not sampled
-// goes on all the same.
+// The parent's flag decides, then the sampler. A trace that is not sampled is passed on.
 func TestSampling(t *testing.T) {
 	for _, tt := range []struct {
 		sampler, ratio, parent string
@@ -144,20 +141,19 @@ func TestSampling(t *testing.T) {
 				want = 3
 			}
 			if got := r.Spans(); len(got) != want {
-				t.Errorf("%d spans: %+v", len(got), got)
+				t.Errorf("got %d spans: %+v", len(got), got)
 			}
 			parent := s.Parent()
 			if trace.ValidParent(parent) != parent || strings.HasSuffix(parent, "-01") != tt.want || parent == tt.parent {
-				t.Errorf("goes on as %q", parent)
+				t.Errorf("traceparent: got %q", parent)
 			}
 			if tt.parent != "" && !strings.HasPrefix(parent, "00-"+traceID+"-") {
-				t.Errorf("goes on in another trace: %q", parent)
+				t.Errorf("traceparent with another trace: got %q", parent)
 			}
 		})
 	}
 }
 
-// TestConsume: an event's trace is its own, linked to the request's.
 func TestConsume(t *testing.T) {
 	tracer, r := exporting(t, quiet(), map[string]string{})
 	ctx, request := tracer.Server(t.Context(), "")
@@ -170,13 +166,12 @@ func TestConsume(t *testing.T) {
 	tracer.Close(t.Context())
 	got := r.Spans()
 	if len(got) != 2 || got[0].Trace != traceID || got[1].Trace == traceID || len(got[0].Links) != 1 || got[0].Links[0] != got[1].ID {
-		t.Errorf("the spans are %+v", got)
+		t.Errorf("spans: got %+v", got)
 	}
 }
 
-// TestOff: without an address nothing runs, and nothing is allocated.
 func TestOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // which ends only when no goroutine is left
+	synctest.Test(t, func(t *testing.T) { // waits for all goroutines
 		for _, cfg := range []Settings{{Queue: 1}, {Endpoint: "http://127.0.0.1:4318", Disabled: true}, {Endpoint: "http://127.0.0.1:4318", Exporter: "none"}} {
 			tracer, err := Open(t.Context(), cfg, "test", quiet())
 			if err != nil || tracer.On() {
@@ -192,19 +187,18 @@ func TestOff(t *testing.T) {
 		below.End(nil)
 		s.Answered("GET /x", http.MethodGet, http.StatusOK, "r1")
 		if s.Parent() != "" {
-			t.Error("there is a span")
+			t.Error("got a span")
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("got %v allocations", n)
 	}
 	tracer.Close(ctx)
 	if tracer.Counts() != (Counts{}) {
-		t.Error("something is counted")
+		t.Error("got counted spans")
 	}
 }
 
-// TestTrouble: a collector that fails is logged once, what it did not get is counted, and
-// what it answered is nowhere.
+// A failing collector is logged once, without its response.
 func TestTrouble(t *testing.T) {
 	var log bytes.Buffer
 	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -220,14 +214,13 @@ func TestTrouble(t *testing.T) {
 	}
 	tracer.Close(t.Context())
 	if n := tracer.Counts(); n != (Counts{Failed: 3}) {
-		t.Errorf("counted %+v", n)
+		t.Errorf("counts: got %+v", n)
 	}
 	if strings.Count(log.String(), "export spans failed") != 1 || !strings.Contains(log.String(), "403") || strings.Contains(log.String(), "planted") {
-		t.Errorf("logged %s", &log)
+		t.Errorf("log: got %s", &log)
 	}
 }
 
-// hanging is a collector that takes nothing before it is told to.
 type hanging struct{ release chan struct{} }
 
 func (h hanging) ExportSpans(ctx context.Context, _ []sdktrace.ReadOnlySpan) error {
@@ -241,8 +234,7 @@ func (h hanging) ExportSpans(ctx context.Context, _ []sdktrace.ReadOnlySpan) err
 
 func (hanging) Shutdown(context.Context) error { return nil }
 
-// TestFull: while the collector hangs no span waits for it; those that find no room are
-// dropped and counted, and it is logged once.
+// Requests do not wait for a blocked collector.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -265,27 +257,27 @@ func TestFull(t *testing.T) {
 		}
 		all.Wait()
 		if took := time.Since(began); took != 0 || e.dropped.Load() != 70 {
-			t.Errorf("took %v, dropped %d", took, e.dropped.Load())
+			t.Errorf("got %v and %d dropped spans", took, e.dropped.Load())
 		}
 		tracer.Close(t.Context())
 		if took := time.Since(began); took != Closing {
-			t.Errorf("ended after %v", took)
+			t.Errorf("got an end after %v", took)
 		}
 		close(h.release)
 		synctest.Wait()
 		if n := tracer.Counts(); n != (Counts{Exported: 10, Dropped: 70}) || strings.Count(log.String(), "spans dropped") != 1 {
-			t.Errorf("counted %+v, logged %s", n, &log)
+			t.Errorf("got counts %+v, log %s", n, &log)
 		}
 	})
 }
 
-// TestSettings: what cannot be exported with is refused, and what may be secret is not cited.
+// Errors about invalid settings contain no secrets.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		change func(*Settings)
-		want   string // in the error; "" is none
+		want   string // part of the error; "" for none
 	}{
 		{"an address", func(*Settings) {}, ""},
 		{"no scheme", func(c *Settings) { c.Endpoint = "planted:4318" }, "OTEL_EXPORTER_OTLP_ENDPOINT must"},
@@ -295,7 +287,7 @@ func TestSettings(t *testing.T) {
 		{"a header without a value", func(c *Settings) { c.Headers = "planted" }, "OTEL_EXPORTER_OTLP_HEADERS must"},
 		{"a header badly encoded", func(c *Settings) { c.TracesHeaders = "a=planted%zz" }, "OTEL_EXPORTER_OTLP_TRACES_HEADERS must"},
 		{"a header's name", func(c *Settings) { c.Headers = "a b=planted" }, "OTEL_EXPORTER_OTLP_HEADERS must"},
-		{"gRPC", func(c *Settings) { c.Protocol = "grpc" }, "http/protobuf alone"},
+		{"gRPC", func(c *Settings) { c.Protocol = "grpc" }, "must be http/protobuf"},
 		{"gRPC for others", func(c *Settings) { c.Protocol, c.TracesProtocol = "grpc", "http/protobuf" }, ""},
 		{"an exporter", func(c *Settings) { c.Exporter = "jaeger" }, "otlp or none"},
 		{"a sampler", func(c *Settings) { c.Sampler = "sometimes" }, "must be one of always_on"},
@@ -315,7 +307,6 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// FuzzParent: whatever is valid is continued in its own trace, with its own flag.
 func FuzzParent(f *testing.F) {
 	for _, s := range []string{sampled, "", "00", "00-" + traceID + "-b7ad6b7169203331-ff", "01-" + traceID + "-b7ad6b7169203331-0b-x"} {
 		f.Add(s)
@@ -324,10 +315,10 @@ func FuzzParent(f *testing.F) {
 		parent := trace.ValidParent(s)
 		c := contextOf(parent)
 		if c.IsValid() != (parent != "") {
-			t.Fatalf("%q is read as %v", parent, c)
+			t.Fatalf("%q: got %v", parent, c)
 		}
 		if parent != "" && (c.TraceID().String() != parent[3:35] || c.SpanID().String() != parent[36:52] || c.IsSampled() != strings.Contains("13579bdf", parent[54:])) {
-			t.Errorf("%q is read as %+v", parent, c)
+			t.Errorf("%q: got %+v", parent, c)
 		}
 	})
 }

@@ -13,22 +13,20 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
-// Closing bounds the wait for the last export when a process ends.
+// Closing is the longest wait for the last export at the end of a process.
 const Closing = 5 * time.Second
 
-// scope names who makes the spans.
 const scope = "github.com/sluicegate/sluice"
 
-// Tracer makes a function's spans. The zero value and nil make none.
+// Tracer creates a function's spans. The zero value and nil create none.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   oteltrace.Tracer
 	exporter *exporter
 }
 
-// Open makes the tracer of a function, e.g. "webhook", whose service is then
-// "sluice-webhook" unless OTEL_SERVICE_NAME says another. It asks nobody anything yet, and
-// makes none without an address to export to. A variable that is no good is an error.
+// Open returns a function's tracer. The default service name is "sluice-" and the function. It
+// makes no requests.
 func Open(ctx context.Context, cfg Settings, function string, log *slog.Logger) (*Tracer, error) {
 	if !cfg.on() {
 		return &Tracer{}, nil
@@ -43,7 +41,7 @@ func Open(ctx context.Context, cfg Settings, function string, log *slog.Logger) 
 	}
 	to, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("make the exporter of spans: %w", err)
+		return nil, fmt.Errorf("create span exporter: %w", err)
 	}
 	e := &exporter{SpanExporter: to, room: int64(cfg.Queue), log: log}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(service), sdktrace.WithSpanProcessor(queue{
@@ -52,10 +50,10 @@ func Open(ctx context.Context, cfg Settings, function string, log *slog.Logger) 
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope), exporter: e}, nil
 }
 
-// On tells whether spans are exported.
+// On reports whether spans are exported.
 func (t *Tracer) On() bool { return t != nil && t.provider != nil }
 
-// Close exports what has ended, as far as [Closing] and ctx allow.
+// Close exports the remaining spans within [Closing].
 func (t *Tracer) Close(ctx context.Context) {
 	if !t.On() {
 		return
@@ -63,14 +61,13 @@ func (t *Tracer) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, Closing)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
-		t.exporter.log.Warn("export the last spans failed", "error", reason(err))
-		_ = t.exporter.Shutdown(ctx) // ends the export that is under way
+		t.exporter.log.Warn("export last spans failed", "error", reason(err))
+		_ = t.exporter.Shutdown(ctx) // stops the export in progress
 	}
 }
 
-// Server begins the span of a request, in the trace of a traceparent as
-// [github.com/sluicegate/sluice/shared/trace.ParentOf] gives it, or in a new one. What it
-// serves is said at its end, by [Span.Answered].
+// Server starts the span of a request, in the trace of a valid traceparent or in a new one.
+// [Span.Answered] ends it.
 func (t *Tracer) Server(ctx context.Context, parent string) (context.Context, Span) {
 	if !t.On() {
 		return ctx, Span{}
@@ -78,7 +75,7 @@ func (t *Tracer) Server(ctx context.Context, parent string) (context.Context, Sp
 	return t.start(ctx, remote(ctx, parent), "request", oteltrace.WithSpanKind(oteltrace.SpanKindServer))
 }
 
-// Record makes a server's span of what is over.
+// Record creates a server span for finished work.
 func (t *Tracer) Record(ctx context.Context, parent, name string, began, ended time.Time, fields ...Field) {
 	_, s := t.tracer.Start(remote(ctx, parent), name, oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithTimestamp(began))
 	if s.IsRecording() {
@@ -87,19 +84,16 @@ func (t *Tracer) Record(ctx context.Context, parent, name string, began, ended t
 	s.End(oteltrace.WithTimestamp(ended))
 }
 
-// start begins a span below what parent holds, and gives ctx with it.
 func (t *Tracer) start(ctx, parent context.Context, name string, options ...oteltrace.SpanStartOption) (context.Context, Span) {
 	_, s := t.tracer.Start(parent, name, options...)
 	of := Span{tracer: t, span: s}
 	return context.WithValue(ctx, key{}, of), of
 }
 
-// remote gives a context with the parent that a traceparent names, or with none.
 func remote(ctx context.Context, parent string) context.Context {
 	return oteltrace.ContextWithRemoteSpanContext(ctx, contextOf(parent))
 }
 
-// contextOf reads a traceparent of version 00 that is valid; "" is none.
 func contextOf(parent string) oteltrace.SpanContext {
 	const id, span, flags = len("00-"), len("00-") + 32 + 1, len("00-") + 32 + 1 + 16 + 1
 	if len(parent) != flags+2 {
@@ -121,10 +115,10 @@ func contextOf(parent string) oteltrace.SpanContext {
 	return oteltrace.NewSpanContext(c)
 }
 
-// Counts are what became of spans that had ended.
+// Counts are the numbers of ended spans by result.
 type Counts struct{ Exported, Failed, Dropped uint64 }
 
-// Counts gives them.
+// Counts returns the numbers so far.
 func (t *Tracer) Counts() Counts {
 	if !t.On() {
 		return Counts{}

@@ -9,14 +9,11 @@ import (
 	"strings"
 )
 
-// forwardedFor is the header to which each proxy appends the address of its client.
 const forwardedFor = "X-Forwarded-For"
 
-// Address returns the address of the client that sent a request. The console names its
-// client in a signed header (see [Vouch]). Otherwise the address is the last one that is not
-// a trusted proxy's: X-Forwarded-For is read from the right, after the peer of the
-// connection. The entries to the left of that address are the client's own. The address is
-// "" if the peer has no IP address.
+// Address returns the client's address, or "" if it is unknown. The console sends its client in a
+// signed header ([Vouch]). Otherwise X-Forwarded-For is read from the right, starting with the
+// peer. The first address that is not a trusted proxy is the client.
 func (c *Clients) Address(r *http.Request) string {
 	if address, ok := c.vouched(r.Header); ok {
 		return address.String()
@@ -36,7 +33,7 @@ func (c *Clients) Address(r *http.Request) string {
 	return at.String()
 }
 
-// Peer returns the address of the peer of a request's connection, or "" if it has none.
+// Peer returns the address of the connection's peer, or "".
 func Peer(r *http.Request) string {
 	if at, ok := peer(r); ok {
 		return at.String()
@@ -57,8 +54,8 @@ func parse(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), err == nil
 }
 
-// Forwarded returns the last entry of X-Forwarded-For, or "" if it is not an IP address. It
-// is for callers that only the ingress can reach.
+// Forwarded returns the last entry of X-Forwarded-For, or "" if it is not an IP address. Use it
+// only for requests from the ingress.
 func Forwarded(h http.Header) string {
 	hops := h[forwardedFor]
 	if len(hops) == 0 {
@@ -72,9 +69,8 @@ func Forwarded(h http.Header) string {
 	return addr.String()
 }
 
-// Network returns the network that the request of a context comes from, for limits: its
-// address, or the /64 network of an IPv6 address, which one person has all of. It is ""
-// for all requests without a known address.
+// Network returns the network of the client for limits: its IPv4 address or its IPv6 /64 network,
+// or "" if unknown.
 func Network(ctx context.Context) string {
 	r, _ := Of(ctx)
 	addr, err := netip.ParseAddr(r.Address)
@@ -82,7 +78,7 @@ func Network(ctx context.Context) string {
 		return r.Address
 	}
 	network, err := addr.Prefix(64)
-	if err != nil { // 64 fits every IPv6 address
+	if err != nil { // never for IPv6
 		return r.Address
 	}
 	return network.String()

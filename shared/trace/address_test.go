@@ -24,8 +24,8 @@ func proxiesOf(t testing.TB, text string) (p Proxies) {
 	return p
 }
 
-// TestAddress has chains of proxies as the runtimes make them: the ingress is 10.0.0.1,
-// Knative's gateway 10.0.0.2, its activator 10.0.0.3, and the sidecar of a pod 127.0.0.1.
+// The ingress is 10.0.0.1, Knative's gateway 10.0.0.2, its activator 10.0.0.3, and a pod's
+// sidecar 127.0.0.1.
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	const hops = "10.0.0.1, 10.0.0.2,10.0.0.3,127.0.0.0/8,2001:db8:1::/48"
@@ -102,8 +102,8 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// TestProxiesByName checks that a proxy is trusted from the time at which its name resolves to
-// it until a minute after, and that a failed lookup changes nothing before.
+// A proxy is trusted while its name resolves to its address and a minute longer. A failed lookup
+// does not shorten this.
 func TestProxiesByName(t *testing.T) {
 	t.Parallel()
 	var found []netip.Addr
@@ -135,8 +135,6 @@ func TestProxiesByName(t *testing.T) {
 	}
 }
 
-// TestVouch checks that only the holder of the secret names its client, for a short time and
-// for one session.
 func TestVouch(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -15,19 +15,19 @@ const (
 	resolveEvery   = 5 * time.Second
 	resolveTimeout = 2 * time.Second
 
-	// resolvedFor is the time for which an address stays trusted after its host name has
-	// lost it: a pod that is shutting down still forwards requests.
+	// resolvedFor is the time for which an address stays trusted after its name has lost it. Pods
+	// that shut down still forward requests.
 	resolvedFor = time.Minute
 )
 
 // Proxies are the trusted proxies between clients and a function.
 type Proxies struct {
 	networks []netip.Prefix
-	names    []string // host names, which stand for all addresses that they resolve to
+	names    []string // host names
 }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. The text lists networks in CIDR
-// notation, addresses and host names, separated by commas.
+// UnmarshalText implements [encoding.TextUnmarshaler]. The text is a comma-separated list of
+// networks in CIDR notation, addresses and host names.
 func (p *Proxies) UnmarshalText(text []byte) error {
 	var all Proxies
 	for entry := range strings.SplitSeq(string(text), ",") {
@@ -50,27 +50,26 @@ func (p *Proxies) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Clients determines the addresses of the clients of requests.
+// Clients determines the client addresses of requests.
 type Clients struct {
 	proxies  Proxies
 	console  Secret
-	resolved atomic.Pointer[map[netip.Addr]time.Time] // the last time at which a name had the address
+	resolved atomic.Pointer[map[netip.Addr]time.Time] // last lookup by address
 	lookup   func(ctx context.Context, name string) ([]netip.Addr, error)
 	now      func() time.Time
 }
 
-// NewClients returns a Clients that trusts these proxies, and the console, which holds the
-// secret. An empty secret trusts no console.
+// NewClients returns a Clients that trusts the proxies, and the console if the secret is not
+// empty.
 func NewClients(p Proxies, console Secret) *Clients {
 	lookup := func(ctx context.Context, name string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 	}
-	now := time.Now // the clock in production
+	now := time.Now
 	return &Clients{proxies: p, console: console, lookup: lookup, now: now}
 }
 
-// Follow resolves the proxies' host names, and does so again and again in the background
-// until ctx ends.
+// Follow resolves the proxies' host names, now and in the background until ctx ends.
 func (c *Clients) Follow(ctx context.Context, log *slog.Logger) {
 	if len(c.proxies.names) == 0 {
 		return
@@ -90,8 +89,7 @@ func (c *Clients) Follow(ctx context.Context, log *slog.Logger) {
 	}()
 }
 
-// resolve looks all names up. A name that cannot be looked up loses its addresses only after
-// resolvedFor.
+// resolve looks up all names. After a failed lookup, addresses stay trusted for resolvedFor.
 func (c *Clients) resolve(ctx context.Context, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
@@ -107,7 +105,7 @@ func (c *Clients) resolve(ctx context.Context, log *slog.Logger) {
 	for _, name := range c.proxies.names {
 		addresses, err := c.lookup(ctx, name)
 		if err != nil && ctx.Err() == nil {
-			log.WarnContext(ctx, "trusted proxy not resolved", "name", name, "error", err.Error())
+			log.WarnContext(ctx, "resolve trusted proxy failed", "name", name, "error", err.Error())
 		}
 		for _, addr := range addresses {
 			found[addr.Unmap().WithZone("")] = now
@@ -116,7 +114,6 @@ func (c *Clients) resolve(ctx context.Context, log *slog.Logger) {
 	c.resolved.Store(&found)
 }
 
-// trusts reports whether an address is a trusted proxy's.
 func (c *Clients) trusts(addr netip.Addr) bool {
 	for _, network := range c.proxies.networks {
 		if network.Contains(addr) {

@@ -1,39 +1,21 @@
-// Package trace is what is known about the request that a piece of code works for:
-// its id, the address that it comes from, and who makes it. All three travel in the
-// context, so that a log line or an audit record far below the handler can name them
-// without every function in between taking them along.
+// Package trace carries the request's ID, client address and actor in the context, for logs and
+// audit records.
 //
-// # The id
+// The ID is the client's X-Request-Id if it has 1 to 64 of [0-9A-Za-z_-], otherwise a random one.
+// The response, log lines ([Logger]), audit records and calls of other functions contain it.
+// Clients can reuse IDs, so an ID proves nothing.
 //
-// A client's X-Request-Id is taken over when it is plain enough to be searched for in
-// a log (1 to 64 of [0-9A-Za-z_-]); otherwise the request gets one of 130 random bits.
-// It stands in the answer's X-Request-Id, in every log line of the request
-// ([Logger]), in the audit records of what the request changes, and it goes on with
-// what the request asks of other functions. A client can give two requests the same
-// id: it is a thread to follow, and proves nothing.
+// The client address comes from trusted proxies or the connection ([Clients.Address]). The
+// console runs in its own pods, so it sends its client's address in a signed header ([Vouch]).
 //
-// # The address
+// A valid traceparent (W3C Trace Context) is passed on to other functions, and its trace ID is
+// logged. If spans are exported (package span), the parent is the current span, and requests
+// without a traceparent start a trace. Responses contain no traceparent, and tracestate is not
+// passed on.
 //
-// A client's address comes from X-Forwarded-For as far as trusted proxies have written it,
-// and otherwise from the connection ([Clients.Address]). Audit records, and limits by address
-// ([Network]), use that address only. The console's calls come from its own pods, so it names
-// its client in a header that it signs with a secret of Sluice's functions ([Vouch]).
-//
-// # Traces of others
-//
-// A valid traceparent (W3C Trace Context) is taken over: its trace id stands in every log
-// line beside the request's, and it goes on with what the request asks of other functions,
-// over HTTP and in events. Where spans are exported (package span) the parent that goes on is
-// the span that causes it, and a request without a valid one begins a trace; elsewhere it goes
-// on as it came, and none is made. Answers do not carry it, and tracestate, which is others'
-// text, ends here. Checkers ask nobody anything for a request.
-//
-// # Who
-//
-// The caller is known only once the request has been authenticated, somewhere below
-// the place where the context was made. So [Begin] puts a place for it into the
-// context, and [Identify] fills it. Work without a request, such as a periodic pass,
-// is the system's own, unless [As] says on whose behalf it is done.
+// The actor is known only after authentication: [Begin] reserves a place in the context, and
+// [Identify] fills it. Work without a request has the system as its actor, unless [As] sets
+// another.
 package trace
 
 import (
@@ -48,20 +30,19 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 )
 
-// Header carries the id from client to function, from function to function, and back.
+// Header contains the request ID in requests and responses.
 const Header = "X-Request-Id"
 
-// maxID bounds an id that is taken over, in bytes.
 const maxID = 64
 
-// Request is what is known of a request before anybody has looked into it.
+// Request describes a request before its authentication.
 type Request struct {
-	ID      string // e.g. "7Q2ZL0…", see the package's documentation
-	Address string // of the client, e.g. "203.0.113.9"; "" when it is not known
-	Parent  string // its traceparent; "" without a valid one
+	ID      string
+	Address string // client address, e.g. "203.0.113.9", or ""
+	Parent  string // valid traceparent, or ""
 }
 
-// Trace is the id of the trace that the request is part of, 32 hexadecimal digits, or "".
+// Trace returns the trace ID, 32 hexadecimal digits, or "".
 func (r Request) Trace() string {
 	if r.Parent == "" {
 		return ""
@@ -69,24 +50,24 @@ func (r Request) Trace() string {
 	return r.Parent[len("00-") : len("00-")+32]
 }
 
-// Kind says what an actor is.
+// Kind is the kind of an actor.
 type Kind string
 
-// The kinds of actors.
+// The kinds of actors. Names with a colon cannot be usernames.
 const (
-	User      Kind = "user"      // somebody with a session; the name is the username
-	Token     Kind = "token"     // a service token; the name is e.g. "token:nightly", which no user can have
-	Webhook   Kind = "webhook"   // who knows an app's webhook token, and no person
-	Program   Kind = "program"   // one that looks for leaked keys; the name is e.g. "program:github", which no user can have
-	Build     Kind = "build"     // a build that has ended; the name is e.g. "build 7"
-	System    Kind = "system"    // Sluice itself, such as the first admin at start
-	Anonymous Kind = "anonymous" // a request that has not been authenticated
+	User      Kind = "user"
+	Token     Kind = "token"     // a service token, e.g. "token:nightly"
+	Webhook   Kind = "webhook"   // a client with an app's webhook token
+	Program   Kind = "program"   // a scanner for leaked keys, e.g. "program:github"
+	Build     Kind = "build"     // a finished build, e.g. "build 7"
+	System    Kind = "system"    // Sluice, e.g. for the first admin
+	Anonymous Kind = "anonymous" // an unauthenticated client
 )
 
-// Kinds lists all kinds of actors.
+// Kinds returns all kinds of actors.
 func Kinds() []Kind { return []Kind{User, Token, Webhook, Program, Build, System, Anonymous} }
 
-// Actor is who does something.
+// Actor is the author of a change.
 type Actor struct {
 	Kind Kind
 	Name string
@@ -94,27 +75,26 @@ type Actor struct {
 
 type key struct{}
 
-// trail is what the context holds.
 type trail struct {
 	request Request
 	actor   atomic.Pointer[Actor]
 }
 
-// Begin gives the context of a request, made by nobody that is known yet.
+// Begin returns a context for a request with an anonymous actor.
 func Begin(ctx context.Context, r Request) context.Context {
 	t := &trail{request: r}
 	t.actor.Store(&Actor{Kind: Anonymous})
 	return context.WithValue(ctx, key{}, t)
 }
 
-// Identify says who makes the request of a context. Outside of one it does nothing.
+// Identify sets the actor of the context's request, if there is one.
 func Identify(ctx context.Context, a Actor) {
 	if t := of(ctx); t != nil {
 		t.actor.Store(&a)
 	}
 }
 
-// As gives a context in which an actor works, in the request of ctx if there is one.
+// As returns a context with another actor and the request of ctx.
 func As(ctx context.Context, a Actor) context.Context {
 	t := &trail{}
 	if before := of(ctx); before != nil {
@@ -124,7 +104,7 @@ func As(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, key{}, t)
 }
 
-// Of gives the request of a context; ok is false where there is none.
+// Of returns the request of a context. It returns false if there is none.
 func Of(ctx context.Context) (r Request, ok bool) {
 	t := of(ctx)
 	if t == nil {
@@ -133,13 +113,13 @@ func Of(ctx context.Context) (r Request, ok bool) {
 	return t.request, true
 }
 
-// ID gives the id of a context's request, or "".
+// ID returns the request ID of a context, or "".
 func ID(ctx context.Context) string {
 	r, _ := Of(ctx)
 	return r.ID
 }
 
-// Who says who works in a context: the system where there is no request.
+// Who returns the actor of a context, or the system if there is none.
 func Who(ctx context.Context) Actor {
 	t := of(ctx)
 	if t == nil {
@@ -153,7 +133,7 @@ func of(ctx context.Context) *trail {
 	return t
 }
 
-// IDOf takes over the id of a request's header, or makes one.
+// IDOf returns the valid ID in a header, or a new one.
 func IDOf(h http.Header) string {
 	if id := h.Get(Header); ValidID(id) {
 		return id
@@ -161,10 +141,10 @@ func IDOf(h http.Header) string {
 	return NewID()
 }
 
-// NewID makes an id: 26 of [A-Z2-7].
+// NewID returns a new ID: 26 of [A-Z2-7].
 func NewID() string { return rand.Text() }
 
-// ValidID reports whether s can be an id. A full key cannot: ids are logged.
+// ValidID reports whether s is a valid ID. IDs are logged, so they must not contain a full key.
 func ValidID(s string) bool {
 	if s == "" || len(s) > maxID {
 		return false
@@ -179,15 +159,12 @@ func ValidID(s string) bool {
 	return !apikey.HoldsSecret(s)
 }
 
-// ParentHeader carries a trace of others from function to function. It is the name of the
-// CloudEvents attribute for the same, too.
+// ParentHeader is the name of the HTTP header and CloudEvents attribute with the trace.
 const ParentHeader = "traceparent"
 
-// traceparent is one of any version, as far as all of them begin.
 var traceparent = regexp.MustCompile(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$`)
 
-// ParentOf takes over the traceparent of a request's header: "" unless there is one, and it
-// is valid.
+// ParentOf returns the traceparent of a header, or "" if there is not exactly one that is valid.
 func ParentOf(h http.Header) string {
 	if lines := h.Values(ParentHeader); len(lines) == 1 {
 		return ValidParent(lines[0])
@@ -195,8 +172,7 @@ func ParentOf(h http.Header) string {
 	return ""
 }
 
-// ValidParent gives a traceparent as it goes on, in the version that is known here (00), or
-// "" if it is not valid. Of a later version all is left out that is not known.
+// ValidParent converts a valid traceparent to version 00. It returns "" if s is invalid.
 func ValidParent(s string) string {
 	m := traceparent.FindStringSubmatch(s)
 	if m == nil || m[1] == "ff" || m[1] == "00" && m[5] != "" || strings.Trim(m[2], "0") == "" || strings.Trim(m[3], "0") == "" {
@@ -205,9 +181,8 @@ func ValidParent(s string) string {
 	return "00-" + m[2] + "-" + m[3] + "-" + m[4]
 }
 
-// Logger gives a logger that adds request_id to each line whose context has one, and
-// trace_id where the request is part of a trace.
-// Applied twice it adds it once.
+// Logger returns a logger that adds request_id and trace_id from the context. Repeated calls have
+// no effect.
 func Logger(log *slog.Logger) *slog.Logger {
 	if _, ok := log.Handler().(handler); ok {
 		return log

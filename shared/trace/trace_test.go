@@ -34,38 +34,38 @@ func TestIDOf(t *testing.T) {
 			t.Parallel()
 			got := IDOf(http.Header{Header: {tt.header}})
 			if tt.kept != (got == tt.header) || !ValidID(got) {
-				t.Errorf("%q became %q", tt.header, got)
+				t.Errorf("%q: got %q", tt.header, got)
 			}
 		})
 	}
 	if a, b := NewID(), NewID(); a == b {
-		t.Error("two requests got one id")
+		t.Error("two requests have the same ID")
 	}
 }
 
-func TestWho(t *testing.T) {
+func TestActorOfContext(t *testing.T) {
 	t.Parallel()
 	bare := context.Background()
-	Identify(bare, Actor{User, "ada"}) // no request: nothing happens
+	Identify(bare, Actor{User, "ada"}) // no effect without a request
 	if got := Who(bare); got.Kind != System {
-		t.Errorf("without a request %v works", got)
+		t.Errorf("actor without a request: got %v", got)
 	}
 	ctx := Begin(bare, Request{ID: "r1", Address: "192.0.2.1"})
 	if got := Who(ctx); got.Kind != Anonymous {
-		t.Errorf("before anybody is known %v works", got)
+		t.Errorf("actor before authentication: got %v", got)
 	}
 	below, cancel := context.WithCancel(ctx)
 	defer cancel()
 	Identify(below, Actor{User, "ada"})
 	if got := Who(ctx); got != (Actor{User, "ada"}) {
-		t.Errorf("what was found out below is %v above", got)
+		t.Errorf("actor in the parent context: got %v", got)
 	}
 	as := As(ctx, Actor{Build, "build 7"})
 	if Who(as).Name != "build 7" || ID(as) != "r1" || Who(ctx).Name != "ada" {
-		t.Errorf("%v works in request %q, and %v above", Who(as), ID(as), Who(ctx))
+		t.Errorf("got actor %v in request %q, and %v in the parent context", Who(as), ID(as), Who(ctx))
 	}
 	if r, ok := Of(as); !ok || r.Address != "192.0.2.1" {
-		t.Errorf("request %+v", r)
+		t.Errorf("request: got %+v", r)
 	}
 }
 
@@ -111,13 +111,13 @@ func TestLogger(t *testing.T) {
 	log.InfoContext(Begin(t.Context(), Request{ID: "r2", Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}), "traced")
 	lines := strings.Split(out.String(), "\n")
 	if strings.Count(lines[0], "request_id=r1") != 1 || !strings.Contains(lines[0], "function=keys") {
-		t.Errorf("in a request: %s", lines[0])
+		t.Errorf("line in a request: got %s", lines[0])
 	}
 	if strings.Contains(lines[0], "trace_id") || strings.Count(lines[2], "trace_id=4bf92f3577b34da6a3ce929d0e0e4736") != 1 || !strings.Contains(lines[2], "request_id=r2") {
-		t.Errorf("without a trace and in one: %s, %s", lines[0], lines[2])
+		t.Errorf("lines without and with a trace: got %s, %s", lines[0], lines[2])
 	}
 	if strings.Contains(lines[1], "request_id") {
-		t.Errorf("outside of one: %s", lines[1])
+		t.Errorf("line without a request: got %s", lines[1])
 	}
 }
 

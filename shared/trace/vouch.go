@@ -15,36 +15,36 @@ import (
 )
 
 const (
-	// ClientHeader is the header in which the console names its client, see [Vouch].
+	// ClientHeader contains the client's address in calls of the console; see [Vouch].
 	ClientHeader = "Sluice-Client-Address"
 
-	// vouchedFor is the difference of clocks up to which that header is accepted.
+	// vouchedFor is the accepted difference between the header's time and the current time.
 	vouchedFor = 2 * time.Minute
 
-	minSecret = 32 // characters
+	minSecret = 32
 )
 
-// Secret is the secret that the console and the functions of the management API share.
+// Secret is the shared secret of the console and the management API's functions.
 type Secret string
 
-// String hides the secret from logs.
+// String implements [fmt.Stringer].
 func (Secret) String() string { return "[redacted]" }
 
-// GoString hides the secret from %#v.
+// GoString implements [fmt.GoStringer].
 func (Secret) GoString() string { return "[redacted]" }
 
-// Console is the setting of the secret. Without one, no function believes the console, and the
-// records of changes through the console have the console's own address.
+// Console is the setting of the secret. Without a secret, changes through the console are
+// recorded with the console's address.
 type Console struct {
 	Secret Secret `env:"CONSOLE_TOKEN"`
-	File   string `env:"CONSOLE_TOKEN_FILE"` // a file with the secret, instead of the secret
+	File   string `env:"CONSOLE_TOKEN_FILE"` // file with the secret, instead of the secret
 }
 
 // Read returns the secret, or "" if there is none.
 func (c Console) Read() (Secret, error) {
 	if c.File != "" {
 		if c.Secret != "" {
-			return "", errors.New("CONSOLE_TOKEN and CONSOLE_TOKEN_FILE are both set")
+			return "", errors.New("CONSOLE_TOKEN and CONSOLE_TOKEN_FILE are both set; set only one")
 		}
 		text, err := os.ReadFile(c.File)
 		if err != nil {
@@ -58,9 +58,8 @@ func (c Console) Read() (Secret, error) {
 	return c.Secret, nil
 }
 
-// Vouch returns the value of [ClientHeader] for a call that the console makes for a client. The
-// value is valid for a short time, and only with the call's Authorization header, which may be
-// empty. It is "" without a secret or an address.
+// Vouch returns the value of [ClientHeader] for a client's call. It is valid for a short time and
+// only with the call's Authorization header. It is "" without a secret or an address.
 func Vouch(s Secret, address, authorization string, now time.Time) string {
 	if s == "" || address == "" {
 		return ""
@@ -69,8 +68,6 @@ func Vouch(s Secret, address, authorization string, now time.Time) string {
 	return at + " " + address + " " + hex.EncodeToString(s.sign(at, address, authorization))
 }
 
-// vouched returns the address that the console has named. ok is false without the console's
-// signature.
 func (c *Clients) vouched(h http.Header) (address netip.Addr, ok bool) {
 	lines := h[ClientHeader]
 	if c.console == "" || len(lines) != 1 {
@@ -94,7 +91,7 @@ func (c *Clients) vouched(h http.Header) (address netip.Addr, ok bool) {
 func (s Secret) sign(at, address, authorization string) []byte {
 	mac := hmac.New(sha256.New, []byte(s))
 	for _, part := range []string{"client address", at, address, authorization} {
-		_, _ = fmt.Fprintf(mac, "%d %s", len(part), part) // a hash takes everything
+		_, _ = fmt.Fprintf(mac, "%d %s", len(part), part)
 	}
 	return mac.Sum(nil)
 }

@@ -1,5 +1,5 @@
-// Package spantest is a collector of spans for tests: it takes them over OTLP and HTTP, as
-// the real ones do, and keeps every byte that it was sent.
+// Package spantest is a collector of spans for tests. It receives OTLP over HTTP and stores all
+// received bytes.
 package spantest
 
 import (
@@ -18,14 +18,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is a span as it was exported.
+// Span is an exported span.
 type Span struct {
 	Service, Name     string
-	Trace, ID, Parent string // hexadecimal; Parent is "" of the first of a trace
+	Trace, ID, Parent string // hexadecimal; Parent is "" for the first span of a trace
 	Kind              otlp.Span_SpanKind
 	Failed            bool
-	Values            map[string]string // its attributes; numbers as they are written
-	Links             []string          // ids of spans
+	Values            map[string]string
+	Links             []string
 	Took              time.Duration
 }
 
@@ -37,10 +37,10 @@ type Receiver struct {
 	raw     bytes.Buffer
 	header  http.Header
 	spans   []Span
-	changed chan struct{} // closed with the next export
+	changed chan struct{} // closed by the next export
 }
 
-// New starts a collector that ends with the test.
+// New starts a collector that stops with the test.
 func New(tb testing.TB) *Receiver {
 	tb.Helper()
 	r, end := Start()
@@ -48,7 +48,7 @@ func New(tb testing.TB) *Receiver {
 	return r
 }
 
-// Start starts a collector that end ends.
+// Start starts a collector. end stops it.
 func Start() (r *Receiver, end func()) {
 	r = &Receiver{changed: make(chan struct{})}
 	server := httptest.NewServer(r)
@@ -107,39 +107,39 @@ func spanOf(resource *otlp.ResourceSpans, s *otlp.Span) Span {
 	return out
 }
 
-// Header is the one of the last export.
+// Header returns the header of the last export.
 func (r *Receiver) Header() http.Header {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.header.Clone()
 }
 
-// Spans are all spans so far.
+// Spans returns all received spans.
 func (r *Receiver) Spans() []Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.spans)
 }
 
-// Holds tells whether any of what was exported contains a text.
+// Holds reports whether an export contains the text.
 func (r *Receiver) Holds(text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return bytes.Contains(r.raw.Bytes(), []byte(text))
 }
 
-// Until waits at most a minute for a span that fits, and returns the first one.
+// Until waits up to a minute for a matching span, and returns the first one.
 func (r *Receiver) Until(tb testing.TB, what string, fits func(Span) bool) Span {
 	tb.Helper()
 	found, ok := r.Within(time.Minute, fits)
 	if !ok {
-		tb.Fatalf("no span: %s; there are %+v", what, r.Spans())
+		tb.Fatalf("no span %s; got %+v", what, r.Spans())
 	}
 	return found
 }
 
-// Within waits at most limit for a span that fits. It returns the first one, and reports
-// whether there is one.
+// Within waits up to limit for a matching span. It returns the first one, and false if there is
+// none.
 func (r *Receiver) Within(limit time.Duration, fits func(Span) bool) (Span, bool) {
 	end := time.After(limit)
 	for {
