@@ -19,23 +19,23 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Entry is something that happened in an environment: a record with what has become of
-// what it began, or a call of a webhook that began nothing, as a record of that kind.
+// Entry is an audit record with the current state of its object, or a webhook call without a change
+// as a record.
 type Entry struct {
 	audit.Record
 
-	Deployment deploy.Revision // that it records; zero of anything else, and when it is gone
-	Build      deploy.Build    // likewise
-	Key        apikey.Key      // that it is about, as it is now; likewise
-	Receipt    hook.Receipt    // of the call; zero of anything else
+	Deployment deploy.Revision // zero if there is none or it is deleted
+	Build      deploy.Build
+	Key        apikey.Key
+	Receipt    hook.Receipt // zero except for a webhook call
 }
 
-// sameChange bounds how far apart a record and the revision or build that it is of were
-// written, by two clocks: an app of the same name had revisions of these numbers before.
+// sameChange is the maximum difference between the times of a record and of its revision or build,
+// which two clocks set. It excludes earlier apps with the same name.
 const sameChange = time.Minute
 
-// Activity lists what happened in an environment and to what is in it, newest first, of a
-// kind or, with "", of all. q narrows it by time and actor. Problem: invalid_page.
+// Activity lists the events of an environment, newest first, of one kind or of all if kind is "". q
+// filters them by time and actor.
 func (s *Store) Activity(ctx context.Context, e app.Environment, kind audit.Kind, q audit.Query, page Page) (entries []Entry, next string, err error) {
 	q.Project, q.Resource, q.Actions = e.Project, environmentPath(e.Project, e.Name), kind.Actions()
 	if kind != audit.Calls {
@@ -55,7 +55,7 @@ func (s *Store) Activity(ctx context.Context, e app.Environment, kind audit.Kind
 		}
 		entries, next = append(entries, calls...), cmp.Or(next, more)
 	}
-	// Ids are times: those of records and receipts are one order, and a page's token in it.
+	// IDs begin with the time, so records and receipts have a common order.
 	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.ID, b.ID) })
 	if n := page.Size; len(entries) > n || next != "" && len(entries) > 0 {
 		entries = entries[:min(n, len(entries))]
@@ -64,7 +64,7 @@ func (s *Store) Activity(ctx context.Context, e app.Environment, kind audit.Kind
 	return entries, next, nil
 }
 
-// idleCalls lists the calls of an environment's webhooks that changed nothing.
+// idleCalls lists the webhook calls that changed nothing.
 func (s *Store) idleCalls(ctx context.Context, e app.Environment, q audit.Query, page Page) ([]Entry, string, error) {
 	of := slices.DeleteFunc(hook.Results(), func(r hook.Result) bool {
 		return r.Changes() || q.Actor != "" && q.Actor != callerOf(r).Name
@@ -88,7 +88,6 @@ func (s *Store) idleCalls(ctx context.Context, e app.Environment, q audit.Query,
 	return entries, next, err
 }
 
-// callerOf is who made a call, by what came of it.
 func callerOf(r hook.Result) trace.Actor {
 	if r == hook.Unproven {
 		return trace.Actor{Kind: trace.Anonymous}
@@ -96,7 +95,7 @@ func callerOf(r hook.Result) trace.Actor {
 	return trace.Actor{Kind: trace.Webhook, Name: "webhook"}
 }
 
-// follow adds to records what has become of what they began.
+// follow adds the current state of the objects to records.
 func (s *Store) follow(ctx context.Context, namespace string, records []audit.Record) ([]Entry, error) {
 	entries := make([]Entry, len(records))
 	var refs []*firestore.DocumentRef
@@ -127,8 +126,8 @@ func (s *Store) follow(ctx context.Context, namespace string, records []audit.Re
 	return entries, nil
 }
 
-// subject is the document that a record is about, where it has more to tell than the
-// record, and how to read it into the entry; nil is none.
+// subject returns the document of the revision, build or key that a record is about, and its
+// reader; nil for other records.
 func (s *Store) subject(namespace string, e *Entry) (*firestore.DocumentRef, func(*firestore.DocumentSnapshot) error) {
 	parts := strings.Split(e.Resource, "/")
 	last := parts[len(parts)-1]
@@ -155,7 +154,7 @@ func (s *Store) subject(namespace string, e *Entry) (*firestore.DocumentRef, fun
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() < sameChange }
 
-// into reads a document into v if it is the one that is meant.
+// into reads a document into v if meant returns true for it.
 func into[V any](v *V, read reader[V], meant func(V) bool) func(*firestore.DocumentSnapshot) error {
 	return func(snap *firestore.DocumentSnapshot) error {
 		got, err := read(snap)

@@ -14,27 +14,24 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// announcementDoc is a document of announcements/{id}: the outbox. It is written
-// in the transaction of what it tells of and deleted once it has been sent.
-//
-// at is the time of that commit, by the store's clock: of two changes of one document the
-// later one has the later time, whoever made them. It is what the outbox is read in the
-// order of, and what its day is counted from.
+// announcementDoc is a document of announcements, the outbox. The transaction of the change writes
+// it; it is deleted once it is sent. Field at is the commit time by the store's clock. It orders
+// the outbox, and the retention starts at it.
 type announcementDoc struct {
 	ID          string    `firestore:"id"`
-	Type        string    `firestore:"type"` // "" of a deployment
+	Type        string    `firestore:"type"` // "" for a deployment
 	Subject     string    `firestore:"subject"`
 	Project     string    `firestore:"project"`
 	Environment string    `firestore:"environment"`
 	At          time.Time `firestore:"at,serverTimestamp"`
-	Time        time.Time `firestore:"time"`       // when it happened
-	ExpiresAt   time.Time `firestore:"expires_at"` // the collection's TTL field, for an outbox that nobody empties any more
+	Time        time.Time `firestore:"time"`       // time of the event
+	ExpiresAt   time.Time `firestore:"expires_at"` // TTL field, in case no function empties the outbox
 
-	Namespace string            `firestore:"namespace"` // of a deployment, like the next three
+	Namespace string            `firestore:"namespace"` // this and the next three fields are of a deployment
 	App       string            `firestore:"app"`
 	Outcome   string            `firestore:"outcome"`
 	Revision  *deploy.Revision  `firestore:"revision"`
-	Key       *announcedKeyDoc  `firestore:"key"` // of a quota too
+	Key       *announcedKeyDoc  `firestore:"key"` // also set for a quota
 	Quota     *announcedUseDoc  `firestore:"quota"`
 	Gate      *announcedGateDoc `firestore:"gate"`
 	Gates     *announcedAllDoc  `firestore:"gates"`
@@ -71,8 +68,7 @@ type announcedAllDoc struct {
 	Since    time.Time `firestore:"since"`
 }
 
-// outboxGrace is how much longer than it is tried an announcement may stay where nobody
-// empties the outbox.
+// outboxGrace is the time after [event.Kept] at which the TTL deletes an announcement.
 const outboxGrace = 24 * time.Hour
 
 func announcementToDoc(n event.Announcement) announcementDoc {
@@ -138,31 +134,28 @@ func (d announcementDoc) value() event.Announcement {
 
 func (s *Store) announcements() *firestore.CollectionRef { return s.client.Collection("announcements") }
 
-// Outbox is what a function that writes events reads from its environment.
+// Outbox contains the settings of a function that writes events.
 type Outbox struct {
-	// Events puts what happens to keys, quotas and gates into the outbox, for the function
-	// with K_SINK to send. Off where there is no sink: nobody would empty it.
+	// Events enables events of keys, quotas and gates, which the function with K_SINK sends. It
+	// must be off without a sink: the outbox would never be emptied.
 	Events bool `env:"EVENTS, default=false"`
 }
 
-// AnnounceEvents has the store put events into the outbox, or not. It is said once, before
-// anything is changed.
+// AnnounceEvents enables or disables events. Call it before any change.
 func (s *Store) AnnounceEvents(on bool) { s.announcing = on }
 
-// announce writes an announcement with the change that it tells of, where there is a sink.
 func (s *Store) announce(b *batch, n event.Announcement) {
 	if s.announcing {
 		b.create(s.announcements().Doc(n.ID), announcementToDoc(n))
 	}
 }
 
-// announceKey announces what happened to a key.
 func (s *Store) announceKey(b *batch, t event.Type, k apikey.Key) {
 	s.announce(b, event.OfKey(t, k, s.now().UTC().Truncate(time.Microsecond)))
 }
 
-// Announcements lists up to limit announcements that wait to be sent, in the order of their
-// commits, from behind a place. What was committed before the call is there.
+// Announcements lists up to limit announcements to send, in commit order, after the given position.
+// It includes all that were committed before the call.
 func (s *Store) Announcements(ctx context.Context, after event.Place, limit int) ([]event.Waiting, error) {
 	q := s.announcements().OrderBy("at", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc).Limit(limit)
 	if after.ID != "" {
@@ -178,7 +171,7 @@ func (s *Store) Announcements(ctx context.Context, after event.Place, limit int)
 	return waiting, nil
 }
 
-// Announced forgets an announcement that was sent. Doing it twice is harmless.
+// Announced deletes an announcement that was sent. It is idempotent.
 func (s *Store) Announced(ctx context.Context, id string) error {
 	return forget(ctx, s.announcements().Doc(id))
 }

@@ -16,24 +16,21 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// allPage is how many apps [Store.AllApps] reads at a time.
 const allPage = 200
 
-// appDoc is a document of apps/{namespace}.{app}, the id being its [app.Ref].
+// appDoc is a document of apps. Its ID is the [app.Ref].
 type appDoc struct {
 	app.App
 
-	Revisions int64 `firestore:"revisions"` // the highest number given out
-	Builds    int64 `firestore:"builds"`    // the highest number given out
+	Revisions int64 `firestore:"revisions"` // highest assigned number
+	Builds    int64 `firestore:"builds"`    // highest assigned number
 }
 
-// deployedOf summarizes a revision for its app's document.
 func deployedOf(r deploy.Revision) app.Deployed {
 	return app.Deployed{At: r.DeployedAt, Status: string(r.AppStatus())}
 }
 
-// with returns the document with another app. The counters stay, but a revision in use counts
-// as given out.
+// with replaces the app. Revisions stays at least the app's current revision.
 func (d appDoc) with(a app.App) appDoc {
 	return appDoc{App: a, Revisions: max(d.Revisions, a.Revision), Builds: d.Builds}
 }
@@ -47,17 +44,18 @@ func (s *Store) apps() *firestore.CollectionRef { return s.client.Collection("ap
 
 func (s *Store) appRef(ref app.Ref) *firestore.DocumentRef { return s.apps().Doc(ref.String()) }
 
-// First is what a new app begins with.
+// First is the initial history of a new app.
 type First struct {
-	Revision deploy.Revision // of an app that is made with an image
-	Build    *deploy.Build   // of a git app, so that it is never lost; nil for none
+	Revision deploy.Revision // of an app that is created with an image
+	Build    *deploy.Build   // of a git app, so that it cannot be lost
 }
 
-// CreateApp stores a new app with what it begins with, and claims its host, in an
-// environment that exists.
-// Problems: not_found for the environment; already_exists; host_taken; host_reserved if another
-// project's app gave the host up lately; name_in_scope while
-// the scope of a usable key names an app that an earlier version has deleted.
+// CreateApp stores a new app with its initial history, and claims its host. It returns these
+// problems:
+//
+//   - not_found if the environment does not exist, already_exists if the app does
+//   - host_taken, or host_reserved if another project's app released the host recently
+//   - name_in_scope if a usable key's scope names an app that an earlier version deleted
 func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 	ref := a.Ref()
 	return s.transactAlone(ctx, "create app "+ref.String(), s.hostRef(a.Host), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -94,8 +92,7 @@ func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 	})
 }
 
-// txAbsent makes sure in a transaction that a document is not there; otherwise
-// the error is taken.
+// txAbsent returns taken if a document exists.
 func txAbsent(tx *firestore.Transaction, ref *firestore.DocumentRef, taken error) error {
 	snaps, err := tx.GetAll([]*firestore.DocumentRef{ref})
 	if err == nil && snaps[0].Exists() {
@@ -104,7 +101,7 @@ func txAbsent(tx *firestore.Transaction, ref *firestore.DocumentRef, taken error
 	return err
 }
 
-// App reads one app. Problem: not_found.
+// App returns an app.
 func (s *Store) App(ctx context.Context, namespace, name string) (app.App, error) {
 	return get(ctx, s.appRef(app.Ref{Namespace: namespace, Name: name}), "app", decode[appDoc])
 }
@@ -114,8 +111,7 @@ func (s *Store) Apps(ctx context.Context, namespace string, page Page) ([]app.Ap
 	return list(ctx, s.apps(), s.apps().Where("namespace", "==", namespace), page, decode[appDoc])
 }
 
-// AllApps goes through every app of the installation, page by page. An error is
-// the last thing it yields.
+// AllApps iterates over all apps of the installation. An error is the last item.
 func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 	return func(yield func(app.App, error) bool) {
 		for page := (Page{Size: allPage}); ; {
@@ -136,10 +132,9 @@ func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 	}
 }
 
-// UpdateApp changes an app in a transaction: change receives the stored app and returns the
-// new one. The name cannot change. A change of the host claims the new one, and reserves
-// the previous one for the app's project. Problems: not_found; if the host changes, host_taken,
-// host_reserved and too_many_host_reservations.
+// UpdateApp replaces the stored app with the result of change. The name cannot change. A new host
+// is claimed, and the previous one reserved for the project. This may return the problems
+// host_taken, host_reserved and too_many_host_reservations.
 func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (changed app.App, err error) {
 	err = s.transactAlone(ctx, "update app "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		d, err := txGet(tx, s.appRef(ref), "app", shape[appDoc])
@@ -170,14 +165,16 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 	return changed, err
 }
 
-// deletePage is how many documents of a history one transaction deletes.
+// deletePage is the number of history documents that one transaction deletes.
 const deletePage = 200
 
-// DeleteApp deletes an app with its history, and reserves its host for its project. The last of the
-// history goes in one transaction with the app, so that what is deployed meanwhile
-// goes too. The transaction also finds no usable key whose scope names the app, and
-// [Store.IssueKey] reads the app in its own, so no scope names a deleted app.
-// Problems: not_found, also for a later app of that name; too_many_host_reservations.
+// DeleteApp deletes an app with its history, and reserves its host for its project. The last
+// transaction deletes the rest of the history with the app, and verifies that no usable key's scope
+// names the app. [Store.IssueKey] reads the app in its transaction, so no scope names a deleted
+// app.
+//
+// It returns not_found if the app was replaced by one with the same name, and
+// too_many_host_reservations if the host cannot be reserved.
 func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
 	for last := false; !last; {
 		err := s.transact(ctx, "delete app "+expected.Ref().String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) (err error) {
@@ -191,8 +188,7 @@ func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
 	return nil
 }
 
-// deletePart deletes some of an app's history, or its last part with the app. It reports
-// whether this was the last part.
+// deletePart deletes a part of an app's history, or the last part with the app.
 func (s *Store) deletePart(ctx context.Context, tx *firestore.Transaction, b *batch, expected app.App) (last bool, err error) {
 	ref := expected.Ref()
 	a, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
@@ -217,9 +213,8 @@ func (s *Store) deletePart(ctx context.Context, tx *firestore.Transaction, b *ba
 	return true, nil
 }
 
-// deleteHistory deletes some of an app's revisions and builds, which Firestore would
-// keep when the app's document goes: the next app of that name starts with nothing. It
-// tells whether these were the last.
+// deleteHistory deletes a part of an app's revisions and builds, which Firestore does not delete
+// with the app.
 func (s *Store) deleteHistory(tx *firestore.Transaction, b *batch, ref app.Ref) (last bool, err error) {
 	revisions, err := tx.Documents(s.revisions(ref).Limit(deletePage)).GetAll()
 	if err != nil {

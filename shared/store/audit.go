@@ -18,10 +18,9 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// recordDoc is a document of audit/{id}. Its id begins with the time, counted
-// backwards: in the order of ids, which needs no index of its own, the newest record
-// comes first. The collection's TTL policy on expires_at deletes it some time after a
-// year; [Store.DeleteRecords] does so where there is none.
+// recordDoc is a document of audit. Its ID begins with the time, counted backwards: sorted by ID,
+// the newest record is first. [Store.DeleteRecords] deletes records if the collection has no TTL
+// policy.
 type recordDoc struct {
 	At        time.Time `firestore:"at"`
 	ActorKind string    `firestore:"actor_kind"`
@@ -32,13 +31,13 @@ type recordDoc struct {
 	Outcome   string    `firestore:"outcome"`
 	Project   string    `firestore:"project"`
 	Resource  string    `firestore:"resource"`
-	Within    []string  `firestore:"within"` // the resource and all that it is a part of, and what it is told of besides, to ask for
-	Old       string    `firestore:"old"`    // JSON; "" of what was not there
+	Within    []string  `firestore:"within"` // the resource, its parents, and another affected resource, for queries
+	Old       string    `firestore:"old"`    // JSON; "" if the object did not exist
 	New       string    `firestore:"new"`
 	ExpiresAt time.Time `firestore:"expires_at"`
 
-	// PlanAt is when the plan that a key was given last changed: the key opens nothing at
-	// a checker that has not heard of its plan.
+	// PlanAt is the update time of the plan assigned to a key. Checkers reject the key until they
+	// have that version.
 	PlanAt *time.Time `firestore:"plan_at,omitempty"`
 }
 
@@ -78,7 +77,6 @@ func decodeValues(text string, v *audit.Values) error {
 
 func (s *Store) records() *firestore.CollectionRef { return s.client.Collection("audit") }
 
-// newRecord makes the document of a change that the actor of ctx makes now.
 func (s *Store) newRecord(ctx context.Context, c audit.Change) (*firestore.DocumentRef, recordDoc) {
 	at := s.now().UTC().Truncate(time.Microsecond)
 	who := trace.Who(ctx)
@@ -98,13 +96,12 @@ func (s *Store) newRecord(ctx context.Context, c audit.Change) (*firestore.Docum
 	}
 }
 
-// timeID is what ids of records of a time begin with.
+// timeID returns the prefix of the IDs of a time.
 func timeID(at time.Time) string { return fmt.Sprintf("%016x", math.MaxInt64-at.UnixMicro()) }
 
-// drawID draws an id for the record or the receipt of a time.
 func drawID(at time.Time) string { return timeID(at) + strings.ToLower(rand.Text()[:12]) }
 
-// record has the record of a change written with it.
+// record adds the audit record of a change to the batch.
 func (s *Store) record(ctx context.Context, b *batch, c audit.Change) {
 	ref, d := s.newRecord(ctx, c)
 	d.PlanAt = timeOrNull(b.plan)
@@ -112,8 +109,8 @@ func (s *Store) record(ctx context.Context, b *batch, c audit.Change) {
 	b.record = ref.ID
 }
 
-// Change gives what a record says was changed for the gate, and when. It is not there for
-// another project, nor for what is no change of a key or a plan. Problem: not_found.
+// Change returns the times at which an audited change updated keys and plans. It returns not_found
+// for changes of other projects or of other objects.
 func (s *Store) Change(ctx context.Context, project, id string) (checkers.Change, error) {
 	none := problem.New(problem.NotFound, "There is no such change.")
 	if !validID(id) {
@@ -138,15 +135,14 @@ func (s *Store) Change(ctx context.Context, project, id string) (checkers.Change
 	return c, err
 }
 
-// recordUpdate is record for a change of fields; without any difference there is
-// nothing to record.
+// recordUpdate is record for changed fields. It records nothing if the values are equal.
 func (s *Store) recordUpdate(ctx context.Context, b *batch, c audit.Change) {
 	if c.Old, c.New = audit.Diff(c.Old, c.New); len(c.Old)+len(c.New) > 0 {
 		s.record(ctx, b, c)
 	}
 }
 
-// createRecorded writes a document that must not exist yet, with the record of it.
+// createRecorded creates a document with its audit record.
 func (s *Store) createRecorded(ctx context.Context, ref *firestore.DocumentRef, d any, what string, c audit.Change) error {
 	return s.transact(ctx, "create "+ref.ID, func(ctx context.Context, _ *firestore.Transaction, b *batch) error {
 		b.what = what
@@ -156,8 +152,8 @@ func (s *Store) createRecorded(ctx context.Context, ref *firestore.DocumentRef, 
 	})
 }
 
-// Record records a change, or the attempt at one, that the store knows nothing else
-// of. It gives the record's id, for [Store.CompleteRecord].
+// Record records a change, or an attempt, of an object outside the store. It returns an ID for
+// [Store.CompleteRecord].
 func (s *Store) Record(ctx context.Context, c audit.Change) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -168,7 +164,7 @@ func (s *Store) Record(ctx context.Context, c audit.Change) (string, error) {
 	return ref.ID, nil
 }
 
-// CompleteRecord says what came of a change that was recorded as requested.
+// CompleteRecord sets the outcome of a recorded change.
 func (s *Store) CompleteRecord(ctx context.Context, id string, o audit.Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -178,9 +174,9 @@ func (s *Store) CompleteRecord(ctx context.Context, id string, o audit.Outcome) 
 	return nil
 }
 
-// Records lists records, newest first. Problem: invalid_page.
+// Records lists records, newest first.
 func (s *Store) Records(ctx context.Context, q audit.Query, page Page) ([]audit.Record, string, error) {
-	// Equalities, one array and the order of ids: Firestore merges its own indexes.
+	// Firestore merges its built-in indexes for equality filters, one array and the order of IDs.
 	coll := s.records()
 	query := between(coll, coll.Where("project", "==", q.Project), q.From, q.To)
 	if q.Actor != "" {
@@ -195,19 +191,18 @@ func (s *Store) Records(ctx context.Context, q audit.Query, page Page) ([]audit.
 	return list(ctx, coll, query, page, readRecord)
 }
 
-// between narrows a query to documents whose ids begin with times of a span, both ends
-// included; a zero time is no bound.
+// between filters IDs by time, both ends included. A zero time is no bound.
 func between(coll *firestore.CollectionRef, query firestore.Query, from, to time.Time) firestore.Query {
 	if !to.IsZero() {
 		query = query.Where(firestore.DocumentID, ">=", coll.Doc(timeID(to)))
 	}
 	if !from.IsZero() {
-		query = query.Where(firestore.DocumentID, "<=", coll.Doc(timeID(from)+"~")) // after all of that microsecond
+		query = query.Where(firestore.DocumentID, "<=", coll.Doc(timeID(from)+"~")) // after all IDs of that microsecond
 	}
 	return query
 }
 
-// DeleteRecords deletes up to limit records from before a time and tells how many.
+// DeleteRecords deletes up to limit records from before the given time, and returns their number.
 func (s *Store) DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "records", s.records().Where(firestore.DocumentID, ">", s.records().Doc(timeID(before)+"~")), limit)
 }

@@ -17,16 +17,13 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// readBuild reads a document of apps/{namespace}.{app}/builds/{n}.
 func readBuild(snap *firestore.DocumentSnapshot) (deploy.Build, error) {
 	b, err := shape[deploy.Build](snap)
 	b.Trigger = cmp.Or(b.Trigger, deploy.Webhook) // empty in documents of earlier versions
 	return b, err
 }
 
-// pendingDoc is a document of pending_builds/{namespace}.{app}.{n}: a build that
-// is not final yet. It is written and deleted with the build, so that those who
-// look after open builds need not look through every app's history.
+// pendingDoc is a document of pending_builds: a build that is not final.
 type pendingDoc struct {
 	Namespace string `firestore:"namespace"`
 	App       string `firestore:"app"`
@@ -53,16 +50,15 @@ func (d pendingDoc) value() PendingBuild {
 	return PendingBuild{App: app.Ref{Namespace: d.Namespace, Name: d.App}, Number: d.Number}
 }
 
-// RecordBuild adds a build to an app. rule is called with the app and gives the build
-// without its number; it may be called more than once. Problems: not_found,
-// conflict, too_many_builds, and those of rule.
+// RecordBuild adds a build to an app. rule returns the build without a number; it may run more than
+// once. RecordBuild returns the errors of rule, and too_many_builds if the queue is full.
 func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error) {
 	recorded, _, err := s.RecordBuildOnce(ctx, ref, hook.Delivery{}, time.Time{}, rule)
 	return recorded, err
 }
 
-// RecordBuildOnce is RecordBuild for a request that may be sent again: then it returns what the
-// first one recorded, and fresh is false. Problem: idempotency_key_reused.
+// RecordBuildOnce is RecordBuild for a request that may be repeated. A repeated request returns the
+// recorded build, and fresh is false. It returns idempotency_key_reused if the requests differ.
 func (s *Store) RecordBuildOnce(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (deploy.Build, error)) (recorded deploy.Build, fresh bool, err error) {
 	err = s.optimistic(ctx, "record build of "+ref.String(), ref, func(ctx context.Context, c current, b *batch, _ int) error {
 		before, found, err := s.requested(ctx, d, c.doc.value(), now)
@@ -87,8 +83,8 @@ func (s *Store) RecordBuildOnce(ctx context.Context, ref app.Ref, d hook.Deliver
 	return recorded, fresh, err
 }
 
-// checkQueue returns a too_many_builds problem if the app has [deploy.MaxQueued] queued builds.
-// A commit that adds a build depends on the app's document, so at most that many are added.
+// checkQueue limits queued builds to [deploy.MaxQueued]. Concurrent calls cannot exceed the limit,
+// because each commit depends on the app's document.
 func (s *Store) checkQueue(ctx context.Context, ref app.Ref) error {
 	queued, err := find(ctx, s.builds(ref).Where("status", "==", deploy.Queued).Select("build").Limit(deploy.MaxQueued), readBuild)
 	if err == nil && len(queued) >= deploy.MaxQueued {
@@ -97,7 +93,6 @@ func (s *Store) checkQueue(ctx context.Context, ref app.Ref) error {
 	return err
 }
 
-// addBuild writes a new build of an app and gives it its number.
 func (s *Store) addBuild(ctx context.Context, c current, b *batch, build deploy.Build) deploy.Build {
 	build.Number = c.doc.Builds + 1
 	b.app = append(b.app, firestore.Update{Path: "builds", Value: build.Number})
@@ -110,7 +105,7 @@ func (s *Store) addBuild(ctx context.Context, c current, b *batch, build deploy.
 	return build
 }
 
-// setPending writes whether a build is pending.
+// setPending creates or deletes the pending document of a build.
 func (s *Store) setPending(b *batch, ref app.Ref, build deploy.Build) {
 	pending := s.pendingRef(ref, build.Number)
 	if build.Final() {
@@ -120,7 +115,7 @@ func (s *Store) setPending(b *batch, ref app.Ref, build deploy.Build) {
 	}
 }
 
-// Build reads one build of an app. Problem: not_found.
+// Build returns a build of an app.
 func (s *Store) Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error) {
 	return get(ctx, s.buildRef(ref, n), "build", readBuild)
 }
@@ -141,27 +136,27 @@ func (s *Store) OpenBuilds(ctx context.Context, ref app.Ref) ([]int64, error) {
 	return numbers, err
 }
 
-// PendingBuild names a build that is not final.
+// PendingBuild identifies a build that is not final.
 type PendingBuild struct {
 	App    app.Ref
 	Number int64
 }
 
-// PendingBuilds lists the builds of all apps that are not final.
+// PendingBuilds lists all apps' builds that are not final.
 func (s *Store) PendingBuilds(ctx context.Context, page Page) ([]PendingBuild, string, error) {
 	return list(ctx, s.pendingBuilds(), s.pendingBuilds().Query, page, decode[pendingDoc])
 }
 
-// ForgetBuild takes a build off the list of those that are not final, which a
-// build does by itself when it ends: this is for one whose app is gone.
+// ForgetBuild deletes the pending document of a build whose app was deleted. Other builds delete it
+// when they end.
 func (s *Store) ForgetBuild(ctx context.Context, p PendingBuild) error {
 	return forget(ctx, s.pendingRef(p.App, p.Number))
 }
 
-// ObserveBuild moves a build on by what is known about its run. When the run has
-// built an image, the same commit records the build's revision or that it deploys
-// nothing any more ([deploy.Build.Deploys]), so that an event that comes again finds
-// a build that is final. Problem: not_found, also for a build of a later app of that name.
+// ObserveBuild updates a build from its run. If the run has built an image, the same commit records
+// its revision, or that the build is no longer deployed ([deploy.Build.Deploys]). A repeated event
+// thus finds a final build. It returns not_found if the build belongs to a later app with the same
+// name.
 func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, observed deploy.Build, run deploy.Run, now time.Time) (build deploy.Build, err error) {
 	n := observed.Number
 	op := fmt.Sprintf("observe build %d of %s", n, ref)

@@ -13,43 +13,39 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Canary is a document that a checker replica writes only to see it come back
-// through a listener (promise F2). It lives in the very
-// collection that the listener hears, as "canary.{replica}", and belongs to no
-// namespace, so it never shows in a list.
+// Canary is a document that a checker replica writes into a collection to verify that its listener
+// receives changes (promise F2). It has no namespace, so lists exclude it.
 type Canary struct {
-	Replica string // the writer's name, e.g. "checker-7d9f-x2x"
-	Run     string // random per process: echoes for another run prove nothing
-	Seq     int64  // counts up from 1 within a run
+	Replica string // name of the writer, such as "checker-7d9f-x2x"
+	Run     string // random per process; other runs' canaries prove nothing
+	Seq     int64  // increases from 1 within a run
 
-	Address string            // where it can be asked, host:port; "" nowhere
-	Key     checkers.QueryKey // of questions about denials; those who listen for canaries do not hear it
+	Address string            // host:port; "" if the replica cannot be queried
+	Key     checkers.QueryKey // authenticates queries about denials; listeners do not receive it
 
-	// What the replica says by it to those who wait for a change (package inforce). Those
-	// who listen for canaries do not hear it.
-	Applied time.Time     // up to when it has heard the collection, by the store's clock
-	Ceiling time.Duration // how long its proofs are good
+	// For callers that wait for a change (package inforce); listeners do not receive these fields.
+	Applied time.Time     // time up to which the replica has applied the collection, by the store's clock
+	Ceiling time.Duration // lifetime of the replica's freshness proofs
 
-	Features []checkers.Feature // that the writer has
+	Features []checkers.Feature // features of the writer
 }
 
-// CanaryType is one of the three data types that a replica proves to see.
+// CanaryType is a data type for which replicas prove freshness.
 type CanaryType string
 
-// The data types, by their collections.
+// The canary types are the collections of the three data types.
 const (
 	CanaryKeys     CanaryType = "keys"
 	CanaryPlans    CanaryType = "plans"
 	CanaryCounters CanaryType = "counters"
 )
 
-// CanaryTypes lists the three.
+// CanaryTypes returns all types.
 func CanaryTypes() []CanaryType { return []CanaryType{CanaryKeys, CanaryPlans, CanaryCounters} }
 
 const canaryMark = "canary."
 
-// canaryStatus is what canaries among keys have for a status, so that the listener
-// which leaves revoked keys out hears them.
+// canaryStatus is the status of canaries among keys. The listener's query requires a status.
 const canaryStatus = "canary"
 
 func isCanary(id string) bool { return strings.HasPrefix(id, canaryMark) }
@@ -57,7 +53,7 @@ func isCanary(id string) bool { return strings.HasPrefix(id, canaryMark) }
 type canaryDoc struct {
 	Run    string `firestore:"run"`
 	Seq    int64  `firestore:"seq"`
-	Status string `firestore:"status,omitempty"` // among keys
+	Status string `firestore:"status,omitempty"` // only among keys
 
 	Applied time.Time `firestore:"applied"`
 	Ceiling int64     `firestore:"ceiling_ms"`
@@ -65,12 +61,12 @@ type canaryDoc struct {
 
 	Features []checkers.Feature `firestore:"features,omitempty"`
 
-	// Key is what questions about denials are sealed with (package explain): who may read
-	// this document may ask them. It is worth nothing once the process has ended.
+	// Key is no longer valid once the process has ended.
 	Key []byte `firestore:"question_key"`
 }
 
-// longestCeiling is that of a replica which does not say its own: no setting allows more.
+// longestCeiling is the longest configurable ceiling, and the default for canaries without a valid
+// one.
 const longestCeiling = 90 * time.Second
 
 func readMember(snap *firestore.DocumentSnapshot) (checkers.Member, error) {
@@ -95,7 +91,7 @@ func (s *Store) canaryRef(t CanaryType, replica string) *firestore.DocumentRef {
 	return s.client.Collection(string(t)).Doc(canaryMark + replica)
 }
 
-// WriteCanary writes c among the documents of type t. The caller sets the deadline.
+// WriteCanary writes c to the collection of type t. The caller sets the deadline.
 func (s *Store) WriteCanary(ctx context.Context, t CanaryType, c Canary) error {
 	d := canaryDoc{Run: c.Run, Seq: c.Seq, Applied: c.Applied, Ceiling: c.Ceiling.Milliseconds(), Address: c.Address, Key: c.Key[:], Features: c.Features}
 	if t == CanaryKeys {
@@ -107,7 +103,7 @@ func (s *Store) WriteCanary(ctx context.Context, t CanaryType, c Canary) error {
 	return nil
 }
 
-// DeleteCanary removes a replica's canary. The caller sets the deadline.
+// DeleteCanary deletes a replica's canary. The caller sets the deadline.
 func (s *Store) DeleteCanary(ctx context.Context, t CanaryType, replica string) error {
 	if _, err := s.canaryRef(t, replica).Delete(ctx); err != nil {
 		return fmt.Errorf("delete canary among %s: %w", t, problemOf(err, "canary"))
@@ -115,9 +111,8 @@ func (s *Store) DeleteCanary(ctx context.Context, t CanaryType, replica string) 
 	return nil
 }
 
-// DeleteStaleCanaries deletes the canaries that were last written before a time:
-// those of replicas that are gone. It tells how many. One that is written again
-// meanwhile stays.
+// DeleteStaleCanaries deletes the canaries last written before the given time, unless they are
+// written again concurrently. It returns their number.
 func (s *Store) DeleteStaleCanaries(ctx context.Context, before time.Time) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -133,15 +128,14 @@ func (s *Store) DeleteStaleCanaries(ctx context.Context, before time.Time) (int,
 	return deleted, errs
 }
 
-// canariesOf finds the canaries of a collection. Ids from "canary." to before "canary0"
-// are those that begin with "canary.": only the slash lies between the two, and no id
-// has one.
+// canariesOf finds the IDs from "canary." to "canary0". Only the slash sorts between these two
+// characters, and no ID contains it.
 func canariesOf(coll *firestore.CollectionRef) firestore.Query {
 	return coll.Where(firestore.DocumentID, ">=", coll.Doc(canaryMark)).Where(firestore.DocumentID, "<", coll.Doc("canary0"))
 }
 
-// Members lists the replicas that may allow requests by one data type: those whose
-// canaries are there now. The read is a strong one: what was committed before has been.
+// Members returns the replicas with a canary of the type: only these may allow requests. The read
+// is strongly consistent.
 func (s *Store) Members(ctx context.Context, t CanaryType) (checkers.List, error) {
 	members := canariesOf(s.client.Collection(string(t)))
 	snaps, err := snapshots(ctx, members)
@@ -176,7 +170,7 @@ func deleteStaleCanaries(ctx context.Context, coll *firestore.CollectionRef, bef
 		case err == nil:
 			deleted++
 		case problem.Is(problemOf(err, "canary"), problem.Conflict), problem.Is(problemOf(err, "canary"), problem.NotFound):
-			// written again, or deleted by another run
+			// written again, or already deleted
 		default:
 			return deleted, err
 		}

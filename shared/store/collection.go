@@ -16,16 +16,15 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Page is a part of a list, in the order of document ids.
+// Page is a part of a list, in the order of document IDs.
 type Page struct {
-	Size  int    // at most this many; must be positive
-	Token string // of the page before; "" starts
+	Size  int    // maximum number of items; must be positive
+	Token string // returned with the previous page; "" for the first page
 }
 
-// document is the stored shape of a V.
+// document is the stored form of a V.
 type document[V any] interface{ value() V }
 
-// decode reads a document into the V that it is the shape D of.
 func decode[D document[V], V any](snap *firestore.DocumentSnapshot) (v V, err error) {
 	d, err := shape[D](snap)
 	if err != nil {
@@ -34,13 +33,13 @@ func decode[D document[V], V any](snap *firestore.DocumentSnapshot) (v V, err er
 	return d.value(), nil
 }
 
-// sameTime reports whether two times are equal as the store keeps them, in microseconds. The
-// time of its creation tells a thing from an earlier one of the same name.
+// sameTime compares times in microseconds, the store's precision. Creation times distinguish
+// objects with the same name.
 func sameTime(a, b time.Time) bool {
 	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }
 
-// shape reads a document as it is stored.
+// shape reads a document into its stored form.
 func shape[D any](snap *firestore.DocumentSnapshot) (d D, err error) {
 	if err := snap.DataTo(&d); err != nil {
 		return d, fmt.Errorf("read %s: %w", snap.Ref.ID, err)
@@ -48,10 +47,9 @@ func shape[D any](snap *firestore.DocumentSnapshot) (d D, err error) {
 	return d, nil
 }
 
-// reader reads a document's snapshot, as [decode] of a shape does.
 type reader[V any] func(*firestore.DocumentSnapshot) (V, error)
 
-// get reads one document. Problem: not_found, which says what there is not.
+// get reads one document. what is the noun for a not_found message.
 func get[V any](ctx context.Context, ref *firestore.DocumentRef, what string, read reader[V]) (v V, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -62,7 +60,7 @@ func get[V any](ctx context.Context, ref *firestore.DocumentRef, what string, re
 	return read(snap)
 }
 
-// txGet is get inside a transaction. changed are told when the document was changed last.
+// txGet is get in a transaction. It sets changed to the document's update time.
 func txGet[V any](tx *firestore.Transaction, ref *firestore.DocumentRef, what string, read reader[V], changed ...*time.Time) (v V, err error) {
 	snap, err := tx.Get(ref)
 	if err != nil {
@@ -74,7 +72,6 @@ func txGet[V any](tx *firestore.Transaction, ref *firestore.DocumentRef, what st
 	return read(snap)
 }
 
-// forget deletes a document, if it is there.
 func forget(ctx context.Context, ref *firestore.DocumentRef) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -84,8 +81,8 @@ func forget(ctx context.Context, ref *firestore.DocumentRef) error {
 	return nil
 }
 
-// prune deletes up to limit documents that a query finds, at most [maxWrites], in one
-// commit, and tells how many. also are further documents to delete for an ID.
+// prune deletes up to limit documents of a query in one commit, and returns their number. limit is
+// at most [maxWrites]. also returns a further document to delete for an ID.
 func (s *Store) prune(ctx context.Context, what string, q firestore.Query, limit int, also ...func(id string) *firestore.DocumentRef) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -111,13 +108,11 @@ func (s *Store) prune(ctx context.Context, what string, q firestore.Query, limit
 	return len(snaps), nil
 }
 
-// txExists tells whether a query finds any document, inside a transaction.
 func txExists(tx *firestore.Transaction, q firestore.Query) (bool, error) {
 	docs, err := tx.Documents(q.Limit(1)).GetAll()
 	return len(docs) > 0, err
 }
 
-// find reads all that a query finds.
 func find[V any](ctx context.Context, q firestore.Query, read reader[V]) ([]V, error) {
 	snaps, err := snapshots(ctx, q)
 	if err != nil {
@@ -126,8 +121,7 @@ func find[V any](ctx context.Context, q firestore.Query, read reader[V]) ([]V, e
 	return readAll(snaps, read)
 }
 
-// each reads what a query finds as it is needed, and keeps nothing. An error is the last thing
-// it yields.
+// each iterates over the documents of a query. An error is the last item.
 func each[V any](ctx context.Context, q firestore.Query, read reader[V]) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
@@ -168,8 +162,7 @@ func readAll[V any](snaps []*firestore.DocumentSnapshot, read reader[V]) ([]V, e
 	return values, nil
 }
 
-// list reads one page of a query, ordered by document id, and gives the token of the
-// next page, or "" when there is none. The query must not be ordered.
+// list reads one page of a query in the order of document IDs. The query must not be ordered.
 func list[V any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, page Page, read reader[V]) ([]V, string, error) {
 	q = q.OrderBy(firestore.DocumentID, firestore.Asc)
 	if page.Token != "" {
@@ -182,8 +175,7 @@ func list[V any](ctx context.Context, coll *firestore.CollectionRef, q firestore
 	return onePage(ctx, coll, q, page.Size, read)
 }
 
-// newest is list for a collection whose ids are the numbers in a field, the highest
-// first.
+// newest is list for a collection whose IDs are the numbers of a field, in descending order.
 func newest[V any](ctx context.Context, coll *firestore.CollectionRef, field string, page Page, read reader[V]) ([]V, string, error) {
 	q := coll.OrderBy(field, firestore.Desc)
 	if page.Token != "" {
@@ -197,8 +189,7 @@ func newest[V any](ctx context.Context, coll *firestore.CollectionRef, field str
 	return onePage(ctx, coll, q, page.Size, read)
 }
 
-// onePage reads the first documents that a query finds, and makes the token of the last
-// one if there are more.
+// onePage reads size documents. It returns the next page's token, or "" if there are no more.
 func onePage[V any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, size int, read reader[V]) ([]V, string, error) {
 	snaps, err := snapshots(ctx, q.Limit(size+1))
 	if err != nil {
@@ -213,11 +204,9 @@ func onePage[V any](ctx context.Context, coll *firestore.CollectionRef, q firest
 	return values, next, err
 }
 
-// tokenOf is the token of the page after a document.
 func tokenOf(id string) string { return base64.RawURLEncoding.EncodeToString([]byte(id)) }
 
-// validID tells whether id can be part of a document path without changing it:
-// Firestore keeps "__…__" for itself.
+// validID reports whether id can be part of a document path. Firestore reserves "__…__".
 func validID(id string) bool {
 	reserved := strings.HasPrefix(id, "__") && strings.HasSuffix(id, "__")
 	if id == "" || len(id) > 512 || id == "." || id == ".." || reserved {

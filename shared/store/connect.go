@@ -19,21 +19,17 @@ import (
 	"github.com/sluicegate/sluice/shared/span"
 )
 
-// emulatorVariable is what the client library calls it.
 const emulatorVariable = "FIRESTORE_EMULATOR_HOST"
 
-// maxMessage bounds one message from the store, in bytes: a document has at
-// most 1 MiB, a list's answer comes document by document.
+// maxMessage is the maximum size of a message, in bytes. Lists arrive one document (at most 1 MiB)
+// per message.
 const maxMessage = 64 << 20
 
-// maxReconnectPause is the longest that a connection waits before it tries again to
-// reach a store that is away. gRPC's own is two minutes, in which the store could
-// have been back for long.
+// maxReconnectPause is the longest pause before a reconnect. The default of gRPC is two minutes.
 const maxReconnectPause = 3 * time.Second
 
-// dialOptions make a connection that dies soon after the network under it has, and
-// comes back soon after it: with keepalive set, unacknowledged data ends the
-// connection after Timeout, where TCP alone would wait for a quarter of an hour.
+// dialOptions detect a dead connection and reconnect quickly. With keepalive, unacknowledged data
+// closes the connection after Timeout; TCP waits about 15 minutes.
 func dialOptions(w *watcher) []grpc.DialOption {
 	reconnect := backoff.DefaultConfig
 	reconnect.MaxDelay = maxReconnectPause
@@ -45,8 +41,6 @@ func dialOptions(w *watcher) []grpc.DialOption {
 	}
 }
 
-// clientOptions connect to Firestore, or to the emulator when the environment
-// names one. w sees the calls.
 func clientOptions(w *watcher) ([]option.ClientOption, error) {
 	host := os.Getenv(emulatorVariable)
 	if host == "" {
@@ -66,8 +60,7 @@ func clientOptions(w *watcher) ([]option.ClientOption, error) {
 	return []option.ClientOption{option.WithGRPCConn(conn)}, nil
 }
 
-// emulatorOwner is how the emulator knows the owner of a project, whom its
-// security rules let do everything.
+// emulatorOwner bypasses the emulator's security rules.
 type emulatorOwner struct{}
 
 func (emulatorOwner) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
@@ -76,18 +69,14 @@ func (emulatorOwner) GetRequestMetadata(context.Context, ...string) (map[string]
 
 func (emulatorOwner) RequireTransportSecurity() bool { return false }
 
-// observer is notified of each call of the store that has ended.
 type observer func(op, outcome string, took time.Duration, lasting bool)
 
-// watcher sees every call on the connection; it implements [stats.Handler]. A call below a
-// span is one of its own, which says no more than the operation and how that ended: the
-// library's instrumentation would say more, and also of what nobody has asked for.
+// watcher implements [stats.Handler]. Within a span, it adds one for each call. The library's own
+// instrumentation records more than needed.
 type watcher struct{ observer atomic.Pointer[observer] }
 
-// Observe notifies f of each call of the store, once it has ended: the operation,
-// such as "commit", its gRPC status, such as "OK", and how long it took. lasting
-// says that the call is a listener, which lasts as long as it is wanted. f must not
-// block.
+// Observe calls f after each call of the store, with the operation, such as "commit", the gRPC
+// status, such as "OK", and the duration. lasting is true for listeners. f must not block.
 func (s *Store) Observe(f func(op, outcome string, took time.Duration, lasting bool)) {
 	o := observer(f)
 	s.watcher.observer.Store(&o)
@@ -95,16 +84,13 @@ func (s *Store) Observe(f func(op, outcome string, took time.Duration, lasting b
 
 type callKey struct{}
 
-// call is a call that is under way.
 type call struct {
 	op   string
 	span span.Span
 }
 
-// listening is the operation that lasts as long as it is wanted.
 const listening = "listen"
 
-// TagRPC implements [stats.Handler].
 func (w *watcher) TagRPC(ctx context.Context, i *stats.RPCTagInfo) context.Context {
 	c := call{op: opName(i.FullMethodName)}
 	if c.op != listening {
@@ -113,7 +99,6 @@ func (w *watcher) TagRPC(ctx context.Context, i *stats.RPCTagInfo) context.Conte
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-// HandleRPC implements [stats.Handler].
 func (w *watcher) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	end, ok := s.(*stats.End)
 	if !ok {
@@ -128,13 +113,11 @@ func (w *watcher) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	}
 }
 
-// TagConn implements [stats.Handler].
 func (*watcher) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
-// HandleConn implements [stats.Handler].
 func (*watcher) HandleConn(context.Context, stats.ConnStats) {}
 
-// opName gives "run_query" of "/google.firestore.v1.Firestore/RunQuery".
+// opName returns "run_query" for "/google.firestore.v1.Firestore/RunQuery".
 func opName(method string) string {
 	var b strings.Builder
 	for i, c := range []byte(method[strings.LastIndexByte(method, '/')+1:]) {

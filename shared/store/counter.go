@@ -18,17 +18,16 @@ import (
 )
 
 const (
-	// bulkTimeout bounds a call that reads or writes many documents.
+	// bulkTimeout is the timeout of a call that reads or writes many documents.
 	bulkTimeout = 60 * time.Second
-	// maxWrites bounds the writes of one transaction, below Firestore's 500.
+	// maxWrites is the maximum number of writes in a transaction; Firestore's limit is 500.
 	maxWrites = 400
 )
 
-// ErrNotClosed says that a day's counters may not be compacted yet by the
-// store's own clock, whatever the caller's says.
+// ErrNotClosed is returned if a day is not over by the store's clock, even if it is by the
+// caller's.
 var ErrNotClosed = errors.New("the day is not closed yet")
 
-// counterDoc is a document of counters/{day}.{source}.{shard}.
 type counterDoc struct {
 	Day    string `firestore:"day"` // YYYY-MM-DD
 	Source string `firestore:"source"`
@@ -40,11 +39,10 @@ func counterToDoc(c usage.Counter) counterDoc {
 	return counterDoc{Day: c.Day.String(), Source: string(c.Source), Shard: int64(c.Shard), Counts: c.Counts}
 }
 
-// CounterVersion is the write of a counter that the next one builds on; the
-// zero version is that of a counter not written yet.
+// CounterVersion is the version of a stored counter; zero if it is not stored yet.
 type CounterVersion struct{ at time.Time }
 
-// Time is when the version was committed, by the store's clock, as [Batch.At] is.
+// Time returns the commit time of the version by the store's clock.
 func (v CounterVersion) Time() time.Time { return v.at }
 
 func (s *Store) counters() *firestore.CollectionRef { return s.client.Collection("counters") }
@@ -53,10 +51,8 @@ func (s *Store) counterRef(day usage.Day, source usage.Source, shard int) *fires
 	return s.counters().Doc(usage.CounterID(day, source, shard))
 }
 
-// WriteCounter writes a source's shard as it now is, on top of the version that
-// the source wrote last. A write that was given up on and comes through late
-// finds another version there and changes nothing, so totals never go back.
-// Problem: conflict when base is not what is stored; ask [Store.CounterVersion].
+// WriteCounter replaces the counter if base is its stored version. Otherwise it returns a conflict
+// problem; read [Store.CounterVersion] and retry. A delayed write thus cannot reduce totals.
 func (s *Store) WriteCounter(ctx context.Context, c usage.Counter, base CounterVersion) (CounterVersion, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -74,7 +70,7 @@ func (s *Store) WriteCounter(ctx context.Context, c usage.Counter, base CounterV
 	return CounterVersion{res.UpdateTime}, nil
 }
 
-// CounterVersion asks which version of a counter is stored.
+// CounterVersion returns the stored version of a counter.
 func (s *Store) CounterVersion(ctx context.Context, day usage.Day, source usage.Source, shard int) (CounterVersion, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -88,15 +84,12 @@ func (s *Store) CounterVersion(ctx context.Context, day usage.Day, source usage.
 	return CounterVersion{snap.UpdateTime}, nil
 }
 
-// VersionAt is the version of a write at a time: for stores that stand in for
-// this one where faults are injected.
+// VersionAt returns the version of a write at a time, for fake stores that inject faults.
 func VersionAt(t time.Time) CounterVersion { return CounterVersion{t} }
 
-// EachCounter hands every counter of the days first to last to use, in no
-// particular order. It is one query, and a query's answer is what was stored at
-// one moment: sources and what they are compacted to are never seen together.
-// A counter that cannot be read is handed over as damaged, without counts. An error of use
-// ends it. Documents without the ID of a counter are skipped.
+// EachCounter calls use for each counter of the days first to last, in any order, until use returns
+// an error. It is one query and thus one snapshot: it never returns both a sum and the counters
+// compacted into it. A damaged counter has no counts. Documents with other IDs are skipped.
 func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -111,7 +104,6 @@ func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func
 	return nil
 }
 
-// eachCounter goes through the counters that a query finds, until the first error.
 func (s *Store) eachCounter(ctx context.Context, q firestore.Query) iter.Seq2[usage.Counter, error] {
 	return func(yield func(usage.Counter, error) bool) {
 		it := q.Documents(ctx)
@@ -132,8 +124,7 @@ func (s *Store) eachCounter(ctx context.Context, q firestore.Query) iter.Seq2[us
 	}
 }
 
-// counterOf returns the counter that an ID names, without counts. ok is false if no counter
-// has the ID.
+// counterOf returns the counter with the ID, without counts. ok is false if the ID is invalid.
 func counterOf(id string) (c usage.Counter, ok bool) {
 	day, rest, _ := strings.Cut(id, ".")
 	source, shard, _ := strings.Cut(rest, ".")
@@ -142,8 +133,8 @@ func counterOf(id string) (c usage.Counter, ok bool) {
 	return usage.Counter{Day: on, Source: usage.Source(source), Shard: n}, noDay == nil && noNumber == nil
 }
 
-// readCounter reads a counter, or returns it as damaged and counts that. ok is false if the
-// document is not a counter.
+// readCounter reads a counter, or counts and returns it as damaged. ok is false if the document is
+// not a counter.
 func (s *Store) readCounter(snap *firestore.DocumentSnapshot) (c usage.Counter, ok bool) {
 	if c, ok = counterOf(snap.Ref.ID); !ok {
 		return c, false
@@ -164,15 +155,14 @@ func (s *Store) readCounter(snap *firestore.DocumentSnapshot) (c usage.Counter, 
 // Damaged is the outcome that [Store.Observe] reports for a damaged document.
 const Damaged = "damaged"
 
-// countDamaged reports a damaged document to the observer. It reports no duration.
 func (s *Store) countDamaged(kind string) {
 	if notify := s.watcher.observer.Load(); notify != nil {
 		(*notify)("read_"+kind, Damaged, 0, true)
 	}
 }
 
-// OldestCounter gives the first day that has a counter. Problem: not_found when
-// there are no counters.
+// OldestCounter returns the first day that has a counter. It returns a not_found problem if there
+// are none.
 func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -185,16 +175,13 @@ func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 	return 0, problem.New(problem.NotFound, "There is no counter.")
 }
 
-// CompactCounters replaces counters of some sources, of one shard of a closed
-// day, by one that holds their sum, together with what was compacted before, in
-// one transaction: readers and listeners see either the counters or their sum,
-// and no total changes. More sources than fit one transaction take some. Sources
-// without such a counter count nothing. A damaged counter stays as it is;
-// if the sum itself is damaged, so do all counters of the shard.
+// CompactCounters replaces the counters of some sources, for one shard of a closed day, by their
+// sum with the previous sum. Each transaction replaces up to [maxWrites] sources, so totals never
+// change for readers. Damaged counters remain; if the sum is damaged, all counters remain. It
+// returns [ErrNotClosed] or [usage.ErrTooMany].
 //
-// Counters are read by their names: a query in a transaction would lock its whole
-// range, and shards could not be compacted at once. Errors: [ErrNotClosed],
-// [usage.ErrTooMany].
+// Counters are read by ID: a query in a transaction would lock its whole range, and delay other
+// shards.
 func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.Source) error {
 	for some := range slices.Chunk(sources, maxWrites) {
 		op := fmt.Sprintf("compact shard %d of %s", shard, day)
@@ -256,8 +243,8 @@ func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shar
 	return nil
 }
 
-// DeleteCounters deletes counters of the days before one, as many as fit a
-// transaction, and tells how many; none means that none are left. Damaged counters stay.
+// DeleteCounters deletes up to [maxWrites] counters of earlier days, and returns their number; 0
+// means that none are left. Damaged counters remain.
 func (s *Store) DeleteCounters(ctx context.Context, before usage.Day) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()

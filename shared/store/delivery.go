@@ -12,12 +12,11 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// deliveryDoc is a document of deliveries/{id}: what came of a webhook's call, or, with
-// the app alone, that a pipeline's token was used for one. It counts until expires_at; the
-// collection's TTL policy on that field deletes it some time after.
+// deliveryDoc is a document of deliveries. It contains the response to a webhook call, or only the
+// app of a used pipeline token. It is valid until expires_at.
 type deliveryDoc struct {
 	App       string    `firestore:"app"`            // an [app.Ref]
-	AppMade   time.Time `firestore:"app_created_at"` // a delivery to an app of that name before is not this one's
+	AppMade   time.Time `firestore:"app_created_at"` // excludes earlier apps with the same name
 	Body      string    `firestore:"body"`           // SHA-256, hex
 	Action    string    `firestore:"action"`
 	Revision  int64     `firestore:"revision"`
@@ -46,13 +45,11 @@ func (s *Store) deliveryRef(id string) *firestore.DocumentRef {
 	return s.client.Collection("deliveries").Doc(id)
 }
 
-// Receive records what a call of an app's webhook asks for and what it is told,
-// both in one commit: so a delivery that comes twice, at once or after a crash
-// anywhere, adds to the app once. rule is called with the app, and may be called
-// again. A call without a delivery id (d.ID is "") is always a new one, and nothing
-// is kept of a call that rule refuses. fresh tells whether the answer is of this
-// call and not of the delivery's first. Problems: not_found; conflict when the
-// delivery came with another body before; those of rule.
+// Receive records the work that a webhook call requests together with the response, in one commit.
+// A repeated delivery thus changes the app once. rule may run more than once. A call without an ID
+// is always new, and a call that rule rejects is not recorded. fresh is false if the response is
+// that of an earlier call. Receive returns the errors of rule, and a conflict problem if the
+// delivery had another body.
 func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error) {
 	err = s.optimistic(ctx, "receive a call for "+ref.String(), ref, func(ctx context.Context, c current, b *batch, _ int) error {
 		before, found, err := s.delivery(ctx, d, c.doc.value(), now)
@@ -81,8 +78,8 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 	return answer, fresh, err
 }
 
-// spend uses a pipeline's token up. A document that has expired stands for one that is
-// worth nothing anyway. Problem: invalid_token when it was used before.
+// spend marks a pipeline token as used. It returns an invalid_token problem if the token was used
+// before. Tokens expire before their documents.
 func (s *Store) spend(ctx context.Context, b *batch, ref app.Ref, token hook.Spent) error {
 	if token.ID == "" {
 		return nil
@@ -98,7 +95,7 @@ func (s *Store) spend(ctx context.Context, b *batch, ref app.Ref, token hook.Spe
 	return nil
 }
 
-// delivery looks for what came of a delivery to an app before.
+// delivery returns the stored response to a delivery for an app.
 func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now time.Time) (answer hook.Answer, found bool, err error) {
 	if d.ID == "" {
 		return hook.Answer{}, false, nil
@@ -117,8 +114,8 @@ func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now t
 	return doc.answer(), true, nil
 }
 
-// requested looks for what a call of the management API recorded before. Problem:
-// idempotency_key_reused when it came with another body.
+// requested is delivery for a call of the management API. It returns an idempotency_key_reused
+// problem if the bodies differ.
 func (s *Store) requested(ctx context.Context, d hook.Delivery, to app.App, now time.Time) (hook.Answer, bool, error) {
 	before, found, err := s.delivery(ctx, d, to, now)
 	if problem.Is(err, problem.Conflict) {
@@ -127,14 +124,13 @@ func (s *Store) requested(ctx context.Context, d hook.Delivery, to app.App, now 
 	return before, found, err
 }
 
-// keepRequest keeps the result of a call that has an ID.
 func (s *Store) keepRequest(b *batch, d hook.Delivery, to app.App, a hook.Answer, now time.Time) {
 	if d.ID != "" {
 		b.set(s.deliveryRef(d.ID), deliveryToDoc(to, d, a, now.Add(hook.Remembered)))
 	}
 }
 
-// add writes what a call asks for and returns its number. Problem: too_many_builds.
+// add writes the requested work and returns its number.
 func (s *Store) add(ctx context.Context, c current, b *batch, out hook.Outcome) (int64, error) {
 	switch out.Action {
 	case hook.Deploy:

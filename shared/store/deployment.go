@@ -17,8 +17,8 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// recordedDoc is a document of apps/{namespace}.{app}/deployments/{revision}. Record names the
-// attempt that recorded the revision.
+// recordedDoc is a document of deployments. Record identifies the attempt that recorded the
+// revision.
 type recordedDoc struct {
 	deploy.Revision
 
@@ -33,18 +33,18 @@ func (s *Store) revisionRef(ref app.Ref, n int64) *firestore.DocumentRef {
 	return s.revisions(ref).Doc(strconv.FormatInt(n, 10))
 }
 
-// RecordDeployment adds a revision to an app and makes it the current one, in one
-// commit with the app's document, so that two at once get two numbers. rule is
-// called with the app and its current revision, the zero Revision before the first,
-// and gives the new one without its number; it may be called more than once.
-// Problems: not_found, conflict, and those of rule.
+// RecordDeployment adds a revision to an app and makes it the current one. Concurrent calls get
+// different numbers. rule receives the app with its current revision, zero before the first, and
+// returns the new one without a number. It may run more than once. RecordDeployment returns the
+// errors of rule.
 func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (deploy.Revision, error) {
 	recorded, _, err := s.RecordDeploymentOnce(ctx, ref, hook.Delivery{}, time.Time{}, rule)
 	return recorded, err
 }
 
-// RecordDeploymentOnce is RecordDeployment for a request that may be sent again: then it
-// returns what the first one recorded, and fresh is false. Problem: idempotency_key_reused.
+// RecordDeploymentOnce is RecordDeployment for a request that may be repeated. A repeated request
+// returns the recorded revision, and fresh is false. It returns idempotency_key_reused if the
+// requests differ.
 func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (recorded deploy.Revision, fresh bool, err error) {
 	id := rand.Text()
 	err = s.optimistic(ctx, "record deployment of "+ref.String(), ref, func(ctx context.Context, c current, b *batch, try int) error {
@@ -56,7 +56,7 @@ func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.De
 			recorded, err = s.Deployment(ctx, ref, before.Revision)
 			return err
 		}
-		if try > 1 { // the commit before may have gone through without an answer
+		if try > 1 { // the previous attempt may have succeeded without a response
 			done, err := find(ctx, s.revisions(ref).Where("record", "==", id).Limit(1), shape[deploy.Revision])
 			if err != nil {
 				return err
@@ -77,8 +77,7 @@ func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.De
 	return recorded, fresh, err
 }
 
-// addRevision writes a new current revision of an app and gives it its number. attempt
-// names this attempt.
+// addRevision adds a current revision to the batch. attempt identifies the attempt.
 func (s *Store) addRevision(ctx context.Context, c current, b *batch, rev deploy.Revision, attempt string) deploy.Revision {
 	rev = rev.After(c.revision, c.doc.Revisions, c.doc.Builds)
 	if old, changed := c.revision.Overtaken(rev.Number); changed {
@@ -99,7 +98,7 @@ func (s *Store) addRevision(ctx context.Context, c current, b *batch, rev deploy
 	return rev
 }
 
-// Deployment reads one revision of an app. Problem: not_found.
+// Deployment returns a revision of an app.
 func (s *Store) Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error) {
 	return get(ctx, s.revisionRef(ref, revision), "revision", shape[deploy.Revision])
 }
@@ -109,11 +108,10 @@ func (s *Store) Deployments(ctx context.Context, ref app.Ref, page Page) ([]depl
 	return newest(ctx, s.revisions(ref), "revision", page, shape[deploy.Revision])
 }
 
-// UpdateDeployment moves an app's current revision on: change gets what is stored and
-// gives what shall be and whether to write it; it may be called more than once. A
-// revision that becomes live supersedes the one that was. A revision
-// that the change finishes is announced in the same commit. Problems:
-// not_found; conflict when the revision is not the app's current one any more.
+// UpdateDeployment replaces an app's current revision with the result of change. change reports
+// whether to write it, and may run more than once. A revision that becomes live supersedes the
+// previous one. A revision that finishes is announced in the same commit. UpdateDeployment returns
+// a conflict problem if the revision is not current.
 func (s *Store) UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, change func(deploy.Revision) (deploy.Revision, bool)) (changed deploy.Revision, err error) {
 	op := fmt.Sprintf("update revision %d of %s", revision, ref)
 	err = s.optimistic(ctx, op, ref, func(ctx context.Context, c current, b *batch, _ int) error {
@@ -129,9 +127,8 @@ func (s *Store) UpdateDeployment(ctx context.Context, ref app.Ref, revision int6
 	return changed, err
 }
 
-// SetReady records that a pod of a revision was ready, if no earlier time is recorded. The
-// revision need not be the current one. It does nothing if the app or the revision does
-// not exist.
+// SetReady records the first time at which a pod of any revision was ready. It does nothing if the
+// app or revision does not exist.
 func (s *Store) SetReady(ctx context.Context, ref app.Ref, revision int64, at time.Time) error {
 	op := fmt.Sprintf("set revision %d of %s ready", revision, ref)
 	err := s.optimistic(ctx, op, ref, func(ctx context.Context, _ current, b *batch, _ int) error {
@@ -147,8 +144,7 @@ func (s *Store) SetReady(ctx context.Context, ref app.Ref, revision int64, at ti
 	return err
 }
 
-// setRevision writes what has become of the current revision, and of those that it
-// replaces.
+// setRevision writes the current revision, and the live revisions that it replaces.
 func (s *Store) setRevision(ctx context.Context, c current, b *batch, rev deploy.Revision) error {
 	turned := rev.Status != c.revision.Status
 	first := true

@@ -12,34 +12,29 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// namespaceDoc is a document of namespaces/{namespace}: the project whose environment had the
-// namespace last. It exists from the deletion of the environment until the namespace has a
-// new one.
+// namespaceDoc is a document of namespaces: the last project that used a namespace without an
+// environment.
 type namespaceDoc struct {
 	Project     string    `firestore:"project"`
-	ProjectMade time.Time `firestore:"project_created_at"` // tells it from a later project of that name
+	ProjectMade time.Time `firestore:"project_created_at"` // excludes later projects with the same name
 }
 
 func (s *Store) namespaceRef(namespace string) *firestore.DocumentRef {
 	return s.client.Collection("namespaces").Doc(namespace)
 }
 
-// environments is the collection environments/{namespace}. The id makes a namespace unique:
-// "a-b"+"c" and "a"+"b-c" are one document. The fields full_at and plan_created_at are the times
-// of the last creation of a key near the limit, and of a plan: these creations write the
-// document so that they conflict.
+// environments is a collection with one document per namespace, so "a-b"+"c" and "a"+"b-c"
+// conflict. The fields full_at and plan_created_at exist only to make creations of keys and plans
+// conflict.
 func (s *Store) environments() *firestore.CollectionRef { return s.client.Collection("environments") }
 
-// txEnvironment reads the environment of a namespace inside a transaction. Problem:
-// not_found.
 func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (app.Environment, error) {
 	return txGet(tx, s.environments().Doc(namespace), "environment", shape[app.Environment])
 }
 
-// CreateEnvironment stores a new environment of a project that exists. Problems:
-// not_found for the project; already_exists; namespace_taken when another
-// project and environment make the same namespace; namespace_not_empty when a deleted
-// environment of another project had it ([Store.ReleaseNamespace]).
+// CreateEnvironment stores a new environment of an existing project. It returns namespace_taken if
+// another environment has the same namespace. It returns namespace_not_empty if another project's
+// environment had it ([Store.ReleaseNamespace]).
 func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error {
 	return s.transact(ctx, "create environment "+e.Namespace, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		p, err := txGet(tx, s.projects().Doc(e.Project), "project", decode[projectDoc])
@@ -67,8 +62,7 @@ func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error 
 	})
 }
 
-// txNamespace makes sure that no other project had a namespace last. Problem:
-// namespace_not_empty.
+// txNamespace verifies that the project was the last to use a namespace.
 func (s *Store) txNamespace(tx *firestore.Transaction, namespace string, p app.Project) error {
 	last, err := txGet(tx, s.namespaceRef(namespace), "namespace", shape[namespaceDoc])
 	if problem.Is(err, problem.NotFound) {
@@ -80,12 +74,12 @@ func (s *Store) txNamespace(tx *firestore.Transaction, namespace string, p app.P
 	return err
 }
 
-// ReleaseNamespace lets any project have a namespace, because nothing is left in it.
+// ReleaseNamespace makes an empty namespace available to every project.
 func (s *Store) ReleaseNamespace(ctx context.Context, namespace string) error {
 	return forget(ctx, s.namespaceRef(namespace))
 }
 
-// Environment reads one environment of a project. Problem: not_found.
+// Environment returns an environment of a project.
 func (s *Store) Environment(ctx context.Context, project, name string) (app.Environment, error) {
 	namespace, err := environmentID(project, name)
 	if err != nil {
@@ -103,13 +97,11 @@ func (s *Store) Environments(ctx context.Context, project string, page Page) ([]
 	return list(ctx, s.environments(), s.environments().Where("project", "==", project), page, shape[app.Environment])
 }
 
-// DeleteEnvironment deletes an environment that holds no app, plan or key, revoked
-// keys aside: those open nothing for good, and go with it, so that an environment of
-// that name which somebody makes later does not show them. The check and the deletion
-// of the last of them are one transaction; [Store.CreateApp] and [Store.CreatePlan] read
-// the environment in their own, and [Store.IssueKey] the plan, so that nothing can be
-// left without its environment. Problems: not_found, also for a later environment of that
-// name; not_empty.
+// DeleteEnvironment deletes an environment without apps, plans and usable keys, together with its
+// revoked keys. The last transaction verifies this. [Store.CreateApp] and [Store.CreatePlan] read
+// the environment in their transactions, and [Store.IssueKey] the plan, so nothing remains without
+// an environment. It returns not_empty, or not_found if the environment was replaced by one with
+// the same name.
 func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment) error {
 	project, name := expected.Project, expected.Name
 	namespace, err := environmentID(project, name)
@@ -146,8 +138,8 @@ func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment)
 	return nil
 }
 
-// emptyEnvironment deletes some of an environment's revoked keys, if there is nothing else
-// in it; it tells whether these were the last. Problem: not_empty.
+// emptyEnvironment deletes some revoked keys of an otherwise empty environment, and reports whether
+// these were the last. It returns not_empty.
 func (s *Store) emptyEnvironment(tx *firestore.Transaction, b *batch, namespace string) (last bool, err error) {
 	for what, q := range map[string]firestore.Query{
 		"apps":  s.apps().Query,
@@ -172,8 +164,7 @@ func (s *Store) emptyEnvironment(tx *firestore.Transaction, b *batch, namespace 
 	return len(revoked) < deletePage, nil
 }
 
-// environmentID is the document id of an environment; names that cannot make one
-// belong to no environment.
+// environmentID returns an environment's document ID.
 func environmentID(project, name string) (string, error) {
 	namespace, err := app.Namespace(project, name)
 	if err != nil || !app.ValidNamespace(namespace) {

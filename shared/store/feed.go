@@ -14,24 +14,23 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// Keys hears every key that is, or can be made, good: one that is revoked is gone. It
-// returns when ctx ends or the stream does, always with an error; the next call starts
-// over with a full batch.
+// Keys listens to all keys except revoked ones. It returns an error when ctx or the stream ends.
+// The next call begins with a complete batch.
 func (f *Feed) Keys(ctx context.Context, to Receiver[apikey.Key]) error {
 	return listen(ctx, f, allBut("keys", string(apikey.Revoked)), heardKey, to)
 }
 
-// Plans hears every plan, as [Feed.Keys] does keys.
+// Plans listens to all plans, like [Feed.Keys].
 func (f *Feed) Plans(ctx context.Context, to Receiver[plan.Plan]) error {
 	return listen(ctx, f, all("plans"), heardPlan, to)
 }
 
-// Counters hears every counter, as [Feed.Keys] does keys.
+// Counters listens to all counters, like [Feed.Keys].
 func (f *Feed) Counters(ctx context.Context, to Receiver[usage.Counter]) error {
 	return listen(ctx, f, all("counters"), heardCounter, to)
 }
 
-// heardKey reads what the gate needs of a key's document.
+// heardKey reads the fields that the gate needs.
 func heardKey(id string, f fields) (apikey.Key, error) {
 	r := fieldReader{fields: f}
 	k := apikey.Key{
@@ -58,11 +57,9 @@ func heardKey(id string, f fields) (apikey.Key, error) {
 	return k, r.err
 }
 
-// errOtherID says that a document has the fields of another one: whoever wrote it, it
-// was not the function whose collection it is in.
+// errOtherID means that no function of Sluice wrote the document.
 var errOtherID = errors.New("the document's id is not the one that its fields make")
 
-// heardPlan reads what the gate needs of a plan's document.
 func heardPlan(id string, f fields) (plan.Plan, error) {
 	r := fieldReader{fields: f}
 	p := plan.Plan{
@@ -86,7 +83,6 @@ func heardPlan(id string, f fields) (plan.Plan, error) {
 	return p, p.Check()
 }
 
-// heardCounter reads a counter's document as a listener hears it.
 func heardCounter(id string, f fields) (usage.Counter, error) {
 	r := fieldReader{fields: f}
 	c := usage.Counter{
@@ -108,20 +104,18 @@ func heardCounter(id string, f fields) (usage.Counter, error) {
 	return c, c.Counts.Check()
 }
 
-// heardCanary reads a canary among the documents that a listener hears.
 func heardCanary(id string, f fields) (Canary, error) {
 	r := fieldReader{fields: f}
 	c := Canary{Replica: strings.TrimPrefix(id, canaryMark), Run: r.text("run"), Seq: r.integer("seq")}
-	c.Address = f["address"].GetStringValue() // those of before have none
+	c.Address = f["address"].GetStringValue() // missing in canaries of earlier releases
 	return c, r.err
 }
 
-// fields are a listened document's, read one by one without reflection. A field
-// that is missing or of another type is an error: a document in doubt opens
-// nothing.
+// fields are the fields of a received document, read without reflection. A document is unreadable
+// if a required field is missing or has another type.
 type fields map[string]*pb.Value
 
-// fieldReader reads fields and keeps the first error.
+// fieldReader reads fields and retains the first error.
 type fieldReader struct {
 	fields fields
 	err    error
@@ -133,7 +127,6 @@ func (r *fieldReader) fail(name string) {
 	}
 }
 
-// field gives a field that must be there, and of the type W.
 func field[W any](r *fieldReader, name string) *pb.Value {
 	v := r.fields[name]
 	if _, ok := v.GetValueType().(W); !ok {
@@ -146,15 +139,14 @@ func (r *fieldReader) text(name string) string {
 	return field[*pb.Value_StringValue](r, name).GetStringValue()
 }
 
-// told is a text that nothing is decided by: one that is missing, or none, puts nothing in
-// doubt.
+// told returns an optional text that affects no decision.
 func (r *fieldReader) told(name string) string { return r.fields[name].GetStringValue() }
 
 func (r *fieldReader) integer(name string) int64 {
 	return field[*pb.Value_IntegerValue](r, name).GetIntegerValue()
 }
 
-// number takes a whole number too: Firestore stores 10.0 as it was written.
+// number accepts integers, too: Firestore stores 10.0 as it was written.
 func (r *fieldReader) number(name string) float64 {
 	if v, ok := r.fields[name].GetValueType().(*pb.Value_IntegerValue); ok {
 		return float64(v.IntegerValue)
@@ -166,7 +158,6 @@ func (r *fieldReader) bytesOf(name string) []byte {
 	return field[*pb.Value_BytesValue](r, name).GetBytesValue()
 }
 
-// hash is the hash of a secret, which must be whole.
 func (r *fieldReader) hash(name string) apikey.Hash {
 	h, ok := hashOf(r.bytesOf(name))
 	if !ok {
@@ -175,8 +166,7 @@ func (r *fieldReader) hash(name string) apikey.Hash {
 	return h
 }
 
-// hard tells whether a quota's mode is hard. Plans from before there were modes have
-// none, and are soft; a word that is no mode leaves the limits in doubt.
+// hard reports whether a quota's mode is hard. A missing or empty mode is soft.
 func (r *fieldReader) hard(name string) bool {
 	if r.absent(name) {
 		return false
@@ -188,7 +178,7 @@ func (r *fieldReader) hard(name string) bool {
 	return m == plan.Hard
 }
 
-// instant is a time; absent or null is the zero time.
+// instant returns the zero time if the field is missing or null.
 func (r *fieldReader) instant(name string) time.Time {
 	if r.absent(name) {
 		return time.Time{}
@@ -201,7 +191,7 @@ func (r *fieldReader) instant(name string) time.Time {
 	return at.AsTime()
 }
 
-// texts is a list of strings; absent or null is nil.
+// texts returns nil if the field is missing or null.
 func (r *fieldReader) texts(name string) []string {
 	if r.absent(name) {
 		return nil

@@ -11,19 +11,19 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Reservations of hosts that apps gave up: clients may still send their keys to such a host.
+// Clients may still send their keys to a released host, so it is reserved for its project.
 const (
 	HostReserved    = 30 * 24 * time.Hour
-	maxReservations = 100 // of one project
+	maxReservations = 100 // per project
 )
 
-// hostDoc is a document of hosts/{host}, which makes hosts unique in the whole installation: the
-// claim of an app on the host, or the reservation of the host for the project of an app that
-// gave it up. Earlier versions treat a reservation as a claim.
+// hostDoc is a document of hosts, which makes hosts unique in the installation. It is an app's
+// claim, or a reservation for the project of an app that released the host. Earlier versions treat
+// a reservation as a claim.
 type hostDoc struct {
 	App         string    `firestore:"app"` // an [app.Ref]; the former app in a reservation
 	Project     string    `firestore:"project,omitempty"`
-	ProjectMade time.Time `firestore:"project_created_at,omitempty"` // tells it from a later project of that name
+	ProjectMade time.Time `firestore:"project_created_at,omitempty"` // excludes later projects with the same name
 	Reserved    bool      `firestore:"reserved,omitempty"`
 	Until       time.Time `firestore:"reserved_until,omitempty"`
 }
@@ -31,7 +31,7 @@ type hostDoc struct {
 // Reservation is a host that is reserved for a project.
 type Reservation struct {
 	Host    string
-	App     string // the app that gave the host up, as namespace.name
+	App     string // the app that released the host, as namespace.name
 	Project string // may be deleted
 	Until   time.Time
 }
@@ -45,8 +45,8 @@ func (s *Store) hosts() *firestore.CollectionRef { return s.client.Collection("h
 
 func (s *Store) hostRef(host string) *firestore.DocumentRef { return s.hosts().Doc(host) }
 
-// claimHost assigns the host of an app to it. It returns a host_taken problem if another app has the host,
-// and a host_reserved problem if the host is reserved for another project.
+// claimHost assigns an app's host to it. It returns host_taken if another app has the host, and
+// host_reserved if it is reserved for another project.
 func (s *Store) claimHost(tx *firestore.Transaction, b *batch, a app.App) error {
 	snaps, err := tx.GetAll([]*firestore.DocumentRef{s.hostRef(a.Host)})
 	if err != nil {
@@ -77,15 +77,15 @@ func (s *Store) claimHost(tx *firestore.Transaction, b *batch, a app.App) error 
 	return nil
 }
 
-// releaseHost reserves the host that an app gives up for the app's project, and deletes the
-// project's expired reservations. It returns a too_many_host_reservations problem if the
-// project has maxReservations.
+// releaseHost reserves an app's host for its project, and deletes the project's expired
+// reservations. It returns too_many_host_reservations if the project has maxReservations.
 func (s *Store) releaseHost(tx *firestore.Transaction, b *batch, a app.App) error {
 	made, err := s.txProjectMade(tx, a.Project)
 	if err != nil {
 		return err
 	}
-	// Expired reservations stay until they are deleted here or by rollup, so there may be more.
+	// There may be more, because expired reservations remain until they are deleted here or by
+	// rollup.
 	q := s.hosts().Where("project", "==", a.Project).Where("project_created_at", "==", made).Limit(2 * maxReservations)
 	snaps, err := tx.Documents(q).GetAll()
 	if err != nil {
@@ -110,8 +110,7 @@ func (s *Store) releaseHost(tx *firestore.Transaction, b *batch, a app.App) erro
 	return nil
 }
 
-// txProjectMade returns the time at which a project was created, which is its identity; zero if
-// the project does not exist.
+// txProjectMade returns a project's creation time, which identifies it; zero if it does not exist.
 func (s *Store) txProjectMade(tx *firestore.Transaction, project string) (time.Time, error) {
 	p, err := txGet(tx, s.projects().Doc(project), "project", decode[projectDoc])
 	if problem.Is(err, problem.NotFound) {
@@ -120,22 +119,19 @@ func (s *Store) txProjectMade(tx *firestore.Transaction, project string) (time.T
 	return p.CreatedAt, err
 }
 
-// CheckRelease returns a too_many_host_reservations problem if an app cannot give up its host,
-// because its project has too many reservations.
+// CheckRelease returns a too_many_host_reservations problem if an app cannot release its host.
 func (s *Store) CheckRelease(ctx context.Context, a app.App) error {
 	return s.transact(ctx, "check the host of "+a.Ref().String(), func(_ context.Context, tx *firestore.Transaction, _ *batch) error {
 		return s.releaseHost(tx, &batch{}, a)
 	})
 }
 
-// Reservations lists the hosts that are reserved. Expired reservations stay in the list until
-// rollup deletes them.
+// Reservations lists the reserved hosts, including expired ones that rollup has not deleted yet.
 func (s *Store) Reservations(ctx context.Context, page Page) ([]Reservation, string, error) {
 	return list(ctx, s.hosts(), s.hosts().Where("reserved", "==", true), page, readReservation)
 }
 
-// ReleaseReservation lets any project have a host that is reserved. It returns a not_found
-// problem if the host is not reserved.
+// ReleaseReservation makes a reserved host available to every project.
 func (s *Store) ReleaseReservation(ctx context.Context, host string) error {
 	none := problem.New(problem.NotFound, "That host is not reserved.")
 	if !validID(host) {
@@ -158,7 +154,7 @@ func (s *Store) ReleaseReservation(ctx context.Context, host string) error {
 	})
 }
 
-// DeleteReservations deletes up to limit reservations that ended before a time, and returns
+// DeleteReservations deletes up to limit reservations that ended before the given time, and returns
 // their number.
 func (s *Store) DeleteReservations(ctx context.Context, before time.Time, limit int) (int, error) {
 	deleted := 0

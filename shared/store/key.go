@@ -19,16 +19,15 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// keyDoc is a document of keys/{key id}. project and environment are there so
-// that each list is one query on indexed fields; namespace is what the gate
-// compares. Canaries share the collection and have none of the three.
+// keyDoc is a document of keys. Lists query project and environment; the gate compares namespace.
+// Canaries have none of the three.
 type keyDoc struct {
 	apikey.Key
 
 	Secret        []byte     `firestore:"secret"`         // SHA-256 of the full key
-	Previous      []byte     `firestore:"previous"`       // of the previous key; may be empty
-	PreviousUntil *time.Time `firestore:"previous_until"` // null without a previous key
-	ExpiresAt     *time.Time `firestore:"expires_at"`     // null never expires
+	Previous      []byte     `firestore:"previous"`       // SHA-256 of the previous full key; may be empty
+	PreviousUntil *time.Time `firestore:"previous_until"` // null if there is no previous secret
+	ExpiresAt     *time.Time `firestore:"expires_at"`     // null if the key never expires
 	Leak          *leakDoc   `firestore:"leak,omitempty"`
 }
 
@@ -43,8 +42,7 @@ func keyToDoc(k apikey.Key) keyDoc {
 	return d
 }
 
-// readKey refuses a document whose hashes are not whole: an array's rest of zeros
-// would be a hash of its own.
+// readKey rejects incomplete hashes: padded with zeros, they would be valid.
 func readKey(snap *firestore.DocumentSnapshot) (apikey.Key, error) {
 	d, err := shape[keyDoc](snap)
 	if err != nil {
@@ -68,7 +66,6 @@ func readKey(snap *firestore.DocumentSnapshot) (apikey.Key, error) {
 	return k, nil
 }
 
-// hashOf reads a hash; ok is false where it is not whole.
 func hashOf(b []byte) (h apikey.Hash, ok bool) {
 	if len(b) != len(h) {
 		return h, false
@@ -78,8 +75,7 @@ func hashOf(b []byte) (h apikey.Hash, ok bool) {
 
 func (s *Store) keys() *firestore.CollectionRef { return s.client.Collection("keys") }
 
-// keyRef gives a key's document. An id of another shape names none, least of all
-// a canary. Problem: not_found.
+// keyRef returns a key's document. It rejects other IDs, such as those of canaries, with not_found.
 func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 	if _, ok := id.Prefix(); !ok {
 		return nil, problem.New(problem.NotFound, "There is no such key.")
@@ -87,23 +83,20 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 	return s.keys().Doc(string(id)), nil
 }
 
-// IssueKey stores a new key. It reads the key's plan and the apps of its scope in the same
-// transaction, so that no other call deletes them in the meantime.
+// IssueKey stores a new key. It reads the plan and the apps of the scope in the same transaction,
+// so they cannot be deleted concurrently. r is a request that a client may repeat; the transaction
+// records its key. limit is the maximum number of usable keys in the environment, or 0 for no limit
+// (see [keysAtOnce]).
 //
-// r is a request that a client may repeat. The transaction also stores that r has issued its
-// key. limit is the highest number of usable keys in the environment, or 0 for any number;
-// [keysAtOnce] explains how creations stay below it.
-//
-// It returns an already_exists problem if another key of the installation has the prefix.
-// Other problems: unknown_plan, invalid_scope, already_issued, idempotency_key_reused,
-// too_many_keys.
+// It returns already_exists if the prefix is in use in the installation, unknown_plan,
+// invalid_scope, already_issued, idempotency_key_reused or too_many_keys.
 func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, limit int) (checkers.Change, error) {
 	op := "create " + string(k.ID())
 	ref, err := s.keyRef(k.ID())
 	if err != nil {
 		return checkers.Change{}, fmt.Errorf("%s: %w", op, err)
 	}
-	// issue creates the key in a transaction that room may refuse.
+	// issue creates the key unless room returns an error.
 	issue := func(room change) change {
 		return func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 			if err := s.planExists(tx, b, k.Namespace, k.Plan); err != nil {
@@ -132,13 +125,13 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, li
 	return checkers.Change{ID: made.record, Keys: made.at, Plans: made.plan}, err
 }
 
-// DeleteRevokedKeys deletes up to limit keys that were revoked before a time, and tells
-// how many. Nothing changes a revoked key: its last change is its revocation.
+// DeleteRevokedKeys deletes up to limit keys that were revoked before the given time, and returns
+// their number. The revocation is a key's last change.
 func (s *Store) DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "keys", s.keys().Where("status", "==", string(apikey.Revoked)).Where("updated_at", "<", before), limit, s.listRef)
 }
 
-// Key reads one key. Problem: not_found.
+// Key returns a key.
 func (s *Store) Key(ctx context.Context, id apikey.ID) (apikey.Key, error) {
 	ref, err := s.keyRef(id)
 	if err != nil {
@@ -147,14 +140,14 @@ func (s *Store) Key(ctx context.Context, id apikey.ID) (apikey.Key, error) {
 	return get(ctx, ref, "key", readKey)
 }
 
-// Holds reports whether a list with this filter has a key.
+// Holds reports whether the filter selects a key.
 func (f KeyFilter) Holds(k apikey.Key) bool {
 	return k.Project == f.Project && (f.Environment == "" || k.Environment == f.Environment) &&
 		(f.Plan == "" || k.Plan == f.Plan) && (f.Status == "" || k.Status == f.Status)
 }
 
-// KeyFilter tells which keys a list has: those of a project, and, where they are not
-// "", of one of its environments, of a plan, and with a stored status.
+// KeyFilter selects the keys of a project and, unless they are "", of an environment, a plan and a
+// stored status.
 type KeyFilter struct {
 	Project     string
 	Environment string
@@ -167,14 +160,13 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, page Page) ([]apikey.Key,
 	return list(ctx, s.keys(), s.filtered(f), page, readKey)
 }
 
-// EachKey goes through the keys of a filter in the order of their IDs. It reads them as they
-// are needed and keeps none.
+// EachKey iterates over the keys of a filter in the order of their IDs.
 func (s *Store) EachKey(ctx context.Context, f KeyFilter) iter.Seq2[apikey.Key, error] {
 	return each(ctx, s.filtered(f).OrderBy(firestore.DocumentID, firestore.Asc), readKey)
 }
 
-// EachListed is [Store.EachKey] for the keys after an ID, unless that is "". The keys have
-// their prefix, name, scope, status and expiry, and nothing else.
+// EachListed iterates over the keys after an ID, or all if it is "". It returns only their prefix,
+// name, scope, status and expiry.
 func (s *Store) EachListed(ctx context.Context, f KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error] {
 	q := s.filtered(f).OrderBy(firestore.DocumentID, firestore.Asc)
 	if after != "" {
@@ -189,7 +181,6 @@ func (s *Store) EachListed(ctx context.Context, f KeyFilter, after apikey.ID) it
 
 func (s *Store) filtered(f KeyFilter) firestore.Query { return f.on(s.keys().Query) }
 
-// on narrows a query of a collection whose documents have the fields of a filter.
 func (f KeyFilter) on(q firestore.Query) firestore.Query {
 	q = q.Where("project", "==", f.Project)
 	if f.Environment != "" {
@@ -204,19 +195,17 @@ func (f KeyFilter) on(q firestore.Query) firestore.Query {
 	return q
 }
 
-// ReissueKey changes a key in a transaction: change gets what is stored and gives
-// what shall be; it may run more than once. A plan or a scope that changes is
-// looked up as in [Store.IssueKey]; one that stays is not, so that a key whose
-// app is gone can still be disabled. Giving back what was stored writes nothing. r is as
-// in [Store.IssueKey]. Problems: not_found, unknown_plan, invalid_scope, already_issued,
-// idempotency_key_reused and those of change.
+// ReissueKey replaces a key with the result of change, which may run more than once. A new plan or
+// scope is verified as in [Store.IssueKey]; an unchanged one is not, so a key with a deleted app
+// can still be disabled. An unchanged key is not written. ReissueKey returns the errors of change
+// and of [Store.IssueKey].
 func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (changed apikey.Key, c checkers.Change, err error) {
 	op := "update " + string(id)
 	ref, err := s.keyRef(id)
 	if err != nil {
 		return apikey.Key{}, c, fmt.Errorf("%s: %w", op, err)
 	}
-	var last time.Time // when the key was changed last
+	var last time.Time // time of the key's last change
 	made, err := s.commitAlone(ctx, op, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		stored, err := txGet(tx, ref, "key", readKey, &last)
 		if err != nil {
@@ -251,7 +240,7 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 	return changed, c, err
 }
 
-// checkMoved looks up what a key newly refers to.
+// checkMoved verifies a key's new plan and apps.
 func (s *Store) checkMoved(tx *firestore.Transaction, b *batch, stored, changed apikey.Key) error {
 	if changed.Plan != stored.Plan {
 		if err := s.planExists(tx, b, changed.Namespace, changed.Plan); err != nil {
@@ -264,8 +253,7 @@ func (s *Store) checkMoved(tx *firestore.Transaction, b *batch, stored, changed 
 	return s.appsExist(tx, changed.Namespace, changed.Apps)
 }
 
-// planExists reads a plan inside a transaction, and notes in b when it was changed last.
-// Problem: unknown_plan.
+// planExists reads a plan in a transaction and sets b.plan. It returns unknown_plan.
 func (s *Store) planExists(tx *firestore.Transaction, b *batch, namespace string, id plan.ID) error {
 	if !plan.ValidID(string(id)) { // it would become a part of the path
 		return problem.Of(problem.UnknownPlan)
@@ -277,8 +265,8 @@ func (s *Store) planExists(tx *firestore.Transaction, b *batch, namespace string
 	return err
 }
 
-// appsExist reads the apps of a scope inside a transaction. Problem:
-// invalid_scope, naming the first app that the environment lacks.
+// appsExist reads the apps of a scope in a transaction. It returns invalid_scope with the first
+// missing app.
 func (s *Store) appsExist(tx *firestore.Transaction, namespace string, apps []string) error {
 	refs := make([]*firestore.DocumentRef, len(apps))
 	for i, name := range apps {
@@ -306,7 +294,6 @@ func unknownApp(name string) error {
 	return problem.New(problem.InvalidScope, "There is no app %.40q in the key's environment.", name)
 }
 
-// timeOrNull stores the zero time as null rather than as the year 1.
 func timeOrNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -321,16 +308,15 @@ func zeroOrTime(t *time.Time) time.Time {
 	return *t
 }
 
-// keyRequestDoc is a document of deliveries/{id}, beside those of webhooks: which
-// key a request was issued a full key of.
+// keyRequestDoc is a document of deliveries: the key that a request issued.
 type keyRequestDoc struct {
 	Key       string    `firestore:"key"`
-	Content   string    `firestore:"content"`    // what it asked for
+	Content   string    `firestore:"content"`    // identifies the content of the request
 	ExpiresAt time.Time `firestore:"expires_at"` // the collection's TTL field
 }
 
-// notIssued refuses a request that was issued a full key before, or whose name another one
-// had. Problems: already_issued, idempotency_key_reused.
+// notIssued returns already_issued if the request issued a key, or idempotency_key_reused if
+// another request had its ID.
 func (s *Store) notIssued(tx *firestore.Transaction, r apikey.Request) error {
 	if r.ID == "" {
 		return nil
@@ -350,7 +336,6 @@ func (s *Store) notIssued(tx *firestore.Transaction, r apikey.Request) error {
 	}
 }
 
-// noteIssued keeps that a request was issued a full key.
 func (s *Store) noteIssued(b *batch, r apikey.Request, id apikey.ID) {
 	if r.ID != "" {
 		b.set(s.deliveryRef(r.ID), keyRequestDoc{Key: string(id), Content: r.Content, ExpiresAt: r.At.Add(apikey.RequestRemembered)})

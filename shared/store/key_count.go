@@ -15,31 +15,29 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// The bounds below keep an environment's usable keys at or below its limit. Only
-// creations add usable keys: a revoked key stays revoked.
+// The bounds below keep an environment's usable keys at or below its limit. Only creations add
+// usable keys: a revoked key stays revoked.
 //
-//  1. A creation that counts during its transaction first reads the environment's document
-//     in it. If it counts limit - keysAtOnce keys or more, it also writes that document.
-//     Two such creations conflict, so the second one counts the key of the first one.
-//  2. Any other creation commits without such a write. It has counted fewer keys,
-//     during its transaction or before it. A count before the transaction starts with a read of
-//     the document's version. The transaction compares that version.
-//  3. Consider the last time at which fewer than limit - keysAtOnce keys exist. Every count
-//     that starts later leads to a write. A later commit without a write uses an earlier count.
-//  4. A process has one count at a time. That count allows keysPerCount creations,
-//     including those in progress at its start. So at most keyProcesses * keysPerCount = 400
-//     commits without a write remain, in all processes together.
-//  5. The first write ends them: their versions differ, or their transactions conflict.
-//     At that commit, the environment has at most limit - keysAtOnce + 400 keys.
-//     Later creations write one after the other, and their counts are exact.
+//  1. A creation that counts during its transaction first reads the environment's document in
+//     it. If it counts limit - keysAtOnce keys or more, it also writes that document. Two such
+//     creations conflict, so the second one counts the key of the first one.
+//  2. Other creations do not write it. They have counted fewer keys. A count before the
+//     transaction starts with a read of the document's version, which the transaction compares.
+//  3. Consider the last time at which fewer than limit - keysAtOnce keys exist. Every count that
+//     starts later leads to a write. A later commit without a write uses an earlier count.
+//  4. A process has one count at a time. It allows keysPerCount creations, including those in
+//     progress at its start. So at most keyProcesses * keysPerCount = 400 commits without a write
+//     remain.
+//  5. The first write ends them: their versions differ, or their transactions conflict. The
+//     environment then has at most limit - keysAtOnce + 400 keys. Later creations write one after
+//     the other, and their counts are exact.
 //
-// A count is no part of a transaction: the lock on its query would delay the creations of all
-// environments. The argument uses no clock. The other 100 keys of keysAtOnce are for commits that take
-// effect after their creation has ended, because its connection broke or its time was up.
+// A count is not part of a transaction: the lock on its query would delay all environments. The
+// other 100 keys of keysAtOnce are for commits that take effect after their call has ended.
 //
-// keyProcesses is the highest number of processes that create keys at the same time,
-// including those that a rollout replaces. The chart allows 15 replicas and one more in a
-// rollout, or 8 pods of each of two Knative revisions.
+// keyProcesses is the maximum number of processes that create keys, including those that a rollout
+// replaces. The chart allows 15 replicas and one more in a rollout, or 8 pods of each of two
+// Knative revisions.
 const (
 	keysAtOnce   = 500
 	keyProcesses = 16
@@ -47,22 +45,22 @@ const (
 )
 
 const (
-	keysInProgress = 10               // creations in one process and environment
-	countReuse     = time.Second      // age at which a process counts again, to see revocations
+	keysInProgress = 10               // concurrent creations per process and environment
+	countReuse     = time.Second      // maximum age of a count, so that revocations take effect
 	slotWait       = 20 * time.Second // longest wait of a creation before its transaction
 )
 
-// countPlace is the place where a creation counts its environment's keys.
+// countPlace specifies when a creation counts the keys.
 type countPlace int
 
 const (
 	countAgain  countPlace = iota // before the transaction, then decide again
 	countInside                   // during the transaction
-	countReused                   // nowhere: the present count is enough
+	countReused                   // not at all: the current count is sufficient
 )
 
-// placeOfCount decides where a creation counts. keys is the present count of its process,
-// own is the number of creations that already use this count, and age is its age.
+// placeOfCount decides when to count. keys is the current count of the process, age is its age, and
+// own is the number of creations that already use it.
 func placeOfCount(keys, own int, age time.Duration, limit int) countPlace {
 	far := limit - keysAtOnce
 	switch {
@@ -76,17 +74,16 @@ func placeOfCount(keys, own int, age time.Duration, limit int) countPlace {
 	return countReused
 }
 
-// keyCounts holds the present count of each environment in which this process creates keys.
+// keyCounts holds the current count of each environment, by namespace.
 type keyCounts struct {
 	mu sync.Mutex
-	of map[string]*keyCount // by namespace
+	of map[string]*keyCount
 }
 
-// keyCount is a process's count of the usable keys of one environment.
 type keyCount struct {
 	users      int           // creations that wait or are in progress; guarded by keyCounts.mu
-	turn       chan struct{} // holds the creation that is being admitted, which owns the fields below
-	inProgress chan struct{} // holds the admitted creations
+	turn       chan struct{} // held by the creation being admitted, which owns the fields below
+	inProgress chan struct{} // semaphore of the admitted creations
 
 	version time.Time // of the environment's document, read before the count
 	keys    int
@@ -94,7 +91,7 @@ type keyCount struct {
 	at      time.Time // start of the count
 }
 
-// enter returns an environment's count. The caller must call forget in the end.
+// enter returns an environment's count. The caller must call forget.
 func (m *keyCounts) enter(namespace string, now time.Time) (c *keyCount, forget func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,13 +112,12 @@ func (m *keyCounts) enter(namespace string, now time.Time) (c *keyCount, forget 
 	}
 }
 
-// counter counts an environment's keys, and returns the version of its document from
-// before the count.
+// counter counts an environment's keys. version is its document's version before the count.
 type counter func(context.Context) (version time.Time, keys int, err error)
 
-// admit waits until fewer than keysInProgress creations are in progress, and counts if
-// necessary. A nil error takes a place of inProgress. A zero version requires a count during
-// the transaction.
+// admit waits until fewer than keysInProgress creations are in progress, and counts if necessary. A
+// zero version requires a count during the transaction. The caller must free inProgress if err is
+// nil.
 func (c *keyCount) admit(ctx context.Context, limit int, now func() time.Time, count counter) (version time.Time, err error) {
 	if err := take(ctx, c.turn); err != nil {
 		return version, err
@@ -147,7 +143,7 @@ func (c *keyCount) admit(ctx context.Context, limit int, now func() time.Time, c
 	return version, nil
 }
 
-// take takes a place in slots. It returns an unavailable problem if ctx ends first.
+// take acquires a slot. It returns unavailable if ctx ends first.
 func take(ctx context.Context, slots chan struct{}) error {
 	select {
 	case slots <- struct{}{}:
@@ -157,8 +153,8 @@ func take(ctx context.Context, slots chan struct{}) error {
 	}
 }
 
-// admitKey waits until this process may create a key in an environment. The caller must
-// call leave once the creation has ended. The version is as in [keyCount.admit].
+// admitKey is [keyCount.admit] for an environment. The caller must call leave once the creation has
+// ended.
 func (s *Store) admitKey(ctx context.Context, namespace string, limit int) (version time.Time, leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, slotWait)
 	defer cancel()
@@ -178,8 +174,8 @@ func (s *Store) admitKey(ctx context.Context, namespace string, limit int) (vers
 	return version, func() { <-c.inProgress; forget() }, nil
 }
 
-// commitBelow commits the creation of a key in an environment that may have limit keys, or
-// any number if limit is 0. Creations that count during their transaction do so one at a time.
+// commitBelow commits a creation if the environment has fewer than limit keys; 0 is no limit.
+// Creations that count during their transaction run one at a time.
 func (s *Store) commitBelow(ctx context.Context, op, namespace string, limit int, issue func(room change) change) (done, error) {
 	if limit == 0 {
 		return s.commit(ctx, op, issue(func(context.Context, *firestore.Transaction, *batch) error { return nil }))
@@ -204,12 +200,10 @@ func (s *Store) commitBelow(ctx context.Context, op, namespace string, limit int
 
 func versionOf(snap *firestore.DocumentSnapshot) (time.Time, error) { return snap.UpdateTime, nil }
 
-// countKeys counts an environment's usable keys.
 func (s *Store) countKeys(ctx context.Context, namespace string) (int, error) {
 	return count(ctx, s.keys().Where("namespace", "==", namespace).Where("status", "in", apikey.Usable()))
 }
 
-// count counts the documents of a query.
 func count(ctx context.Context, of firestore.Query) (int, error) {
 	const name = "n"
 	found, err := of.NewAggregationQuery().WithCount(name).Get(ctx)
@@ -223,11 +217,8 @@ func count(ctx context.Context, of firestore.Query) (int, error) {
 	return int(n.GetIntegerValue()), nil
 }
 
-// errCountOutdated is the error of a creation whose environment's document changed since
-// the count.
 var errCountOutdated = errors.New("the environment's document changed since its keys were counted")
 
-// checkVersion returns errCountOutdated if the environment's document has another version.
 func (s *Store) checkVersion(tx *firestore.Transaction, namespace string, version time.Time) error {
 	now, err := txGet(tx, s.environments().Doc(namespace), "environment", versionOf)
 	if err == nil && !now.Equal(version) {
@@ -236,8 +227,8 @@ func (s *Store) checkVersion(tx *firestore.Transaction, namespace string, versio
 	return err
 }
 
-// roomForKey counts an environment's keys during a transaction that reads the environment's
-// document first. Near the limit, it also writes that document. It returns a too_many_keys problem if the limit is reached.
+// roomForKey counts an environment's keys during a transaction that first reads the environment's
+// document. Near the limit, it also writes that document. It returns too_many_keys at the limit.
 func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, b *batch, namespace string, limit int) error {
 	if _, err := s.txEnvironment(tx, namespace); err != nil {
 		return err

@@ -15,22 +15,21 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// listedDoc is a document of keylist/{key id}, the list of keys: the fields by which a key is
-// found. It is written together with the key. No checker listens to the list, so the day of the
-// last use may change in it.
+// listedDoc is a document of keylist: the searchable fields of a key. It is written together with
+// the key. Unlike the key, it can change with each use, because no checker listens to it.
 type listedDoc struct {
 	Project     string   `firestore:"project"`
 	Environment string   `firestore:"environment"`
 	Plan        string   `firestore:"plan"`
 	Status      string   `firestore:"status"`
-	Apps        []string `firestore:"apps"`       // of the scope; [everyApp] of a key that covers every app
+	Apps        []string `firestore:"apps"`       // of the scope; [everyApp] if it covers all apps
 	Words       []string `firestore:"words"`      // [apikey.Key.SearchTerms]
 	Expires     string   `firestore:"expires"`    // [sortable]; "" never
 	LeakUntil   string   `firestore:"leak_until"` // [sortable] of [apikey.Key.LeakShownUntil]; "" never
 	LastSeen    string   `firestore:"last_seen"`  // YYYY-MM-DD; "" never; written by rollup
 }
 
-// everyApp is the entry of a key that covers every app. No app can have this name.
+// everyApp is not a valid app name.
 const everyApp = "*"
 
 func listedToDoc(k apikey.Key) listedDoc {
@@ -45,7 +44,7 @@ func listedToDoc(k apikey.Key) listedDoc {
 	return d
 }
 
-// sortable returns a text that sorts as the time does; "" if it is zero.
+// sortable returns a text that sorts by time; "" for zero.
 func sortable(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -53,7 +52,7 @@ func sortable(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000000Z")
 }
 
-// lastDay is the day of the last use in a history; "" without one.
+// lastDay returns the last day of a history; "" if it is empty.
 func lastDay(h usage.History) string {
 	if len(h) == 0 {
 		return ""
@@ -65,11 +64,10 @@ func (s *Store) keylist() *firestore.CollectionRef { return s.client.Collection(
 
 func (s *Store) listRef(id string) *firestore.DocumentRef { return s.keylist().Doc(id) }
 
-// list writes the entry of a new key in the list of keys.
 func (s *Store) list(b *batch, k apikey.Key) { b.set(s.listRef(string(k.ID())), listedToDoc(k)) }
 
-// relist writes the entry of a changed key in the list of keys. The day of its last use and
-// fields of later releases stay.
+// relist updates the entry of a key. It preserves the day of last use and the fields of later
+// releases.
 func (s *Store) relist(b *batch, k apikey.Key) {
 	fields := firestore.Merge(
 		[]string{"project"}, []string{"environment"}, []string{"plan"}, []string{"status"}, []string{"apps"}, []string{"words"}, []string{"expires"}, []string{"leak_until"},
@@ -79,38 +77,38 @@ func (s *Store) relist(b *batch, k apikey.Key) {
 	})
 }
 
-// KeySearch selects keys of the list of keys. Zero fields select all.
+// KeySearch selects keys. Zero fields select all.
 type KeySearch struct {
 	KeyFilter
 
-	Text      string    // as [apikey.SearchText] returns it
-	App       string    // that the key covers
-	Expired   time.Time // the key expires at this time or before
+	Text      string    // result of [apikey.SearchText]
+	App       string    // an app in the scope
+	Expired   time.Time // the key expires at this time or earlier
 	Unexpired time.Time // the key expires after this time, or never
 	Since     time.Time // with Expired: the key expires after this time
-	Leaked    time.Time // an overview shows the key's leak after this time
+	Leaked    time.Time // the key's leak is shown after this time
 
-	// LastSeen orders keys by the day of their last use, latest first. The order is that of
-	// leaks, latest first, if Leaked is set, of expiries if Expired is set, and otherwise that of IDs.
+	// LastSeen sorts by the day of last use, latest first. Otherwise, Leaked sorts by leak, latest
+	// first, and Expired by expiry. The default is the order of IDs.
 	LastSeen bool
 }
 
-// KeyPlace is the place of a key in the order of a list.
+// KeyPlace is the position of a key in a sorted list.
 type KeyPlace struct {
-	Value string // of the field that the list is ordered by; "" in the order of IDs
+	Value string // of the sort field; "" in the order of IDs
 	ID    apikey.ID
 }
 
-// Candidate is a key that a search has read. It may be one that the search does not select.
+// Candidate is a key that a search has read. Selected reports whether the search selects it.
 type Candidate struct {
 	Prefix   apikey.Prefix
 	Place    KeyPlace
 	Selected bool
 }
 
-// FindKeys reads up to limit entries of the list of keys after a place, or from the start if
-// that is zero. Fewer than limit are the last. The entries may be older than the keys. It
-// returns a conflict problem if the database lacks an index.
+// FindKeys reads up to limit entries after a place, or from the start if it is zero. Fewer than
+// limit are the last. Entries may be older than the keys. FindKeys returns a conflict problem if
+// the database lacks an index.
 func (s *Store) FindKeys(ctx context.Context, q KeySearch, after KeyPlace, limit int) ([]Candidate, error) {
 	snaps, err := snapshots(ctx, s.searched(q, after).Select("apps", "words", "expires", "leak_until", "last_seen").Limit(limit))
 	if err != nil {
@@ -119,8 +117,8 @@ func (s *Store) FindKeys(ctx context.Context, q KeySearch, after KeyPlace, limit
 	return readAll(snaps, q.candidate)
 }
 
-// searched is the query of a search. Firestore looks up one array at most: entries that are
-// found by their words are compared with the app when they are read.
+// searched returns the query of a search. A Firestore query can filter only one array, so
+// [KeySearch.selects] also compares the app.
 func (s *Store) searched(q KeySearch, after KeyPlace) firestore.Query {
 	f := q.on(s.keylist().Query)
 	switch {
@@ -148,7 +146,7 @@ func (s *Store) searched(q KeySearch, after KeyPlace) firestore.Query {
 	return f.StartAfter(after.Value, s.listRef(string(after.ID)))
 }
 
-// order is the field that a search is ordered by; "" in the order of IDs.
+// order returns the sort field; "" for the order of IDs.
 func (q KeySearch) order() string {
 	switch {
 	case q.LastSeen:
@@ -163,7 +161,7 @@ func (q KeySearch) order() string {
 
 func (q KeySearch) candidate(snap *firestore.DocumentSnapshot) (Candidate, error) {
 	d, err := shape[listedDoc](snap)
-	prefix, _ := apikey.ID(snap.Ref.ID).Prefix() // FindKeys's caller reads the key
+	prefix, _ := apikey.ID(snap.Ref.ID).Prefix() // the caller of FindKeys reads the key
 	c := Candidate{Prefix: prefix, Place: KeyPlace{ID: apikey.ID(snap.Ref.ID)}, Selected: q.selects(d)}
 	switch q.order() {
 	case "last_seen":
@@ -176,35 +174,35 @@ func (q KeySearch) candidate(snap *firestore.DocumentSnapshot) (Candidate, error
 	return c, err
 }
 
-// selects reports whether a search selects an entry that its query has found.
+// selects applies the filters that the query does not contain.
 func (q KeySearch) selects(d listedDoc) bool {
 	return (q.App == "" || slices.Contains(d.Apps, everyApp) || slices.Contains(d.Apps, q.App)) &&
 		(q.Expired.IsZero() || d.Expires != "" && d.Expires <= sortable(q.Expired)) &&
 		(q.Unexpired.IsZero() || d.Expires == "" || d.Expires > sortable(q.Unexpired))
 }
 
-// listDoc is the document marks/keylist, which rollup writes in each run.
+// listDoc is the document marks/keylist, the stored form of [ListState].
 type listDoc struct {
-	After   string    `firestore:"after"`   // the last key that the present pass has compared
-	Day     string    `firestore:"day"`     // YYYY-MM-DD on which the last pass ended; "" before the first
-	Changed time.Time `firestore:"changed"` // changes of keys up to here are in the list
-	Settled int       `firestore:"settled"` // the last settled day at the last pass, as [usage.Day]
+	After   string    `firestore:"after"`
+	Day     string    `firestore:"day"`
+	Changed time.Time `firestore:"changed"`
+	Settled int       `firestore:"settled"`
 }
 
-// ListState is the progress of rollup, which compares the list of keys with the keys.
+// ListState is the progress of rollup's comparison of the entries with the keys.
 type ListState struct {
-	After   apikey.ID // the last key that the present pass has compared; "" between passes
-	Day     string    // YYYY-MM-DD on which the last pass ended; "" before the first
-	Changed time.Time // changes of keys up to here are in the list
-	Settled usage.Day // the last settled day at the last pass; 0 before the first
+	After   apikey.ID // the last key compared in this pass; "" between passes
+	Day     string    // YYYY-MM-DD on which the last pass ended; "" before that
+	Changed time.Time // all changes of keys before this time are in the list
+	Settled usage.Day // the last finalized day at the last pass; 0 before that
 }
 
-// listStale is the age of the last comparison at which the list of keys is not used: an earlier
-// release may change keys and not the list.
+// listStale is the age from which the list is not used: an earlier release may change only the
+// keys.
 const listStale = 15 * time.Minute
 
-// KeyListReady reports whether the list of keys has all keys: rollup has compared all of them
-// once, and all changes but those of the last 15 minutes, by the store's clock.
+// KeyListReady reports whether the list is complete, by the store's clock: rollup has compared all
+// keys once, and the changes until 15 minutes ago.
 func (s *Store) KeyListReady(ctx context.Context) (bool, error) {
 	ready, err := get(ctx, s.mark("keylist"), "mark", func(snap *firestore.DocumentSnapshot) (bool, error) {
 		d, err := shape[listDoc](snap)
@@ -233,10 +231,9 @@ func (s *Store) SetKeyList(ctx context.Context, l ListState) error {
 	})
 }
 
-// RelistKeys compares up to limit keys after an ID, or from the start if that is "", with the
-// list of keys. It corrects the list, and deletes entries without a key. It hands each key with
-// its rollup to use, unless that is damaged. It returns the last ID that it has compared; ""
-// after the last key.
+// RelistKeys compares up to limit keys after an ID, or from the start if it is "", with the list.
+// It corrects the list, and deletes entries without a key. It calls use for each undamaged key with
+// its rollup. It returns the last compared ID, or "" after the last key.
 func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int, use func(apikey.Key, usage.History)) (last apikey.ID, corrected int, err error) {
 	from := max(string(after), "key-") // canaries have lower IDs
 	page := func(coll *firestore.CollectionRef) ([]*firestore.DocumentSnapshot, error) {
@@ -265,9 +262,8 @@ func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int, use 
 	return apikey.ID(end), corrected, err
 }
 
-// RelistChanged compares up to limit keys that were changed at a time or later with the list of
-// keys, the earliest change first. It returns the time of the last change; fewer than limit are
-// the last ones.
+// RelistChanged is RelistKeys for keys that changed at a time or later, sorted by change. It
+// returns the time of the last change. Fewer than limit are the last.
 func (s *Store) RelistChanged(ctx context.Context, since time.Time, limit int) (last time.Time, compared, corrected int, err error) {
 	keys, err := snapshots(ctx, s.keys().Where("updated_at", ">=", since).OrderBy("updated_at", firestore.Asc).Limit(limit))
 	if err != nil || len(keys) == 0 {
@@ -287,7 +283,7 @@ func (s *Store) RelistChanged(ctx context.Context, since time.Time, limit int) (
 	return last, len(keys), corrected, err
 }
 
-// getAll reads documents with one call. Those that do not exist are in it, too.
+// getAll reads documents with one call, including those that do not exist.
 func (s *Store) getAll(ctx context.Context, refs []*firestore.DocumentRef) ([]*firestore.DocumentSnapshot, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -298,8 +294,7 @@ func (s *Store) getAll(ctx context.Context, refs []*firestore.DocumentRef) ([]*f
 	return snaps, problemOf(err, "document")
 }
 
-// compareList compares keys and entries of the list of keys as they were read, and corrects the
-// list where they differ. A damaged key keeps its entry.
+// compareList corrects the entries that differ from their keys. A damaged key retains its entry.
 func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.DocumentSnapshot, use func(apikey.Key, usage.History)) (corrected int, err error) {
 	listed := map[string]*firestore.DocumentSnapshot{}
 	for _, entry := range entries {
@@ -340,7 +335,7 @@ func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.Docu
 	return corrected, nil
 }
 
-// listedRight reports whether an entry of the list of keys is that of a key with a rollup.
+// listedRight reports whether an entry matches the key and its rollup.
 func listedRight(key, rollup, entry *firestore.DocumentSnapshot) bool {
 	var is listedDoc
 	absent := entry == nil || !entry.Exists() || entry.DataTo(&is) != nil
@@ -351,12 +346,12 @@ func listedRight(key, rollup, entry *firestore.DocumentSnapshot) bool {
 	if absent {
 		return false
 	}
-	_, unordered := entry.DataAt("last_seen") // lists by the last use leave out entries without it
+	_, unordered := entry.DataAt("last_seen") // sorted lists omit entries without last_seen
 	return unordered == nil && reflect.DeepEqual(is, want)
 }
 
-// entryOf returns the entry of the list of keys that a key with a rollup must have. One with a
-// damaged rollup keeps its last use.
+// entryOf returns the correct entry of a key. If the rollup is damaged, the entry retains its last
+// use.
 func entryOf(key, rollup *firestore.DocumentSnapshot, is listedDoc) (listedDoc, error) {
 	k, err := readKey(key)
 	if err != nil {
@@ -370,8 +365,7 @@ func entryOf(key, rollup *firestore.DocumentSnapshot, is listedDoc) (listedDoc, 
 	return d, nil
 }
 
-// correctList writes the entries of some keys as they are at its commit. Fields of later
-// releases stay.
+// correctList writes entries from the keys at its commit. It preserves fields of later releases.
 func (s *Store) correctList(ctx context.Context, ids []string) error {
 	return s.transact(ctx, fmt.Sprintf("correct %d entries of the list of keys", len(ids)), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
 		var refs []*firestore.DocumentRef
@@ -407,8 +401,8 @@ func (s *Store) correctList(ctx context.Context, ids []string) error {
 	})
 }
 
-// noteSeen writes the days of the last use of some keys into the list of keys, in a
-// transaction that has written nothing yet. Keys without an entry stay without.
+// noteSeen writes the days of last use into existing entries. The transaction must not have written
+// yet.
 func (s *Store) noteSeen(tx *firestore.Transaction, b *batch, last map[*firestore.DocumentRef]string) error {
 	refs := make([]*firestore.DocumentRef, 0, len(last))
 	for ref := range last {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// leakDoc is the part of a key's document that says which of its secrets has leaked.
+// leakDoc is the leak of a key's secret, as a part of its document.
 type leakDoc struct {
 	apikey.Leak
 
@@ -26,7 +26,7 @@ func leakToDoc(l *apikey.Leak) *leakDoc {
 	return &leakDoc{Leak: *l, Secret: l.Secret[:]}
 }
 
-// value returns the leak; ok is false if its hash is incomplete.
+// value reports false if the hash is incomplete.
 func (d *leakDoc) value() (l *apikey.Leak, ok bool) {
 	if d == nil {
 		return nil, true
@@ -35,25 +35,24 @@ func (d *leakDoc) value() (l *apikey.Leak, ok bool) {
 	return &d.Leak, ok
 }
 
-// LeakResult is what became of a report of a leak.
+// LeakResult is the result of a leak report.
 type LeakResult string
 
-// The results.
+// The results of leak reports.
 const (
-	LeakUnknown  LeakResult = "unknown"  // no secret of any key that is kept
-	LeakKnown    LeakResult = "known"    // reported before
-	LeakEnded    LeakResult = "ended"    // the secret opened something, and opens nothing any more
-	LeakRecorded LeakResult = "recorded" // the key opened nothing already
+	LeakUnknown  LeakResult = "unknown"  // not a secret of a stored key
+	LeakKnown    LeakResult = "known"    // already reported
+	LeakEnded    LeakResult = "ended"    // the secret was valid until the report
+	LeakRecorded LeakResult = "recorded" // the key was already rejected
 )
 
-// LeakResults lists all results.
+// LeakResults returns all results.
 func LeakResults() []LeakResult {
 	return []LeakResult{LeakUnknown, LeakKnown, LeakEnded, LeakRecorded}
 }
 
-// ReportLeak ends a secret that has leaked, as the policy of the key's project says, and
-// records that it was reported; see [apikey.Key.WithLeak]. That there is no such key, or
-// that it was reported before, is no error, and costs one reading.
+// ReportLeak records a leak and applies the leak policy of the key's project; see
+// [apikey.Key.WithLeak]. Unknown keys and repeated reports are not errors, and cost one read.
 func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (result LeakResult, c checkers.Change, err error) {
 	seen, err := s.Key(ctx, id)
 	if problem.Is(err, problem.NotFound) {
@@ -89,13 +88,13 @@ func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (re
 		}
 		return nil
 	})
-	if problem.Is(err, problem.NotFound) { // deleted meanwhile
+	if problem.Is(err, problem.NotFound) { // deleted concurrently
 		return LeakUnknown, c, nil
 	}
 	return result, checkers.Change{ID: made.record, Keys: made.at}, err
 }
 
-// leakOf says what a report of a leak is to a key as it is stored.
+// leakOf returns the result of a leak report for a key as it is stored.
 func leakOf(k apikey.Key, l apikey.Leak) LeakResult {
 	current := k.Secret.Equal(l.Secret)
 	previous := k.HasPrevious(l.At) && k.Previous.Equal(l.Secret)

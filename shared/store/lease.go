@@ -18,21 +18,21 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// leaseDoc is a document of leases/{first day}.{period}.{prefix}: what of a hard quota is
-// given out. A process that was lost is in it until the period is over.
+// leaseDoc is a document of leases: the leased part of a hard quota. A lost process remains in it
+// until the period ends or [Store.ReleaseLeases] removes it.
 type leaseDoc struct {
-	Held   map[string]int64 `firestore:"held"` // by process, or [ended]: requests that it has allowed or may allow yet; not indexed
+	Held   map[string]int64 `firestore:"held"` // by process, or [ended]: requests that were or may be allowed; not indexed
 	EndsAt time.Time        `firestore:"ends_at"`
 
-	// Since is the time of each process's last write, by the store's clock. A process of an
-	// earlier version has none.
+	// Since is the time of each process's last write, by the store's clock. It lacks processes of
+	// earlier versions.
 	Since map[string]time.Time `firestore:"since,omitempty"`
 }
 
 var errLease = errors.New("a lease is not between 0 and the largest quota")
 
-// sum is what a process holds, and what all others do. A document with a number that no
-// process writes is nothing that a quota can be kept by.
+// sum returns the requests that the process and all others hold. It rejects numbers that no process
+// writes.
 func (d leaseDoc) sum(process string) (own, others int64, err error) {
 	for by, n := range d.Held {
 		switch {
@@ -49,13 +49,11 @@ func (d leaseDoc) sum(process string) (own, others int64, err error) {
 
 func (s *Store) leases() *firestore.CollectionRef { return s.client.Collection("leases") }
 
-// Lease sets what a process holds of a key's quota in a period: change is told what is
-// stored, of this process and of all others, and gives what it shall be; it may run more
-// than once. What change saw still holds when its answer is stored, and a write that was
-// given up on and comes through late changes nothing: every write is on top of the version
-// that was read. An answer that is stored already is not written unless force says so: to
-// make sure that no write which was given up on can come after it.
-// Problems: unavailable, and conflict when others were quicker all the time.
+// Lease sets the requests that a process holds of a key's quota in a period. change receives the
+// stored numbers and returns the process's new one; it may run more than once. Each write depends
+// on the version that was read, so the numbers are still current, and delayed writes change
+// nothing. An unchanged number is written only if force is set, to invalidate delayed writes. Lease
+// returns a conflict problem if all attempts lose their race.
 func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -72,8 +70,8 @@ func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force b
 	return err
 }
 
-// lease tries once. Problems: those of Lease, and not_found or already_exists when somebody
-// else deleted or made the document meanwhile.
+// lease makes one attempt. It also returns not_found or already_exists if the document was deleted
+// or created concurrently.
 func (s *Store) lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
 	ref := s.leases().Doc(t.ID())
 	snap, err := ref.Get(ctx)
@@ -111,18 +109,15 @@ func (s *Store) lease(ctx context.Context, t usage.Term, process string, force b
 	return nil
 }
 
-// ended is the name among processes that stands for all those that have ended: what they have
-// spent.
+// ended is the entry for the requests that ended processes have spent.
 const ended = "ended"
 
-// endAtOnce is the number of leases that one commit ends, and endCommits that of the commits
-// in progress.
+// endAtOnce is the number of leases per commit, and endCommits the number of concurrent commits.
 const endAtOnce, endCommits = 200, 8
 
-// EndLeases ends the leases of processes that have ended. Each keeps the requests that it has
-// spent, and the rest is available again. A write of such a process that comes through later
-// changes nothing, and repeating a call changes nothing either. It returns the leases that it
-// could not end. No two of all may be of one term.
+// EndLeases releases the unspent requests of ended processes. It is idempotent, and later writes of
+// these processes change nothing. It returns the leases that it could not end. The terms of all
+// must differ.
 func (s *Store) EndLeases(ctx context.Context, all []usage.Ended) (rest []usage.Ended, err error) {
 	var mu sync.Mutex
 	var g errgroup.Group
@@ -140,7 +135,7 @@ func (s *Store) EndLeases(ctx context.Context, all []usage.Ended) (rest []usage.
 	return rest, err
 }
 
-// endSome ends leases in one commit. After a lost race it ends each half separately.
+// endSome ends leases in one commit. After a lost race, it ends each half separately.
 func (s *Store) endSome(ctx context.Context, some []usage.Ended, try int) (rest []usage.Ended, err error) {
 	const tries, longest = 8, 50 * time.Millisecond
 	err = s.tryEnd(ctx, some)
@@ -159,8 +154,7 @@ func (s *Store) endSome(ctx context.Context, some []usage.Ended, try int) (rest 
 	return append(left, right...), errors.Join(err, errRight)
 }
 
-// tryEnd skips damaged documents: nothing can be leased by them. It returns the problems of
-// lease.
+// tryEnd ends leases in one attempt. It skips damaged documents, by which nothing can be leased.
 func (s *Store) tryEnd(ctx context.Context, some []usage.Ended) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -186,9 +180,8 @@ func (s *Store) tryEnd(ctx context.Context, some []usage.Ended) error {
 	return nil
 }
 
-// endLease moves what a process has spent to those that have ended. It writes even if the
-// document has nothing of the process: a late write of the process is then on top of a version
-// that is gone.
+// endLease adds a process's spent requests to ended. It writes even if the document does not
+// contain the process, which invalidates delayed writes.
 func endLease(tx *firestore.Transaction, snap *firestore.DocumentSnapshot, e usage.Ended) error {
 	if !snap.Exists() {
 		_, ends := e.Span()
@@ -205,7 +198,7 @@ func endLease(tx *firestore.Transaction, snap *firestore.DocumentSnapshot, e usa
 	return tx.Update(snap.Ref, d.end(min(own, e.Spent), e.Process), firestore.LastUpdateTime(snap.UpdateTime))
 }
 
-// end removes processes that have ended. Together they have spent a number of requests.
+// end removes ended processes, which have spent this number of requests together.
 func (d leaseDoc) end(spent int64, processes ...string) []firestore.Update {
 	changes := []firestore.Update{{FieldPath: firestore.FieldPath{"held", ended}, Value: d.Held[ended] + spent}}
 	for _, p := range processes {
@@ -218,8 +211,8 @@ func (d leaseDoc) end(spent int64, processes ...string) []firestore.Update {
 	return changes
 }
 
-// DeleteLeases deletes up to limit leases of periods that ended before a time, and tells
-// how many.
+// DeleteLeases deletes up to limit leases of periods that ended before the given time, and returns
+// their number.
 func (s *Store) DeleteLeases(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "leases", s.leases().Where("ends_at", "<", before), limit)
 }

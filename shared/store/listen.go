@@ -14,52 +14,46 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// targetID names the one target of a stream.
 const targetID = 1
 
-// emulatorLag is the [Batch.Lag] of the emulator. It dates a commit before it makes the
-// documents visible, so a batch that it sends between the two lacks a commit from before
-// its time. The commit followed within 77 ms on a machine that was busy with a build.
+// emulatorLag is the [Batch.Lag] of the emulator: a commit becomes visible after its commit time.
+// The delay was up to 77 ms on a busy machine.
 const emulatorLag = 150 * time.Millisecond
 
-// errStartedOver ends a stream that starts over before its first batch is complete.
 var errStartedOver = errors.New("the stream started over before its first batch was complete")
 
-// ErrDoubt is in the chain of a listener's error when what was heard so far can
-// no longer be trusted, rather than just the stream having ended.
+// ErrDoubt is in the error chain if the receiver's data may be incomplete. After other errors, the
+// data is still valid.
 var ErrDoubt = errors.New("what the listener heard is in doubt")
 
-// Change is what happened to one document.
+// Change is a change of one document.
 type Change[T any] struct {
 	ID    string
-	Gone  bool // deleted, or not readable as a T: Err says why
+	Gone  bool // deleted, or unreadable because of Err
 	Err   error
-	Value T // unless Gone
+	Value T // set unless Gone
 }
 
-// Batch is all that a listener has heard since the batch before, up to one
-// moment at which the store says that it is complete and consistent.
+// Batch contains all changes since the previous batch, up to a consistent state of the store.
 type Batch[T any] struct {
-	// Reset says that Changes are all that is listened to: what is not among them
-	// does not exist. The first batch of a listener is one.
+	// Reset means that Changes replace all data. The first batch of a listener is a reset.
 	Reset    bool
-	Changes  []Change[T] // in the order heard; an id may come more than once
-	Canaries []Canary    // those heard, see [Canary]
-	Departed []string    // the replicas whose canaries were deleted
+	Changes  []Change[T] // in order of receipt; an ID may occur several times
+	Canaries []Canary
+	Departed []string // replicas whose canaries were deleted
 
-	// At is that moment, by the store's clock: every commit until then is in this batch
-	// or in an earlier one. It is zero if the stream does not tell.
+	// At is the time of the consistent state, by the store's clock: no earlier commit is missing.
+	// It is zero if unknown.
 	At time.Time
-	// Lag is how long after the batch a commit until At may still come: zero, except with
-	// the emulator.
+	// Lag is the time after the batch within which a commit until At may still follow; zero except
+	// with the emulator.
 	Lag time.Duration
-	// Stored is the number of readable documents by the store's count. It is nil if the
-	// store sent no count.
+	// Stored is the store's number of readable documents; nil if the store sent none.
 	Stored *int
 }
 
-// Verify compares the number of documents that the receiver holds after the batch with the
-// store's count. It returns [ErrDoubt] if they differ: the listener missed a change.
+// Verify compares held, the number of documents after the batch, with the store's count. It returns
+// [ErrDoubt] if they differ: the listener missed a change.
 func (b Batch[T]) Verify(held int) error {
 	if b.Stored != nil && *b.Stored != held {
 		return fmt.Errorf("%w: %d documents held, %d stored", ErrDoubt, held, *b.Stored)
@@ -67,28 +61,24 @@ func (b Batch[T]) Verify(held int) error {
 	return nil
 }
 
-// Receiver takes in what a listener hears.
+// Receiver receives the batches of a listener.
 type Receiver[T any] interface {
-	// Receive takes a batch. It calls [Batch.Verify] before it acts on the batch. An error
-	// ends the listener.
+	// Receive processes a batch. It must call [Batch.Verify] first. An error ends the listener.
 	Receive(b Batch[T]) error
-	// Heard is called for every message of the stream: a sign of life, also while
-	// a large batch is still coming.
+	// Heard is called for every message of the stream, also during a large batch.
 	Heard()
 }
 
-// Feed listens to collections as the checker needs it: every change, in commit
-// order, nothing held in memory. It uses the generated Listen client: the
-// library's Snapshots keep every document (about 3.4 KB each) and hide the
-// moments at which a stream is consistent.
+// Feed listens to collections and delivers changes in commit order. It uses the generated Listen
+// client: the library's Snapshots hold every document (about 3.4 KB each) and do not report
+// consistent states.
 type Feed struct {
 	database string        // "projects/P/databases/(default)"
 	lag      time.Duration // see [Batch.Lag]
 }
 
-// NewFeed makes a feed of a Google Cloud project's default database. Each
-// listener makes a connection of its own, so that a new one never inherits a
-// dead connection from the one before.
+// NewFeed returns a feed of a project's default database. Each listener opens its own connection,
+// so it never inherits a dead one.
 func NewFeed(project string) *Feed {
 	f := &Feed{database: "projects/" + project + "/databases/(default)"}
 	if os.Getenv(emulatorVariable) != "" {
@@ -97,8 +87,8 @@ func NewFeed(project string) *Feed {
 	return f
 }
 
-// listen hears all that a query finds and hands on each batch until ctx ends, the
-// stream does, or the receiver returns an error. It never returns nil.
+// listen passes each batch of a query to the receiver until ctx or the stream ends, or the receiver
+// returns an error. It never returns nil.
 func listen[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode func(id string, f fields) (T, error), to Receiver[T]) error {
 	return fmt.Errorf("listen to %s: %w", q.GetFrom()[0].GetCollectionId(), hearAll(ctx, f, q, decode, to))
 }
@@ -114,7 +104,7 @@ func hearAll[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // the stream's own error says more
+	defer func() { _ = client.Close() }() // the error of the stream is more useful
 	stream, err := client.Listen(metadata.AppendToOutgoingContext(ctx, "google-cloud-resource-prefix", f.database))
 	if err != nil {
 		return err
@@ -144,13 +134,12 @@ func hearAll[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode 
 	}
 }
 
-// all is the query for a whole collection.
 func all(collection string) *pb.StructuredQuery {
 	return &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: collection}}}
 }
 
-// allBut is the query for the documents of a collection whose status is another one than
-// this. An emulator takes twice as long for a list of statuses.
+// allBut excludes documents with the status or without any status. With a list of statuses, the
+// emulator takes twice as long.
 func allBut(collection, status string) *pb.StructuredQuery {
 	q := all(collection)
 	q.Where = &pb.StructuredQuery_Filter{FilterType: &pb.StructuredQuery_Filter_FieldFilter{FieldFilter: &pb.StructuredQuery_FieldFilter{
@@ -174,23 +163,22 @@ func (f *Feed) target(query *pb.StructuredQuery) *pb.ListenRequest {
 	}
 }
 
-// listener gathers a stream's messages into batches. The protocol: document
-// changes come in commit order; RESET says that everything will be sent anew;
-// CURRENT that all from before the listener began has been sent; and a NO_CHANGE
-// for no target in particular marks a consistent moment.
+// listener collects a stream's messages into batches. Changes arrive in commit order. After RESET,
+// all documents are sent again. CURRENT means that all documents from before the start are sent.
+// NO_CHANGE without a target ID marks a consistent state.
 type listener[T any] struct {
 	decode  func(id string, f fields) (T, error)
 	batch   Batch[T]
-	reset   bool // the batch under way replaces everything
+	reset   bool // the current batch replaces all data
 	current bool
 	whole   bool // the first batch is complete
-	undated bool // the stream did not say when it looked up the batch's documents
+	undated bool // the read time of the batch's documents is unknown
 
-	apart  map[string]bool // ids of canaries and unreadable documents: the receiver does not hold them
-	filter *int            // how many documents the store sees, once it has said so
+	apart  map[string]bool // IDs of canaries and unreadable documents, which the receiver does not store
+	filter *int            // number of documents by the store's count; nil if unknown
 }
 
-// hear takes one message in and tells whether the batch is complete.
+// hear reports whether the message completes the batch.
 func (l *listener[T]) hear(res *pb.ListenResponse) (complete bool, err error) {
 	switch r := res.GetResponseType().(type) {
 	case *pb.ListenResponse_TargetChange:
@@ -230,8 +218,8 @@ func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error
 	case pb.TargetChange_CURRENT:
 		l.current = true
 	case pb.TargetChange_RESET:
-		// The emulator sends the first batch from one thread and what follows a RESET from
-		// another. Until the first batch is complete, old documents may follow new ones.
+		// The emulator sends the first batch and the messages after a RESET from different threads,
+		// so old documents may follow new ones.
 		if !l.whole {
 			return false, errStartedOver
 		}
@@ -246,9 +234,9 @@ func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error
 	return false, nil
 }
 
-// begin notes when the store looked up all documents that it now sends. The emulator names
-// the time of each batch at its end, too, but commits between the two are not in it. Where
-// the beginning has no time, the newest document gives one: the batch is a snapshot.
+// begin sets the time at which the store read the documents that follow. The emulator's time at the
+// end of a batch is later than its last commits. Without a time in c, the newest document
+// determines it: the batch is a snapshot.
 func (l *listener[T]) begin(c *pb.TargetChange) {
 	l.batch.At, l.undated = time.Time{}, c.GetReadTime() == nil
 	if !l.undated {

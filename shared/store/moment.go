@@ -14,38 +14,33 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// What time brings about is announced once: each announcement is written in one transaction
-// with what remembers it. That outlives the announcement, which is deleted when it is sent.
+// An event that time causes is announced once: one transaction writes the announcement and a
+// document that records it. The document outlives the announcement, which is deleted when it is
+// sent.
 
-// errKept says that it was announced before.
 var errKept = errors.New("it was announced before")
 
-// expiryDoc is a document of marks/{moment}, such as marks/expiring-14: every key whose
-// expiry is not behind this place has had its moment.
+// expiryDoc is the position up to which expiries are announced, in the order of expiry and ID.
 type expiryDoc struct {
 	Expires time.Time `firestore:"expires"`
-	Key     string    `firestore:"key"` // the last one of that very expiry; "" is all of them
+	Key     string    `firestore:"key"` // last announced key with this expiry; "" if all are announced
 }
 
 func (s *Store) mark(name string) *firestore.DocumentRef {
 	return s.client.Collection("marks").Doc(name)
 }
 
-// expiryLag is how far behind the store's clock moments are looked for: a key's expiry is
-// checked by another clock, and may be written a little later than it was.
+// expiryLag is the delay of announcements: a key may be written slightly after its expiry was
+// validated, by another clock.
 const expiryLag = 30 * time.Second
 
-// markEvery is how often a mark moves on when nothing was announced. What lies between is
-// read again with each look, and holds nothing.
+// markEvery is the interval at which a position advances without announcements.
 const markEvery = time.Hour
 
-// AnnounceExpiries announces, for up to limit keys, that a moment of theirs has come since
-// the last time, and tells how many; fewer than limit are the last. It goes by the store's
-// clock. Moments before the first time, or of more than [event.Kept] ago, are announced by
-// nobody. A revoked key has none.
-//
-// It reads the mark and the keys between there and now: none of those mostly, and each key
-// once for each moment, however many keys there are.
+// AnnounceExpiries announces the event e for up to limit keys that have reached it since the last
+// call, by the store's clock. It returns the number of keys; fewer than limit are the last. It
+// ignores revoked keys, events before the first call, and events more than [event.Kept] ago. It
+// reads only the stored position and the keys after it.
 func (s *Store) AnnounceExpiries(ctx context.Context, e event.Expiry, limit int) (announced int, err error) {
 	mark := s.mark(e.Name)
 	idle, err := s.nothingExpires(ctx, mark, e)
@@ -83,7 +78,7 @@ func (s *Store) AnnounceExpiries(ctx context.Context, e event.Expiry, limit int)
 	return announced, err
 }
 
-// nothingExpires tells, without a lock, whether there is nothing to write.
+// nothingExpires reports whether there is nothing to write. It takes no locks.
 func (s *Store) nothingExpires(ctx context.Context, mark *firestore.DocumentRef, e event.Expiry) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -100,14 +95,13 @@ func (s *Store) nothingExpires(ctx context.Context, mark *firestore.DocumentRef,
 	return len(found) == 0, err
 }
 
-// expirySpan is the expiries of the keys that are to be looked at now.
+// expirySpan is a range of expiries to process.
 type expirySpan struct {
 	from  expiryDoc
 	until time.Time
-	first bool // nothing was ever announced, nor is now
+	first bool // no position is stored, so nothing is announced
 }
 
-// expirySpan reads up to where moments were announced, and the store's time.
 func (s *Store) expirySpan(mark *firestore.DocumentRef, e event.Expiry, getAll func([]*firestore.DocumentRef) ([]*firestore.DocumentSnapshot, error)) (expirySpan, error) {
 	snaps, err := getAll([]*firestore.DocumentRef{mark})
 	if err != nil {
@@ -124,7 +118,6 @@ func (s *Store) expirySpan(mark *firestore.DocumentRef, e event.Expiry, getAll f
 	return expirySpan{from: from, until: until}, err
 }
 
-// expiringKeys finds the keys of a span, in their order.
 func (s *Store) expiringKeys(span expirySpan) firestore.Query {
 	q := s.keys().Where("expires_at", "<=", span.until).OrderBy("expires_at", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc)
 	if span.from.Key != "" {
@@ -133,24 +126,22 @@ func (s *Store) expiringKeys(span expirySpan) firestore.Query {
 	return q.Where("expires_at", ">", span.from.Expires)
 }
 
-// reachedDoc is a document of thresholds/{first day}.{period}.{prefix}: how much of a quota
-// was announced to be used up in that period.
+// reachedDoc is the announced percentage of a quota in a period.
 type reachedDoc struct {
 	Percent   int       `firestore:"percent"`
-	ExpiresAt time.Time `firestore:"expires_at"` // when the memory may go
+	ExpiresAt time.Time `firestore:"expires_at"` // time from which the document can be deleted
 }
 
 func (s *Store) thresholds() *firestore.CollectionRef { return s.client.Collection("thresholds") }
 
-// Spent is a quota of which enough is used up to tell of it.
+// Spent is a quota whose use has reached a threshold.
 type Spent struct {
 	Term  usage.Term
 	Event event.Announcement
 }
 
-// AnnounceQuotas announces quotas of which a part is used up in their terms, but those of
-// which as much was announced before, all in one commit, and tells how many. There are
-// some hundred at most.
+// AnnounceQuotas announces some hundred quotas at most, in one commit. It skips quotas whose
+// percentage is already announced, and returns the number of announcements.
 func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int, err error) {
 	refs := make([]*firestore.DocumentRef, len(all))
 	for i, one := range all {
@@ -182,21 +173,19 @@ func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int,
 	return announced, err
 }
 
-// DeleteThresholds deletes up to limit memories of terms that ended more than a day before a
-// time, and tells how many.
+// DeleteThresholds deletes up to limit thresholds that expired before the given time, and returns
+// their number.
 func (s *Store) DeleteThresholds(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "thresholds", s.thresholds().Where("expires_at", "<", before), limit)
 }
 
-// gatesDoc is the document marks/gates.
 type gatesDoc struct {
 	Denying bool      `firestore:"denying"`
 	Since   time.Time `firestore:"since"`
 }
 
-// AnnounceGates announces that every gate denies, or does not any more, if the last that was
-// announced is not the same, and tells whether it did. An installation begins with gates that
-// do not.
+// AnnounceGates announces that all gates deny, or no longer deny, unless this is the last announced
+// state; initially, gates do not deny. It reports whether it announced anything.
 func (s *Store) AnnounceGates(ctx context.Context, denying bool, checkers int) (bool, error) {
 	ref := s.mark("gates")
 	err := s.transact(ctx, "announce gates", func(_ context.Context, tx *firestore.Transaction, b *batch) error {
@@ -228,8 +217,7 @@ func (s *Store) AnnounceGates(ctx context.Context, denying bool, checkers int) (
 	return err == nil, err
 }
 
-// KeysOf reads keys with one call and one document read a key. Those that are gone are left
-// out.
+// KeysOf returns the given keys, except those that do not exist. It reads one document per key.
 func (s *Store) KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) {
 	if len(prefixes) == 0 {
 		return nil, nil

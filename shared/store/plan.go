@@ -14,11 +14,10 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// planDoc is a document of plans/{namespace}.{plan id}.
 type planDoc struct {
 	plan.Plan
 
-	Mode plan.Mode `firestore:"quota_mode"` // "" without a quota; older documents lack it and are soft
+	Mode plan.Mode `firestore:"quota_mode"` // "" without a quota, and in older documents, which are soft
 }
 
 func planToDoc(p plan.Plan) planDoc { return planDoc{Plan: p, Mode: p.Mode()} }
@@ -36,10 +35,9 @@ func (s *Store) planRef(namespace string, id plan.ID) *firestore.DocumentRef {
 
 func planDocument(namespace string, id plan.ID) string { return namespace + "." + string(id) }
 
-// CreatePlan stores a new plan. Its transaction reads the environment, so that it cannot be
-// deleted at the same time. It also writes the environment, so that two creations conflict:
-// a count that starts after the read is exact, although it is no part of the transaction.
-// Problems: not_found, already_exists, too_many_plans.
+// CreatePlan stores a new plan. Its transaction reads the environment, which thus cannot be deleted
+// concurrently. It also writes the environment, so creations conflict and a count after the read is
+// exact. It returns too_many_plans.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (checkers.Change, error) {
 	environment := s.environments().Doc(p.Namespace)
 	made, err := s.commitAlone(ctx, "create plan "+string(p.ID), environment, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -62,17 +60,17 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (checkers.Change, e
 	return checkers.Change{ID: made.record, Plans: made.at}, err
 }
 
-// Plan reads one plan. Problem: not_found.
+// Plan returns a plan.
 func (s *Store) Plan(ctx context.Context, namespace string, id plan.ID) (plan.Plan, error) {
 	return get(ctx, s.planRef(namespace, id), "plan", decode[planDoc])
 }
 
-// EnvironmentPlans gives all plans of an environment.
+// EnvironmentPlans returns all plans of an environment.
 func (s *Store) EnvironmentPlans(ctx context.Context, namespace string) ([]plan.Plan, error) {
 	return find(ctx, s.plans().Where("namespace", "==", namespace), decode[planDoc])
 }
 
-// PlansOf gives the plans of keys, in their order; the zero Plan where one is gone.
+// PlansOf returns the plans of keys, in their order; zero if a plan does not exist.
 func (s *Store) PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error) {
 	at := map[string]int{} // in refs
 	var refs []*firestore.DocumentRef
@@ -102,7 +100,7 @@ func (s *Store) PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, er
 	return plans, nil
 }
 
-// readPlan reads what a GetAll gave: the zero Plan where there is none.
+// readPlan returns the zero Plan if the document does not exist.
 func readPlan(snap *firestore.DocumentSnapshot) (plan.Plan, error) {
 	if !snap.Exists() {
 		return plan.Plan{}, nil
@@ -115,8 +113,7 @@ func (s *Store) Plans(ctx context.Context, namespace string, page Page) ([]plan.
 	return list(ctx, s.plans(), s.plans().Where("namespace", "==", namespace), page, decode[planDoc])
 }
 
-// UpdatePlan changes a plan in a transaction: change gets what is stored and
-// gives what shall be. Problem: not_found.
+// UpdatePlan replaces the stored plan with the result of change.
 func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (changed plan.Plan, c checkers.Change, err error) {
 	ref := s.planRef(namespace, id)
 	made, err := s.commitAlone(ctx, "update plan "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -136,11 +133,9 @@ func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, ch
 	return changed, checkers.Change{ID: made.record, Plans: made.at}, err
 }
 
-// DeletePlan deletes a plan that no key uses, revoked ones aside: those open
-// nothing for good. The check and the deletion are one transaction, and
-// [Store.IssueKey] reads the plan in its own, so that no usable key can be left
-// without its plan. may says in the transaction whether what is stored may be deleted.
-// Problems: not_found, plan_in_use and those of may.
+// DeletePlan deletes a plan that no usable key uses, unless may returns an error for it.
+// [Store.IssueKey] reads the plan in its transaction, so no usable key remains without its plan. It
+// returns plan_in_use.
 func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID, may func(plan.Plan) error) error {
 	return s.transact(ctx, "delete plan "+string(id), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		p, e, err := s.txPlan(tx, namespace, id)
@@ -163,7 +158,6 @@ func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID, ma
 	})
 }
 
-// txPlan reads a plan and its environment inside a transaction. Problem: not_found.
 func (s *Store) txPlan(tx *firestore.Transaction, namespace string, id plan.ID) (plan.Plan, app.Environment, error) {
 	p, err := txGet(tx, s.planRef(namespace, id), "plan", decode[planDoc])
 	if err != nil {

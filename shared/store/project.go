@@ -14,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// projectDoc is a document of projects/{project}. Its field token_at says when a service
-// token was made last, and is there to be written, see [Store.CreateToken].
+// projectDoc is a document of projects. Its field token_at exists only to make creations of service
+// tokens conflict.
 type projectDoc struct {
 	app.Project
 
@@ -33,19 +33,18 @@ func (d projectDoc) value() app.Project {
 
 func (s *Store) projects() *firestore.CollectionRef { return s.client.Collection("projects") }
 
-// CreateProject stores a new project. Problem: already_exists.
+// CreateProject stores a new project.
 func (s *Store) CreateProject(ctx context.Context, p app.Project) error {
 	return s.createRecorded(ctx, s.projects().Doc(p.Name), projectToDoc(p), "project",
 		audit.Change{Action: audit.CreateProject, Resource: projectPath(p.Name), New: membersView(p.Members)})
 }
 
-// Project reads one project. Problem: not_found.
+// Project returns a project.
 func (s *Store) Project(ctx context.Context, name string) (app.Project, error) {
 	return get(ctx, s.projects().Doc(name), "project", decode[projectDoc])
 }
 
-// Projects lists the projects that a user is a member of, or all of them when
-// member is "".
+// Projects lists the projects that a user is a member of, or all if member is "".
 func (s *Store) Projects(ctx context.Context, member string, page Page) ([]app.Project, string, error) {
 	q := s.projects().Query
 	if member != "" {
@@ -54,8 +53,7 @@ func (s *Store) Projects(ctx context.Context, member string, page Page) ([]app.P
 	return list(ctx, s.projects(), q, page, decode[projectDoc])
 }
 
-// UpdateMembers changes a project's members in a transaction: change gets what is
-// stored and gives what shall be. Problem: not_found.
+// UpdateMembers replaces a project's members with the result of change.
 func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (changed app.Project, err error) {
 	ref := s.projects().Doc(name)
 	err = s.transactAlone(ctx, "update members of "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -77,9 +75,8 @@ func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[
 	return changed, err
 }
 
-// UpdateProject changes a project's settings in a transaction: change gets what is stored
-// and gives what shall be. Giving back what was stored writes nothing. Problems: not_found
-// and those of change.
+// UpdateProject replaces a project's settings with the result of change. Unchanged settings are not
+// written.
 func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.Project) (app.Project, error)) (changed app.Project, err error) {
 	ref := s.projects().Doc(name)
 	err = s.transactAlone(ctx, "update project "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -102,10 +99,10 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.
 	return changed, err
 }
 
-// DeleteProject deletes a project that holds no environment, and its service tokens. The
-// check and the deletion are one transaction, and [Store.CreateEnvironment] reads the project
-// in its own, so that no environment can be left without its project. Problems:
-// not_found, also for a later project of that name; not_empty.
+// DeleteProject deletes a project without environments, and its service tokens.
+// [Store.CreateEnvironment] reads the project in its transaction, so no environment remains without
+// its project. It returns not_empty, or not_found if the project was replaced by one with the same
+// name.
 func (s *Store) DeleteProject(ctx context.Context, expected app.Project) error {
 	name := expected.Name
 	ref := s.projects().Doc(name)

@@ -11,9 +11,8 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 )
 
-// receiptDoc is a document of receipts/{id}, whose ids are as those of audit records: in
-// their order the newest comes first. The collection's TTL policy on expires_at deletes it
-// some time after a week; [Store.DeleteReceipts] does so where there is none.
+// receiptDoc is a document of receipts. Its ID is like that of a [recordDoc].
+// [Store.DeleteReceipts] deletes receipts if the collection has no TTL policy.
 type receiptDoc struct {
 	hook.Receipt
 
@@ -34,11 +33,11 @@ func readReceipt(snap *firestore.DocumentSnapshot) (hook.Receipt, error) {
 
 func (s *Store) receipts() *firestore.CollectionRef { return s.client.Collection("receipts") }
 
-// ReceiptID draws an id for the receipt of a call that came at a time.
+// ReceiptID returns a new ID for the receipt of a call at the given time.
 func ReceiptID(at time.Time) string { return drawID(at) }
 
-// KeepReceipts keeps receipts of webhooks' calls, up to [maxWrites] in a commit. One whose
-// id is there already takes its place.
+// KeepReceipts writes receipts, up to [maxWrites] in a commit. It replaces receipts with the same
+// ID.
 func (s *Store) KeepReceipts(ctx context.Context, receipts []hook.Receipt) error {
 	for some := range slices.Chunk(receipts, maxWrites) {
 		err := s.transact(ctx, "keep receipts", func(_ context.Context, _ *firestore.Transaction, b *batch) error {
@@ -54,25 +53,23 @@ func (s *Store) KeepReceipts(ctx context.Context, receipts []hook.Receipt) error
 	return nil
 }
 
-// Receipts lists the receipts of an app's webhook, newest first, from since on, which is
-// when the app was made: those of an app of that name before it are not its own. Problem:
-// invalid_page.
+// Receipts lists the receipts of an app's webhook, newest first. since is the app's creation time,
+// which excludes earlier apps with the same name.
 func (s *Store) Receipts(ctx context.Context, ref app.Ref, since time.Time, page Page) ([]hook.Receipt, string, error) {
-	// Equalities and the order of ids: Firestore merges its own indexes.
 	coll := s.receipts()
 	query := coll.Where("namespace", "==", ref.Namespace).Where("app", "==", ref.Name)
 	return list(ctx, coll, between(coll, query, since, time.Time{}), page, readReceipt)
 }
 
-// receiptsOf is Receipts for an environment's calls with one of these results, between two
-// times; a zero time is no bound.
+// receiptsOf lists the receipts of an environment with one of the results, between two times. A
+// zero time is no bound.
 func (s *Store) receiptsOf(ctx context.Context, namespace string, results []hook.Result, from, to time.Time, page Page) ([]hook.Receipt, string, error) {
 	coll := s.receipts()
 	query := coll.Where("namespace", "==", namespace).Where("result", "in", results)
 	return list(ctx, coll, between(coll, query, from, to), page, readReceipt)
 }
 
-// DeleteReceipts deletes up to limit receipts from before a time and tells how many.
+// DeleteReceipts deletes up to limit receipts from before the given time, and returns their number.
 func (s *Store) DeleteReceipts(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "receipts", s.receipts().Where(firestore.DocumentID, ">", s.receipts().Doc(timeID(before)+"~")), limit)
 }

@@ -14,37 +14,39 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// silence is the time without a canary after which a process counts as lost: the longest
-// ceiling, and a tolerance for clocks that run at different speeds and for slow processes.
+// silence is the time without a canary after which a process counts as lost: the longest ceiling,
+// plus a tolerance for clock rates and slow processes.
 const silence = longestCeiling + 5*time.Second
 
 // Released is the result of [Store.ReleaseLeases].
 type Released struct {
-	Requests int64 // that are available again
-	Held     int64 // by processes that may still allow requests, spent ones included
+	Requests int64 // requests that are available again
+	Held     int64 // held by processes that may still allow requests, including spent ones
 }
 
-// ReleaseLeases returns what lost processes hold of a key's quota in a period. It also records
-// that.
+// ReleaseLeases releases and records the requests that lost processes hold of a key's quota in a
+// period.
 //
-// # Why a lost process allows nothing more
+// # Why a lost process allows no more requests
 //
-// A process may allow requests only if each of its three canaries is younger than its ceiling.
-// It counts as lost if none of them was written within [silence], and neither was its lease. Its
-// lease is read before the canaries, and both by strong reads. If the process gets a proof
-// later, it first confirms its lease by a write (package lease of the checker). Either that write
-// comes before the release, which then fails and reads the canaries again. Or the process finds
-// that its lease is gone. A process without a canary that still starts has written its lease
-// recently, or confirms it as well. A replica's name has one process at a time, so a process
-// whose canary was replaced has ended. A process of an earlier version confirms nothing, so its
-// lease stays.
+//  1. A process counts as lost if neither its lease nor any of its three canaries was written
+//     within [silence]. It allows requests only while each canary is younger than its ceiling, so
+//     it currently allows none.
+//  2. A process that becomes fresh again first confirms its lease by a write (package lease of
+//     the checker). If that write comes before the release, the release fails and reads the
+//     canaries again. Otherwise, the process finds that its lease is gone. The lease is read before
+//     the canaries, by strong reads.
+//  3. A starting process without a canary has written its lease recently, or confirms it as
+//     well.
+//  4. A replica's name has one process at a time, so a process whose canary was replaced has
+//     ended.
+//  5. A process of an earlier version confirms nothing, so its lease remains.
 //
-// # What is spent of it
+// # Spent requests
 //
-// used is the number of requests that were counted in the period. What the other processes do
-// not hold of it counts as spent by the lost ones. More is not known. So the quota holds for the
-// released requests as a soft one does: checkers deny once as many are counted, but what a lost
-// process had not written to its counters is allowed again.
+// used is the number of requests counted in the period. The part that the other processes do not
+// hold counts as spent by the lost ones. Requests that a lost process did not count can be allowed
+// again, so for the released requests the quota is as exact as a soft one.
 func (s *Store) ReleaseLeases(ctx context.Context, k apikey.Key, t usage.Term, used int64) (r Released, err error) {
 	ref := s.leases().Doc(t.ID())
 	err = s.transact(ctx, "release "+t.ID(), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -80,7 +82,7 @@ func (s *Store) ReleaseLeases(ctx context.Context, k apikey.Key, t usage.Term, u
 	return r, err
 }
 
-// lost returns the processes that count as lost, and as Requests what they hold.
+// lost returns the lost processes, with the requests that they hold as Requests.
 func (d leaseDoc) lost(written map[string]time.Time, read time.Time) (r Released, lost []string) {
 	for process, n := range d.Held {
 		since, known := d.Since[process]
@@ -100,8 +102,8 @@ func (d leaseDoc) lost(written map[string]time.Time, read time.Time) (r Released
 	return r, lost
 }
 
-// lastCanaries returns the time at which each process last wrote a canary, and a time before
-// which nothing was written that it has not seen.
+// lastCanaries returns the time of each process's last canary. It includes all canaries that were
+// written before read.
 func (s *Store) lastCanaries(ctx context.Context) (written map[string]time.Time, read time.Time, err error) {
 	written = map[string]time.Time{}
 	for _, t := range CanaryTypes() {

@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// rollupDoc is a document of rollups/{key id}.
 type rollupDoc struct {
 	Days     []byte `firestore:"days"`      // usage.History, packed; not indexed
 	Oldest   string `firestore:"oldest"`    // YYYY-MM-DD, the first of days
@@ -35,7 +34,7 @@ func (s *Store) rollupRefs(prefixes []apikey.Prefix) []*firestore.DocumentRef {
 	return refs
 }
 
-// readRollup reads what a GetAll gave; a key without a document has no history.
+// readRollup returns no history if the document does not exist.
 func readRollup(snap *firestore.DocumentSnapshot) (usage.History, error) {
 	if !snap.Exists() {
 		return nil, nil
@@ -51,9 +50,8 @@ func readRollup(snap *firestore.DocumentSnapshot) (usage.History, error) {
 	return h, nil
 }
 
-// Rollups reads the histories of keys, in the order of prefixes, with one call
-// and one document read a key. A key that was never rolled up, or whose rollup is damaged,
-// has an empty one.
+// Rollups returns the histories of keys, in the order of prefixes. It reads one document per key. A
+// missing or damaged rollup is an empty history.
 func (s *Store) Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) {
 	if len(prefixes) == 0 {
 		return nil, nil
@@ -68,15 +66,13 @@ func (s *Store) Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.
 	return histories, nil
 }
 
-// DamagedError is returned by calls that left damaged documents as they are, and did
-// everything else.
+// DamagedError is returned by calls that skipped damaged documents and did everything else.
 type DamagedError struct{ Documents []error }
 
-// Error lists the documents.
+// Error returns the errors of all documents.
 func (e *DamagedError) Error() string { return errors.Join(e.Documents...).Error() }
 
-// readRollups reads rollups. It counts damaged ones, and returns their errors in the order
-// of snaps; the others have nil.
+// readRollups reads rollups, and counts damaged ones. The errors are in the order of snaps.
 func (s *Store) readRollups(snaps []*firestore.DocumentSnapshot) (histories []usage.History, damaged []error) {
 	histories, damaged = make([]usage.History, len(snaps)), make([]error, len(snaps))
 	for i, snap := range snaps {
@@ -87,7 +83,7 @@ func (s *Store) readRollups(snaps []*firestore.DocumentSnapshot) (histories []us
 	return histories, damaged
 }
 
-// withoutNil returns a [DamagedError] of the errors that are not nil, or nil without any.
+// withoutNil returns the errors as a [DamagedError], or nil if there are none.
 func withoutNil(damaged []error) error {
 	if damaged = slices.DeleteFunc(damaged, func(err error) bool { return err == nil }); len(damaged) > 0 {
 		return &DamagedError{damaged}
@@ -95,10 +91,9 @@ func withoutNil(damaged []error) error {
 	return nil
 }
 
-// UpdateRollups changes the rollups of some keys in one transaction: change gets
-// what is stored of a key and gives what shall be; it may run more than once. What
-// stays as it was is not written, and a history that becomes empty is deleted.
-// Damaged rollups stay, and the call then returns a [DamagedError].
+// UpdateRollups replaces the rollups of keys with the results of change, in one transaction; change
+// may run more than once. It deletes empty histories. It skips damaged rollups, and then returns a
+// [DamagedError].
 func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, change func(apikey.Prefix, usage.History) usage.History) error {
 	if len(prefixes) == 0 {
 		return nil
@@ -139,8 +134,8 @@ func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, cha
 	return withoutNil(damaged)
 }
 
-// RollupsOlder finds keys whose rollups hold days before one, at most limit. Damaged
-// rollups are not among them; the call then returns a [DamagedError] with the keys.
+// RollupsOlder returns up to limit keys whose rollups contain earlier days. It skips damaged
+// rollups, and then returns the keys with a [DamagedError].
 func (s *Store) RollupsOlder(ctx context.Context, before usage.Day, limit int) (prefixes []apikey.Prefix, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -167,16 +162,14 @@ func (s *Store) RollupsOlder(ctx context.Context, before usage.Day, limit int) (
 	return prefixes, withoutNil(damaged)
 }
 
-// settledDoc is the document marks/usage.
 type settledDoc struct {
 	Settled string `firestore:"settled"` // YYYY-MM-DD
 }
 
 func (s *Store) settledRef() *firestore.DocumentRef { return s.mark("usage") }
 
-// SettledDay gives the last day that is settled, like all before it: its counters
-// are compacted, the rollups hold all of them, and neither will change again.
-// Problem: not_found before the first one.
+// SettledDay returns the last finalized day. Until that day, all counters are compacted and
+// included in the rollups, and neither changes again. It returns not_found before the first one.
 func (s *Store) SettledDay(ctx context.Context) (usage.Day, error) {
 	d, err := get(ctx, s.settledRef(), "settled day", shape[settledDoc])
 	if err != nil {
@@ -185,7 +178,7 @@ func (s *Store) SettledDay(ctx context.Context) (usage.Day, error) {
 	return usage.ParseDay(d.Settled)
 }
 
-// SettleDay notes that a day is settled; it never goes back. Error: [ErrNotClosed].
+// SettleDay finalizes a day; the stored day never decreases. It returns [ErrNotClosed].
 func (s *Store) SettleDay(ctx context.Context, day usage.Day) error {
 	return s.transact(ctx, "settle "+day.String(), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
 		snaps, err := tx.GetAll([]*firestore.DocumentRef{s.settledRef()})
@@ -208,14 +201,13 @@ func (s *Store) SettleDay(ctx context.Context, day usage.Day) error {
 	})
 }
 
-// incompleteDoc is the document marks/incomplete. It is apart from marks/usage, which
-// versions that do not know it write as a whole.
+// incompleteDoc is not a part of marks/usage, because earlier versions replace that document.
 type incompleteDoc struct {
 	Days []string `firestore:"days"` // YYYY-MM-DD, ascending
 }
 
-// MarkIncomplete notes that the rollups lack counts of a settled day, because a counter is
-// damaged. It forgets days before earliest.
+// MarkIncomplete records that the rollups lack counts of a finalized day, because a counter is
+// damaged. It removes days before earliest.
 func (s *Store) MarkIncomplete(ctx context.Context, day, earliest usage.Day) error {
 	ref := s.mark("incomplete")
 	return s.transact(ctx, "mark "+day.String()+" as incomplete", func(_ context.Context, tx *firestore.Transaction, b *batch) error {
@@ -230,7 +222,7 @@ func (s *Store) MarkIncomplete(ctx context.Context, day, earliest usage.Day) err
 	})
 }
 
-// IncompleteDays returns the days that were marked as incomplete.
+// IncompleteDays returns the days recorded by [Store.MarkIncomplete].
 func (s *Store) IncompleteDays(ctx context.Context) ([]usage.Day, error) {
 	d, err := get(ctx, s.mark("incomplete"), "mark", shape[incompleteDoc])
 	if err != nil && !problem.Is(err, problem.NotFound) {

@@ -27,9 +27,8 @@ func (s *Store) keysNaming(ref app.Ref) firestore.Query {
 	return s.keys().Where("namespace", "==", ref.Namespace).Where("apps", "array-contains", ref.Name).Where("status", "in", apikey.Usable())
 }
 
-// LeaveScopes removes an app from the scopes of all usable keys, before the app is
-// deleted. It returns a not_found problem if the app does not exist, or is a later one of
-// its name.
+// LeaveScopes removes an app from the scopes of all usable keys, before its deletion. It returns
+// not_found if the app was replaced by one with the same name.
 func (s *Store) LeaveScopes(ctx context.Context, expected app.App) (Narrowed, error) {
 	ref := expected.Ref()
 	var all Narrowed
@@ -54,8 +53,8 @@ func (s *Store) LeaveScopes(ctx context.Context, expected app.App) (Narrowed, er
 	}
 }
 
-// narrow removes an app from the scopes of up to narrowPage usable keys, and returns these
-// keys. It writes only the fields that change, so fields of later versions stay.
+// narrow removes an app from the scopes of up to narrowPage usable keys. It preserves fields of
+// later versions.
 func (s *Store) narrow(ctx context.Context, tx *firestore.Transaction, b *batch, ref app.Ref) ([]apikey.Key, error) {
 	snaps, err := tx.Documents(s.keysNaming(ref).Limit(narrowPage)).GetAll()
 	if err != nil {

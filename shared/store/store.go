@@ -1,12 +1,14 @@
-// Package store keeps Sluice's documents in Firestore, one file for each collection. No other
-// package imports Firestore.
+// Package store reads and writes Sluice's documents in Firestore; README.md lists the collections.
+// No other package imports Firestore.
 //
-// Its functions take and return domain types. They return problems of package problem: not_found,
-// already_exists, conflict for a change that lost a race, and unavailable if Firestore does not
-// respond in time.
+// Exported functions take and return domain types. They return these problems of package problem:
 //
-// A domain type's firestore tags are its document. A document type exists only where a field has
-// another stored form, such as a time that is null when it is zero. It embeds the domain type:
+//   - not_found if a document does not exist, already_exists if it does
+//   - conflict if a change lost a race, unavailable if Firestore does not respond in time
+//   - invalid_page if a page token is invalid
+//
+// A document type exists only if the stored form of a field differs from the domain type's, such as
+// a time that is null when it is zero. It embeds the domain type:
 //
 //	type planDoc struct {
 //		plan.Plan
@@ -28,8 +30,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// callTimeout bounds every call on the store that is not a listener, so that a
-// store that stalls is an error and not a hung request.
+// callTimeout is the timeout of calls, except listeners and bulk operations.
 const callTimeout = 10 * time.Second
 
 // Store is a connection to the document store.
@@ -43,13 +44,13 @@ type Store struct {
 	announcing bool // see [Store.AnnounceEvents]
 }
 
-// Database is what whoever opens a store reads from its environment.
+// Database contains the settings that [Open] needs.
 type Database struct {
 	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
 }
 
-// Open connects to the Firestore database of a Google Cloud project, or to the
-// emulator at $FIRESTORE_EMULATOR_HOST. It makes no call yet.
+// Open returns a client of a Google Cloud project's database, or of the emulator at
+// $FIRESTORE_EMULATOR_HOST. It does not connect yet.
 func Open(ctx context.Context, project string) (*Store, error) {
 	w := &watcher{}
 	opts, err := clientOptions(w)
@@ -66,12 +67,10 @@ func Open(ctx context.Context, project string) (*Store, error) {
 // Close ends the connection.
 func (s *Store) Close() error { return s.client.Close() }
 
-// Now returns the time by the store's clock: everything committed before it is visible to
-// reads that start after the call. Problem: unavailable.
+// Now returns the store's time. Later reads see everything committed before that time.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	// A read of a document that does not exist has a read time, too.
 	snaps, err := s.client.GetAll(ctx, []*firestore.DocumentRef{s.client.Collection("clock").Doc("now")})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the store's clock: %w", problemOf(err, "document"))
@@ -79,8 +78,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return snaps[0].ReadTime, nil
 }
 
-// problemOf gives Firestore's status in the words of package problem; what is the
-// thing's name in a message, e.g. "plan".
+// problemOf converts a Firestore status to a problem. what is the noun for the message.
 func problemOf(err error, what string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return problem.Of(problem.Unavailable).Because(err)
@@ -95,7 +93,7 @@ func problemOf(err error, what string) error {
 	case codes.Aborted, codes.FailedPrecondition:
 		return problem.Of(problem.Conflict).Because(err)
 	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled:
-		// Internal and Canceled are the store's and the connection's own failures here.
+		// The store and the connection also fail with Internal and Canceled.
 		return problem.Of(problem.Unavailable).Because(err)
 	case codes.InvalidArgument:
 		if lostTransaction(err) {
@@ -105,10 +103,9 @@ func problemOf(err error, what string) error {
 	return err
 }
 
-// lostTransaction tells whether Firestore does not know, or not any more, the
-// transaction that a call belonged to: its connection broke, and the library sent
-// the commit again on another one. Whether the first one came through is not known,
-// as with any call that got no answer. Firestore says it in words only.
+// lostTransaction reports whether Firestore no longer knows the transaction: the connection broke,
+// and the library resent the commit. The first commit may have succeeded. Only the message text
+// identifies this error.
 func lostTransaction(err error) bool {
 	text := status.Convert(err).Message()
 	return strings.Contains(text, "ransaction is invalid or closed") || // the emulator

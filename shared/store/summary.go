@@ -16,27 +16,26 @@ import (
 // Summary is the usage of an environment, as rollup writes it.
 type Summary struct {
 	Days    usage.History   // of all keys together, up to Settled
-	Settled usage.Day       // the last settled day at the last pass over all keys
+	Settled usage.Day       // the last finalized day at the last pass over all keys
 	Busiest []apikey.Prefix // the keys with the most requests on these days
 
 	Used      []apikey.Prefix // keys with requests on later days, sorted
-	Attention []apikey.Prefix // keys of these that are near their limits
+	Attention []apikey.Prefix // used keys that are near their limits
 }
 
-// summaryDoc is a document of summaries/{namespace}.
 type summaryDoc struct {
 	Days    []byte   `firestore:"days"` // usage.History, packed; not indexed
 	Busiest []string `firestore:"busiest"`
 }
 
-// usedDoc is a document of summaries/{namespace}.{part}. The first part has the other fields.
+// usedDoc is a part of an environment's used keys. Only the first part has the other fields.
 type usedDoc struct {
 	Used      []byte   `firestore:"used"` // prefixes; not indexed
 	Parts     int      `firestore:"parts,omitempty"`
 	Attention []string `firestore:"attention,omitempty"`
 }
 
-// usedInPart is the number of keys in a part: 8 bytes each, half of what a document may hold.
+// usedInPart is the number of keys in a part: 8 bytes each, half of the maximum document size.
 const usedInPart = 60_000
 
 func (s *Store) summaryRef(namespace string) *firestore.DocumentRef {
@@ -47,7 +46,7 @@ func (s *Store) usedRef(namespace string, part int) *firestore.DocumentRef {
 	return s.client.Collection("summaries").Doc(namespace + "." + strconv.Itoa(part))
 }
 
-// SetSummaries stores the settled days and the busiest keys of environments, by namespace.
+// SetSummaries stores the finalized days and busiest keys of environments, by namespace.
 func (s *Store) SetSummaries(ctx context.Context, all map[string]Summary) error {
 	namespaces := make([]string, 0, len(all))
 	for namespace := range all {
@@ -67,7 +66,7 @@ func (s *Store) SetSummaries(ctx context.Context, all map[string]Summary) error 
 	return nil
 }
 
-// SetUsed stores the used keys of an environment, sorted, and those that are near their limits.
+// SetUsed stores the sorted used keys of an environment, and those near their limits.
 func (s *Store) SetUsed(ctx context.Context, namespace string, used, attention []apikey.Prefix) error {
 	return s.transact(ctx, "store the used keys of "+namespace, func(_ context.Context, _ *firestore.Transaction, b *batch) error {
 		parts := max((len(used)+usedInPart-1)/usedInPart, 1)
@@ -110,8 +109,8 @@ func (s *Store) used(ctx context.Context, namespace string) (sum Summary, err er
 	return sum, nil
 }
 
-// Summary returns the summary of an environment. ok is false unless rollup has compared all
-// keys, and runs. An environment without keys at that time has an empty summary.
+// Summary returns the summary of an environment, which is empty if there were no keys. ok is false
+// unless rollup has compared all keys, and runs.
 func (s *Store) Summary(ctx context.Context, namespace string) (sum Summary, ok bool, err error) {
 	if ok, err = s.KeyListReady(ctx); !ok || err != nil {
 		return sum, false, err
@@ -151,8 +150,8 @@ func prefixesOf(texts []string) []apikey.Prefix {
 	return prefixes
 }
 
-// CountKeys counts the keys that a search without Text and App selects. It costs a document read
-// for each 1,000 keys.
+// CountKeys counts the keys of a search without Text and App. It costs one document read per 1,000
+// keys.
 func (s *Store) CountKeys(ctx context.Context, q KeySearch) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

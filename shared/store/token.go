@@ -16,19 +16,18 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// tokenDoc is a document of tokens/{token id}. It goes with its token's revocation.
 type tokenDoc struct {
 	servicetoken.Token
 
 	Hash     []byte     `firestore:"hash"`      // SHA-256 of the full token
-	LastUsed *time.Time `firestore:"last_used"` // null is never
+	LastUsed *time.Time `firestore:"last_used"` // null if never used
 }
 
 func tokenToDoc(t servicetoken.Token) tokenDoc {
 	return tokenDoc{Token: t, Hash: t.Hash[:], LastUsed: timeOrNull(t.LastUsed)}
 }
 
-// readToken refuses a document whose hash is not whole, as readKey does.
+// readToken rejects incomplete hashes, like readKey.
 func readToken(snap *firestore.DocumentSnapshot) (servicetoken.Token, error) {
 	d, err := shape[tokenDoc](snap)
 	if err != nil {
@@ -48,7 +47,6 @@ func (s *Store) tokensOf(project string) firestore.Query {
 	return s.tokens().Where("project", "==", project)
 }
 
-// tokenRef gives a token's document. An id of another shape names none. Problem: not_found.
 func (s *Store) tokenRef(id servicetoken.ID) (*firestore.DocumentRef, error) {
 	if !id.Valid() {
 		return nil, noToken()
@@ -58,11 +56,10 @@ func (s *Store) tokenRef(id servicetoken.ID) (*firestore.DocumentRef, error) {
 
 func noToken() error { return problem.New(problem.NotFound, "There is no such service token.") }
 
-// CreateToken stores a new service token. Its name must be free in its project, which
-// has at most [servicetoken.MaxPerProject]. The transaction reads and writes the project's
-// document, so creations conflict, and none succeeds after the project is deleted. The query for
-// the other tokens starts after the read, so it finds them all without being part of the
-// transaction. Problems: not_found, already_exists, too_many_tokens.
+// CreateToken stores a new service token. Its name must be unique in its project, which can have
+// [servicetoken.MaxPerProject] tokens. The transaction reads and writes the project's document, so
+// creations conflict, and none succeeds after the project's deletion. The query for other tokens
+// starts after that read, so it is exact. CreateToken returns already_exists or too_many_tokens.
 func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 	op := "create " + string(t.ID)
 	ref, err := s.tokenRef(t.ID)
@@ -93,7 +90,6 @@ func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 	})
 }
 
-// txTokens reads all tokens that a query finds, inside a transaction.
 func txTokens(tx *firestore.Transaction, q firestore.Query) ([]servicetoken.Token, error) {
 	snaps, err := tx.Documents(q).GetAll()
 	if err != nil {
@@ -102,7 +98,7 @@ func txTokens(tx *firestore.Transaction, q firestore.Query) ([]servicetoken.Toke
 	return readAll(snaps, readToken)
 }
 
-// ServiceToken reads one. Problem: not_found.
+// ServiceToken returns a service token.
 func (s *Store) ServiceToken(ctx context.Context, id servicetoken.ID) (servicetoken.Token, error) {
 	ref, err := s.tokenRef(id)
 	if err != nil {
@@ -116,8 +112,7 @@ func (s *Store) Tokens(ctx context.Context, project string, page Page) ([]servic
 	return list(ctx, s.tokens(), s.tokensOf(project), page, readToken)
 }
 
-// RevokeToken deletes a service token of a project: nothing can make it good again, and
-// its name is free. Problem: not_found, for one of another project too.
+// RevokeToken permanently deletes a service token of a project; its name is available again.
 func (s *Store) RevokeToken(ctx context.Context, project string, id servicetoken.ID) error {
 	op := "revoke " + string(id)
 	ref, err := s.tokenRef(id)
@@ -137,14 +132,13 @@ func (s *Store) RevokeToken(ctx context.Context, project string, id servicetoken
 	})
 }
 
-// revoke deletes a token, with the record of it.
 func (s *Store) revoke(ctx context.Context, b *batch, t servicetoken.Token) {
 	b.delete(s.tokens().Doc(string(t.ID)))
 	s.record(ctx, b, audit.Change{Action: audit.RevokeToken, Project: t.Project, Resource: tokenPath(t), Old: tokenView(t)})
 }
 
-// ReportTokenLeak revokes a service token that has leaked, and records where it was found. A
-// token that is unknown or already revoked is not an error.
+// ReportTokenLeak revokes a leaked service token, and records where it was found. An unknown or
+// revoked token is not an error.
 func (s *Store) ReportTokenLeak(ctx context.Context, id servicetoken.ID, l apikey.Leak) (result LeakResult, err error) {
 	ref, err := s.tokenRef(id)
 	if err != nil {
@@ -178,11 +172,11 @@ func (s *Store) ReportTokenLeak(ctx context.Context, id servicetoken.ID, l apike
 	return result, err
 }
 
-// useTimeout bounds the writing of a token's last use, which a request waits for.
+// useTimeout limits the delay of a request by the write of its token's last use.
 const useTimeout = time.Second
 
-// UseToken writes when a service token was last used, unless it has been changed since
-// it was read: of those who use it at once, one writes. Problems: conflict, not_found.
+// UseToken records the last use of a service token, unless the token has changed since it was read:
+// of concurrent calls, one writes and the others return conflict.
 func (s *Store) UseToken(ctx context.Context, t servicetoken.Token, at time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, useTimeout)
 	defer cancel()
@@ -197,15 +191,14 @@ func (s *Store) UseToken(ctx context.Context, t servicetoken.Token, at time.Time
 }
 
 const (
-	// maxIssues is the highest number of audit records that a list of a token's keys is
-	// made from, in pages of issuesPage. A token that rotates 100 keys each night makes
-	// 5,000 records in 50 days.
+	// maxIssues is the number of audit records, read in pages of issuesPage, that KeysIssuedBy
+	// considers. A token that rotates 100 keys per night creates 5,000 records in 50 days.
 	maxIssues  = 5000
 	issuesPage = 500
 )
 
-// KeysIssuedBy returns the keys that a service token created or rotated and that are not
-// revoked, by ID. The audit log has the creations and rotations; only the latest 5,000 count.
+// KeysIssuedBy returns the unrevoked keys that a service token created or rotated, by ID. It
+// considers the latest 5,000 audit records.
 func (s *Store) KeysIssuedBy(ctx context.Context, t servicetoken.Token) ([]apikey.Key, error) {
 	// Two processes wrote the token and the records, by two clocks.
 	q := audit.Query{Project: t.Project, From: t.CreatedAt.Add(-sameChange), Actor: t.Actor(), Actions: []audit.Action{audit.CreateKey, audit.RotateKey}}
@@ -226,7 +219,6 @@ func (s *Store) KeysIssuedBy(ctx context.Context, t servicetoken.Token) ([]apike
 	return s.unrevoked(ctx, slices.Sorted(maps.Keys(issued)))
 }
 
-// unrevoked reads keys. It leaves out keys that are revoked or no longer stored.
 func (s *Store) unrevoked(ctx context.Context, ids []apikey.ID) ([]apikey.Key, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()

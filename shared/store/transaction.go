@@ -21,22 +21,21 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// optimisticTimeout bounds an optimistic update with all its attempts.
+// optimisticTimeout is the timeout of an optimistic update with all its attempts.
 const optimisticTimeout = 20 * time.Second
 
-// Pauses between attempts at an optimistic update; a random part of each is waited.
+// A retry waits for a random time. Its bound doubles from firstPause to maxPause.
 const (
 	firstPause = 20 * time.Millisecond
 	maxPause   = 300 * time.Millisecond
 )
 
-// batch is what a change writes, in one commit. A change says what to write while it
-// reads, and nothing is written before it has read everything, as Firestore demands.
+// batch collects the writes of one commit. Firestore requires all reads before the first write.
 type batch struct {
-	what   string             // is created, in a message; "" is a document
-	app    []firestore.Update // of the app's own document, in an optimistic update
-	record string             // the id of the change's record; "" without one
-	plan   time.Time          // when the plan that was read last changed; zero without one
+	what   string             // noun for error messages; "" for "document"
+	app    []firestore.Update // updates of the app's document in an optimistic update
+	record string             // ID of the audit record; "" if there is none
+	plan   time.Time          // update time of the last plan read; zero if there is none
 	writes []func(*firestore.Transaction) error
 }
 
@@ -44,16 +43,15 @@ func (b *batch) set(ref *firestore.DocumentRef, d any) {
 	b.writes = append(b.writes, func(tx *firestore.Transaction) error { return tx.Set(ref, d) })
 }
 
-// change writes the fields of a document that is and was differ in. It leaves alone the
-// fields that this release does not know: a newer one may have written them.
+// change writes the fields that differ. It preserves other fields, which a newer release may have
+// written.
 func (b *batch) change(ref *firestore.DocumentRef, was, is any) {
 	if fields := changedFields(was, is); len(fields) > 0 {
 		b.update(ref, fields...)
 	}
 }
 
-// changedFields compares two values of one struct type whose fields have firestore tags. The
-// fields of an embedded struct count as its own.
+// changedFields compares structs by the fields with firestore tags, including embedded ones.
 func changedFields(was, is any) (changed []firestore.Update) {
 	before, after := reflect.ValueOf(was), reflect.ValueOf(is)
 	for _, field := range reflect.VisibleFields(after.Type()) {
@@ -87,7 +85,7 @@ func (b *batch) delete(refs ...*firestore.DocumentRef) {
 	}
 }
 
-// write writes all but the app's own document.
+// write performs all writes except app.
 func (b *batch) write(tx *firestore.Transaction) error {
 	for _, write := range b.writes {
 		if err := write(tx); err != nil {
@@ -97,24 +95,23 @@ func (b *batch) write(tx *firestore.Transaction) error {
 	return nil
 }
 
-// change reads in a transaction and says in b what to write; it may run more than once.
+// change reads in a transaction and adds the writes to b. It may run more than once.
 type change func(ctx context.Context, tx *firestore.Transaction, b *batch) error
 
-// transact makes a change in one transaction. An error of f that holds a problem comes out
-// as that; op says in the error what was tried, e.g. "create plan plan-starter".
+// transact runs f and its writes in one transaction, and returns a problem of f unchanged. op
+// describes the operation, such as "create plan plan-starter".
 func (s *Store) transact(ctx context.Context, op string, f change) error {
 	_, err := s.commit(ctx, op, f)
 	return err
 }
 
-// done is a change that was made: what was written, and when, by the store's clock.
+// done is a committed batch with its commit time by the store's clock.
 type done struct {
 	batch
 
 	at time.Time
 }
 
-// commit is transact for who asks when it was.
 func (s *Store) commit(ctx context.Context, op string, f change) (done, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -140,9 +137,9 @@ func (s *Store) commit(ctx context.Context, op string, f change) (done, error) {
 	return done{b, response.CommitTime()}, nil
 }
 
-// made tells whether a commit was made, and when, of which it is not clear what became of it:
-// the connection broke, or the store itself has cancelled the call. A change's record has an
-// id that nobody else has, and is there if the rest is. One that is not there may come yet.
+// made reports whether and when a commit with an unknown result was made: the connection broke, or
+// the store canceled the call. The unique audit record proves the commit. If the record is missing,
+// the commit may still follow.
 func (s *Store) made(ctx context.Context, b *batch, err error) (at time.Time, ok bool) {
 	code := status.Code(err)
 	if err == nil || b.record == "" || code != codes.Canceled && code != codes.Unavailable && !lostTransaction(err) {
@@ -155,14 +152,12 @@ func (s *Store) made(ctx context.Context, b *batch, err error) (at time.Time, ok
 	return snap.CreateTime, true
 }
 
-// transactAlone is transact for a change of one document, one after the other in this
-// process.
+// transactAlone is transact for changes of one document. They run one at a time in this process.
 func (s *Store) transactAlone(ctx context.Context, op string, ref *firestore.DocumentRef, f change) error {
 	_, err := s.commitAlone(ctx, op, ref, f)
 	return err
 }
 
-// commitAlone is transactAlone for who asks when it was.
 func (s *Store) commitAlone(ctx context.Context, op string, ref *firestore.DocumentRef, f change) (done, error) {
 	waiting, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -174,23 +169,19 @@ func (s *Store) commitAlone(ctx context.Context, op string, ref *firestore.Docum
 	return s.commit(ctx, op, f)
 }
 
-// current is an app with its current revision.
 type current struct {
 	ref      app.Ref
 	doc      appDoc
-	version  time.Time       // of the app's document
-	revision deploy.Revision // zero before the first
+	version  time.Time       // update time of the app's document
+	revision deploy.Revision // zero if there is none
 }
 
-// optimistic changes an app's revisions and builds in one commit. f is given the app with
-// its current revision and says in b what to write; it runs again when another commit came
-// between. try counts from 1.
+// optimistic changes an app's revisions and builds in one commit. f receives the app and adds the
+// writes to b. If another commit intervenes, f runs again; try counts from 1.
 //
-// It is no locking transaction: those of many writers on one document would wait for
-// each other. Everything is read without locks, the app's document first, and the
-// commit is bound to the version of that document. Every such update changes the
-// document, if only a counter that nobody reads, so whatever was read is still true
-// when the commit goes through.
+// In a locking transaction, concurrent writers would wait for each other. Instead, optimistic reads
+// without locks, first the app's document, and commits only if that document is unchanged. Every
+// such update changes it, so all data read is still current at the commit.
 func (s *Store) optimistic(ctx context.Context, op string, ref app.Ref, f func(ctx context.Context, c current, b *batch, try int) error) error {
 	ctx, cancel := context.WithTimeout(ctx, optimisticTimeout)
 	defer cancel()
@@ -216,7 +207,6 @@ func (s *Store) optimistic(ctx context.Context, op string, ref app.Ref, f func(c
 	}
 }
 
-// tryOptimistic tells whether its error is that another commit came between.
 func (s *Store) tryOptimistic(ctx context.Context, ref app.Ref, try int, f func(ctx context.Context, c current, b *batch, try int) error) (conflict bool, err error) {
 	c, err := s.current(ctx, ref)
 	if err != nil {
@@ -242,7 +232,6 @@ func (s *Store) tryOptimistic(ctx context.Context, ref app.Ref, try int, f func(
 	return false, problemOf(err, "app")
 }
 
-// current reads an app with its current revision. Problem: not_found.
 func (s *Store) current(ctx context.Context, ref app.Ref) (current, error) {
 	c, err := get(ctx, s.appRef(ref), "app", func(snap *firestore.DocumentSnapshot) (current, error) {
 		d, err := shape[appDoc](snap)
@@ -252,26 +241,25 @@ func (s *Store) current(ctx context.Context, ref app.Ref) (current, error) {
 		return c, err
 	}
 	c.revision, err = s.Deployment(ctx, ref, c.doc.Revision)
-	if problem.Is(err, problem.NotFound) { // the app is being deleted, which begins with its history
+	if problem.Is(err, problem.NotFound) { // the app is being deleted, its history first
 		c.revision, err = deploy.First(c.doc.value()), nil
 	}
 	return c, err
 }
 
-// keyedMutex lets one change of a document at a time through in this process. That only
-// saves attempts that would lose their race, after which the library waits for
-// seconds; other processes are not seen.
+// keyedMutex serializes a document's changes within this process. This avoids lost races, after
+// which the library waits for seconds.
 type keyedMutex struct {
 	mu    sync.Mutex
 	locks map[string]*keyLock // by the document's path
 }
 
 type keyLock struct {
-	held chan struct{} // has room for the one who holds it
-	open int           // that one and those who wait
+	held chan struct{}
+	open int // number of holders and waiters
 }
 
-// lock waits for a document's lock. It tells whether ctx has not ended before.
+// lock reports false if ctx ends before it acquires the document's lock.
 func (m *keyedMutex) lock(ctx context.Context, doc string) (unlock func(), ok bool) {
 	m.mu.Lock()
 	if m.locks == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// AddTrust lets one more kind of pipeline deploy an app. Problems: not_found;
-// already_exists for one that differs in its id alone; too_many_trusts.
+// AddTrust allows pipelines to deploy an app. It returns already_exists if another trust differs
+// only in its ID, and too_many_trusts.
 func (s *Store) AddTrust(ctx context.Context, ref app.Ref, t app.Trust) error {
 	return s.changeTrusts(ctx, ref, audit.AddTrust, t.ID, func(trusts []app.Trust) ([]app.Trust, error) {
 		switch {
@@ -25,8 +25,7 @@ func (s *Store) AddTrust(ctx context.Context, ref app.Ref, t app.Trust) error {
 	})
 }
 
-// RemoveTrust takes a trust away; its pipelines deploy nothing from then on. Problem:
-// not_found.
+// RemoveTrust removes a trust. Its pipelines can no longer deploy.
 func (s *Store) RemoveTrust(ctx context.Context, ref app.Ref, id string) error {
 	return s.changeTrusts(ctx, ref, audit.RemoveTrust, id, func(trusts []app.Trust) ([]app.Trust, error) {
 		left := slices.DeleteFunc(slices.Clone(trusts), func(t app.Trust) bool { return t.ID == id })
@@ -37,7 +36,7 @@ func (s *Store) RemoveTrust(ctx context.Context, ref app.Ref, id string) error {
 	})
 }
 
-// changeTrusts changes an app's trusts; the record is about the one with the id.
+// changeTrusts changes an app's trusts. The record is about the trust with the ID.
 func (s *Store) changeTrusts(ctx context.Context, ref app.Ref, action audit.Action, id string, change func([]app.Trust) ([]app.Trust, error)) error {
 	return s.transactAlone(ctx, string(action)+" of "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		before, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
@@ -57,7 +56,7 @@ func (s *Store) changeTrusts(ctx context.Context, ref app.Ref, action audit.Acti
 	})
 }
 
-// trustView shows one trust of those; nil where it is none of them.
+// trustView returns nil if no trust has the ID.
 func trustView(trusts []app.Trust, id string) audit.Values {
 	for _, t := range trusts {
 		if t.ID == id {

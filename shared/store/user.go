@@ -12,16 +12,15 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// users is the collection users/{username}.
 func (s *Store) users() *firestore.CollectionRef { return s.client.Collection("users") }
 
-// CreateUser stores a new user. Problem: already_exists.
+// CreateUser stores a new user.
 func (s *Store) CreateUser(ctx context.Context, u user.User) error {
 	return s.createRecorded(ctx, s.users().Doc(u.Name), u, "user",
 		audit.Change{Action: audit.CreateUser, Resource: userPath(u.Name), New: userView(u)})
 }
 
-// User reads one user. Problem: not_found.
+// User returns a user.
 func (s *Store) User(ctx context.Context, name string) (user.User, error) {
 	return get(ctx, s.users().Doc(name), "user", shape[user.User])
 }
@@ -31,8 +30,7 @@ func (s *Store) Users(ctx context.Context, page Page) ([]user.User, string, erro
 	return list(ctx, s.users(), s.users().Query, page, shape[user.User])
 }
 
-// UpdateUser changes a user in a transaction: change gets what is stored and
-// gives what shall be. Problem: not_found.
+// UpdateUser replaces the stored user with the result of change.
 func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.User) (user.User, error)) error {
 	ref := s.users().Doc(name)
 	return s.transactAlone(ctx, "update user "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -50,8 +48,8 @@ func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.Us
 	})
 }
 
-// UsersExist gives those of names that are no user's, in their order; none means
-// that all exist. What cannot be a username is never looked up.
+// UsersExist returns the names that are not users, in their order. It does not look up invalid
+// usernames.
 func (s *Store) UsersExist(ctx context.Context, names []string) (missing []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -77,9 +75,8 @@ func (s *Store) UsersExist(ctx context.Context, names []string) (missing []strin
 	return missing, nil
 }
 
-// sessionDoc is a document of sessions/{token id}: a session that was signed out.
-// It is remembered until the token would have expired; the collection's TTL
-// policy on expires_at deletes it some time after that.
+// sessionDoc is a document of sessions: a session that was signed out. It is stored until the token
+// would expire.
 type sessionDoc struct {
 	ExpiresAt time.Time `firestore:"expires_at"`
 }
@@ -88,8 +85,7 @@ func (s *Store) sessionRef(tokenID string) *firestore.DocumentRef {
 	return s.client.Collection("sessions").Doc(tokenID)
 }
 
-// SignOut ends a session whose token expires at expires. Doing it twice is
-// harmless.
+// SignOut ends a session whose token expires at expires. It is idempotent.
 func (s *Store) SignOut(ctx context.Context, tokenID string, expires time.Time) error {
 	return s.transact(ctx, "sign out", func(ctx context.Context, _ *firestore.Transaction, b *batch) error {
 		b.set(s.sessionRef(tokenID), sessionDoc{ExpiresAt: expires})
@@ -98,9 +94,8 @@ func (s *Store) SignOut(ctx context.Context, tokenID string, expires time.Time) 
 	})
 }
 
-// SignedOut tells whether a session is over before its token expires: it was
-// signed out, its user is gone, or the user's password is not of the given
-// version any more. It is one read of both documents at one moment.
+// SignedOut reports whether a session ended before its token expires: it was signed out, the user
+// was deleted, or the password has another version. It reads both documents in one snapshot.
 func (s *Store) SignedOut(ctx context.Context, tokenID, username string, version int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// What audit records show of each noun, and under which name. A field is in a record
-// only if it stands here: none that is a secret, or made from one.
+// Functions *View return the fields that audit records show. They must never include a secret, or a
+// value derived from one.
 
 func projectPath(project string) string { return audit.Path("projects", project) }
 
@@ -48,7 +48,6 @@ func membersView(members map[string]app.Role) audit.Values {
 	return v
 }
 
-// settingsView shows the settings of a project that differ from the other's.
 func settingsView(p, other app.Project) audit.Values {
 	v := audit.Values{}
 	if p.LeakPolicy != other.LeakPolicy {
@@ -64,7 +63,7 @@ func environmentView(e app.Environment) audit.Values {
 	return audit.Values{"namespace": e.Namespace}
 }
 
-// appView leaves out what is not set by anybody: the gate's state, the revision.
+// appView omits the gate's state and the revision, which users do not set.
 func appView(a app.App) audit.Values {
 	v := audit.Values{"host": a.Host, "port": a.Port, "require_api_key": a.RequireAPIKey, "preflight": string(a.Preflight), "git_source": nil}
 	if g := a.GitSource; g != nil {
@@ -73,14 +72,14 @@ func appView(a app.App) audit.Values {
 	return v
 }
 
-// newAppView shows the image that an app begins with too.
+// newAppView adds the initial image.
 func newAppView(a app.App) audit.Values {
 	v := appView(a)
 	v["image"] = a.Image
 	return v
 }
 
-// deploymentView leaves out fields that a revision does not have.
+// deploymentView omits unset fields.
 func deploymentView(r deploy.Revision) audit.Values {
 	if r.Number == 0 {
 		return nil
@@ -123,7 +122,7 @@ func keyView(k apikey.Key) audit.Values {
 	}
 }
 
-// keyChange is what a change of a key is called.
+// keyChange returns the audited change of a key.
 func keyChange(stored, changed apikey.Key) audit.Change {
 	c := audit.Change{
 		Action: audit.UpdateKey, Project: changed.Project, Resource: keyPath(changed), Besides: environmentPath(changed.Project, changed.Environment),
@@ -132,15 +131,14 @@ func keyChange(stored, changed apikey.Key) audit.Change {
 	switch {
 	case changed.Secret != stored.Secret:
 		c.Action = audit.RotateKey
-		c.New["secret"] = "replaced" // that it was, not by what
+		c.New["secret"] = "replaced" // never include the secret itself
 	case changed.Status == apikey.Revoked && stored.Status != apikey.Revoked:
 		c.Action = audit.RevokeKey
 	}
 	return c
 }
 
-// leakChange is what the leak of a key's secret is called: it tells where that was found, and
-// which of the secrets it is.
+// leakChange is keyChange for a leak. It adds where the secret was found, and which secret leaked.
 func leakChange(stored, changed apikey.Key, l apikey.Leak) audit.Change {
 	c := keyChange(stored, changed)
 	c.Action = audit.LeakKey
@@ -155,7 +153,7 @@ func tokenView(t servicetoken.Token) audit.Values {
 	return audit.Values{"name": t.Name, "role": string(t.Role), "expires_at": timeView(t.ExpiresAt)}
 }
 
-// userView shows of the password how often it was set, and nothing else.
+// userView shows only the version of the password.
 func userView(u user.User) audit.Values {
 	return audit.Values{"admin": u.Admin, "password_version": u.Version}
 }
