@@ -1,10 +1,7 @@
-// Package apikey holds API keys: their format, what is stored of them, and the
-// rules of their life (promises K1 to K9).
+// Package apikey defines API keys: their format, stored fields and life cycle (promises K1 to K9).
 //
-// A full key is "sluice_<prefix>_<secret>". The prefix is public and stays for
-// the key's whole life; the secret is shown once and only the SHA-256 of the full
-// key is kept. Rotation replaces the secret, and for a while (the grace) the
-// previous one still opens the gate.
+// A full key is "sluice_<prefix>_<secret>". The prefix is public and permanent. Only the SHA-256 of
+// the full key is stored. After a rotation, the previous secret remains valid for a grace period.
 package apikey
 
 import (
@@ -21,27 +18,26 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// ID names a key in paths, e.g. "key-ab12cd34".
+// ID identifies a key, such as "key-ab12cd34".
 type ID string
 
-// Status is what is stored of a key's state; "expired" follows from ExpiresAt.
+// Status is the stored status of a key, which is independent of its expiry.
 type Status string
 
-// The statuses.
+// The statuses of a key.
 const (
 	Active   Status = "active"
-	Disabled Status = "disabled" // reversible
-	Revoked  Status = "revoked"  // final
+	Disabled Status = "disabled" // can be enabled again
+	Revoked  Status = "revoked"  // permanent
 )
 
-// Statuses lists all statuses of a key.
+// Statuses returns all statuses.
 func Statuses() []Status { return append(Usable(), Revoked) }
 
-// Usable lists the statuses of keys that are, or can be made, good. They are also those
-// that a key can be switched to.
+// Usable returns the statuses of keys that are or can become valid. Callers can set only these.
 func Usable() []Status { return []Status{Active, Disabled} }
 
-// Bounds (promises K1, K2, K5).
+// Limits of keys (promises K1, K2, K5).
 const (
 	MaxName      = 100 // characters
 	MaxApps      = 100 // apps in a scope
@@ -52,50 +48,48 @@ const (
 // Key is an API key without its secret.
 type Key struct {
 	Prefix      Prefix    `firestore:"prefix"`
-	Project     string    `firestore:"project"`     // whose environment it is, e.g. "shop"
-	Environment string    `firestore:"environment"` // e.g. "prod"
-	Namespace   string    `firestore:"namespace"`   // the environment's, e.g. "shop-prod"; the key is invalid in others
-	Plan        plan.ID   `firestore:"plan"`        // the one plan it belongs to
-	Name        string    `firestore:"name"`        // optional, forwarded to the app; "" is none
-	Apps        []string  `firestore:"apps"`        // scope, sorted; empty is every app of the environment; see [ShownScope]
+	Project     string    `firestore:"project"`     // such as "shop"
+	Environment string    `firestore:"environment"` // such as "prod"
+	Namespace   string    `firestore:"namespace"`   // such as "shop-prod"; the key is invalid in others
+	Plan        plan.ID   `firestore:"plan"`
+	Name        string    `firestore:"name"` // optional, forwarded to the app
+	Apps        []string  `firestore:"apps"` // scope, sorted; empty for every app of the environment; see [ShownScope]
 	Status      Status    `firestore:"status"`
-	Secret      Hash      `firestore:"-"` // of the current full key
-	Previous    Hash      `firestore:"-"` // of the full key before the last rotation; valid until PreviousUntil
-	ExpiresAt   time.Time `firestore:"-"` // zero never expires
+	Secret      Hash      `firestore:"-"`
+	Previous    Hash      `firestore:"-"`
+	ExpiresAt   time.Time `firestore:"-"` // zero if the key never expires
 
-	// PreviousUntil is when the previous secret stops being valid; zero when there is none.
+	// PreviousUntil is the expiry of the previous secret; zero if there is none.
 	PreviousUntil time.Time `firestore:"-"`
 
 	CreatedAt time.Time `firestore:"created_at"`
 	CreatedBy string    `firestore:"created_by"` // username
-	UpdatedAt time.Time `firestore:"updated_at"` // of a revoked key: when it was revoked
-	RevokedBy string    `firestore:"revoked_by"` // username; "" of a key that is not, or was revoked before this was kept
+	UpdatedAt time.Time `firestore:"updated_at"` // for a revoked key, the time of the revocation
+	RevokedBy string    `firestore:"revoked_by"` // username; "" if an early version revoked the key
 
-	Leak *Leak `firestore:"-"` // the last one of a secret of it that is known; nil is none
+	Leak *Leak `firestore:"-"` // of the current secret, or else the latest one
 }
 
-// IDOf gives the id of the key with this prefix.
+// IDOf returns the ID of the key with a prefix.
 func IDOf(p Prefix) ID { return ID("key-" + string(p)) }
 
-// Prefix gives the prefix in an id, and whether id has an id's shape.
+// Prefix returns the prefix in an ID, and whether the ID is well-formed.
 func (id ID) Prefix() (Prefix, bool) {
 	s, ok := strings.CutPrefix(string(id), "key-")
 	return Prefix(s), ok && ValidPrefix(s)
 }
 
-// ID gives the key's id.
+// ID returns the key's ID.
 func (k Key) ID() ID { return IDOf(k.Prefix) }
 
-// Expired tells whether the key's expiry has passed: from the instant itself on.
+// Expired reports whether the key's expiry has passed.
 func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) }
 
-// HasPrevious tells whether the secret before the last rotation is still valid.
+// HasPrevious reports whether the previous secret is valid.
 func (k Key) HasPrevious(now time.Time) bool { return now.Before(k.PreviousUntil) }
 
-// Rotate gives k with a new current secret; the old one stays valid for grace.
-// A previous secret still in its own grace ends at once: at most two are live. One that has
-// leaked gets no grace.
-// Problems: key_revoked, key_expired, invalid_grace.
+// Rotate returns k with a new secret. The current secret remains valid for grace, unless it has
+// leaked; an earlier one becomes invalid. Rotate returns key_revoked, key_expired or invalid_grace.
 func (k Key) Rotate(secret Hash, grace time.Duration, now time.Time) (Key, error) {
 	switch {
 	case k.Status == Revoked:
@@ -114,8 +108,7 @@ func (k Key) Rotate(secret Hash, grace time.Duration, now time.Time) (Key, error
 	return k, nil
 }
 
-// WithStatus gives k switched to active or disabled. Problems: invalid_status,
-// key_revoked.
+// WithStatus returns k as active or disabled. It returns invalid_status or key_revoked.
 func (k Key) WithStatus(s Status) (Key, error) {
 	if !slices.Contains(Usable(), s) {
 		return Key{}, problem.Of(problem.InvalidStatus)
@@ -127,8 +120,7 @@ func (k Key) WithStatus(s Status) (Key, error) {
 	return k, nil
 }
 
-// Revoke gives k revoked, for good. Revoking it again changes nothing, so that
-// updated_at keeps saying when it happened.
+// Revoke returns k as revoked. A revoked key does not change again.
 func (k Key) Revoke(now time.Time, by string) Key {
 	if k.Status != Revoked {
 		k.Status, k.UpdatedAt, k.RevokedBy = Revoked, now, by
@@ -136,8 +128,7 @@ func (k Key) Revoke(now time.Time, by string) Key {
 	return k
 }
 
-// CheckName refuses names that cannot be forwarded as a header's value.
-// Problem: invalid_name.
+// CheckName returns invalid_name if the name cannot be a header value.
 func CheckName(name string) error {
 	bad := func(c rune) bool { return !unicode.IsPrint(c) }
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxName || strings.ContainsFunc(name, bad) || strings.TrimSpace(name) != name {
@@ -146,24 +137,23 @@ func CheckName(name string) error {
 	return nil
 }
 
-// lastYear is the last one that RFC 3339 can write and that the store can keep.
+// lastYear is the last year that RFC 3339 and the store can represent.
 const lastYear = 9999
 
-// timestamp is what RFC 3339 allows and package time does not hold its input to:
-// two digits for the hour, a point before the fraction, offsets below a day.
+// timestamp requires parts of RFC 3339 that package time does not: two digits for the hour, a point
+// before the fraction, and offsets of less than a day.
 var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// ParseExpiry reads an RFC 3339 timestamp, in UTC and in microseconds from here on.
-// Problem: invalid_expiry.
+// ParseExpiry parses an RFC 3339 time, and truncates it to microseconds. It returns invalid_expiry.
 func ParseExpiry(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)
 	if t = t.UTC().Truncate(time.Microsecond); err != nil || !timestamp.MatchString(text) || t.Year() > lastYear {
-		return time.Time{}, problem.Of(problem.InvalidExpiry) // 9999-12-31T23:59:59-01:00 is too late by its offset
+		return time.Time{}, problem.Of(problem.InvalidExpiry) // 9999-12-31T23:59:59-01:00 is too late because of its offset
 	}
 	return t, nil
 }
 
-// CheckExpiry refuses an expiry that is not after now. Problem: expiry_in_past.
+// CheckExpiry returns expiry_in_past if the expiry is not after now.
 func CheckExpiry(expires, now time.Time) error {
 	if !expires.IsZero() && !expires.After(now) {
 		return problem.Of(problem.ExpiryInPast)
@@ -171,8 +161,8 @@ func CheckExpiry(expires, now time.Time) error {
 	return nil
 }
 
-// Scope sorts apps and refuses doubles and too many. Whether each is an app of
-// the environment is the caller's to check. Problem: invalid_scope.
+// Scope sorts apps. It returns invalid_scope for duplicates or too many apps. It does not verify
+// that they exist.
 func Scope(apps []string) ([]string, error) {
 	sorted := slices.Sorted(slices.Values(apps))
 	if len(sorted) > MaxApps || len(slices.Compact(slices.Clone(sorted))) != len(sorted) {
@@ -186,19 +176,19 @@ type ScopeKind string
 
 // The kinds of scopes.
 const (
-	AllApps  ScopeKind = "all"  // every app of the environment
-	SomeApps ScopeKind = "apps" // the apps that the scope names
-	NoApps   ScopeKind = "none" // no app: the apps that it named were deleted
+	AllApps  ScopeKind = "all"
+	SomeApps ScopeKind = "apps"
+	NoApps   ScopeKind = "none" // all apps of the scope were deleted
 )
 
-// ScopeKinds lists all kinds of scopes.
+// ScopeKinds returns all kinds.
 func ScopeKinds() []ScopeKind { return []ScopeKind{AllApps, SomeApps, NoApps} }
 
-// noApp is the entry of a scope that covers no app. An empty list covers every app, so a
-// scope never becomes empty. No app can have this name.
+// noApp is the entry of a scope that covers no app, because an empty list covers every app. It is
+// not a valid app name.
 const noApp = "-"
 
-// ShownScope returns the apps that a stored scope names, and its kind.
+// ShownScope returns the apps of a stored scope, and its kind.
 func ShownScope(stored []string) (apps []string, kind ScopeKind) {
 	apps = slices.DeleteFunc(append([]string{}, stored...), func(a string) bool { return a == noApp })
 	switch {
@@ -210,8 +200,7 @@ func ShownScope(stored []string) (apps []string, kind ScopeKind) {
 	return apps, SomeApps
 }
 
-// WithoutApp returns k without an app that its scope names. A scope that named no other
-// app covers no app.
+// WithoutApp returns k without an app in its scope.
 func (k Key) WithoutApp(name string, now time.Time) Key {
 	k.Apps = slices.DeleteFunc(slices.Clone(k.Apps), func(a string) bool { return a == name })
 	if len(k.Apps) == 0 {
@@ -221,10 +210,8 @@ func (k Key) WithoutApp(name string, now time.Time) Key {
 	return k
 }
 
-// HeaderName gives a key's display name as a header value: visible ASCII and
-// inner spaces as they are, "%" itself and every other byte of its UTF-8
-// percent-encoded, so that any decoder of URLs' paths gives the name back
-// (promise G6). "Café 5%" becomes "Caf%C3%A9 5%25".
+// HeaderName returns a key's name as a header value (promise G6). It percent-encodes "%" and every
+// byte except visible ASCII and spaces: "Café 5%" becomes "Caf%C3%A9 5%25".
 func HeaderName(name string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -241,28 +228,24 @@ func HeaderName(name string) string {
 	return b.String()
 }
 
-// RequestRemembered is for how long a request that has issued a full key is known
-// again.
+// RequestRemembered is the time for which a repeated request is recognized.
 const RequestRemembered = 24 * time.Hour
 
-// Request is a call that issues a full key and that its sender may send again: the
-// answer was lost, or a page was reloaded. A full key is shown exactly once (promise
-// K3), so the second call cannot be answered as the first was, and must not issue
-// another key that nobody asked for: it is refused.
+// Request is a call that issues a full key and that the client may repeat. Because a full key is
+// shown only once (promise K3), a repeated call is rejected.
 type Request struct {
-	ID      string    // 64 hex digits; "" makes every call a new one
-	Content string    // 64 hex digits: what it asks for
-	At      time.Time // when it came
+	ID      string // 64 hex digits; "" makes every call a new one
+	Content string // 64 hex digits, a hash of the content
+	At      time.Time
 }
 
-// NewRequest makes the request that a caller knows by name, an Idempotency-Key. The same
-// name of another caller, or in another project, is another request; with another content
-// it is a mistake.
+// NewRequest returns the request with the Idempotency-Key name, which is specific to its caller and
+// project.
 func NewRequest(caller, project, name string, content []byte, at time.Time) Request {
 	if name == "" {
 		return Request{At: at}
 	}
-	id := sha256.Sum256([]byte("issue\n" + caller + "\n" + project + "\n" + name)) // no part holds a line break
+	id := sha256.Sum256([]byte("issue\n" + caller + "\n" + project + "\n" + name)) // no part contains a line break
 	sum := sha256.Sum256(content)
 	return Request{ID: hex.EncodeToString(id[:]), Content: hex.EncodeToString(sum[:]), At: at}
 }

@@ -173,7 +173,6 @@ func TestCheckExpiry(t *testing.T) {
 	check.Problem(t, CheckExpiry(at.Add(-1), at), problem.ExpiryInPast)
 }
 
-// The scope of a key whose apps were deleted covers no app, and is never stored as empty.
 func TestWithoutApp(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -250,8 +249,8 @@ func TestHeaderName(t *testing.T) {
 	}
 }
 
-// Whatever a name holds, its header is one line of visible ASCII, and a name that
-// the rules accept comes back by decoding.
+// FuzzHeaderName verifies that the header is one line of visible ASCII, and that decoding restores
+// a valid name.
 func FuzzHeaderName(f *testing.F) {
 	for _, s := range []string{"Café", "a\nb", "\xff", "100%", "%41"} {
 		f.Add(s)

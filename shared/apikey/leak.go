@@ -10,19 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// Pattern is what every full key looks like, as a regular expression: for scanners of
-// other text. Of what matches, [Parse] tells by the checksum what cannot be a key.
+// Pattern matches full keys in text. [Parse] also verifies the checksum.
 const Pattern = `sluice_[0-9a-z]{8}_[0-9A-Za-z]{38}`
 
-// secretForm is the form of full keys and of service tokens. The last characters may be
-// missing, because most of the secret is enough to protect.
+// secretForm matches full keys and service tokens, of which the last characters may be missing.
 var secretForm = regexp.MustCompile(`sluice_(?:st_)?([0-9a-z]{8,12})_[0-9A-Za-z]{32}`)
 
-// HoldsSecret reports whether a text contains a full key or a service token. It ignores the
-// checksum.
+// HoldsSecret reports whether text contains a full key or a service token. It does not verify
+// checksums.
 func HoldsSecret(text string) bool { return secretForm.MatchString(text) }
 
-// PrefixIn returns the prefix of the full key that a text contains.
+// PrefixIn returns the prefix of a full key in text.
 func PrefixIn(text string) (p Prefix, ok bool) {
 	found := secretForm.FindStringSubmatch(text)
 	if found == nil || !ValidPrefix(found[1]) {
@@ -31,38 +29,34 @@ func PrefixIn(text string) (p Prefix, ok bool) {
 	return Prefix(found[1]), true
 }
 
-// LeakPolicy says what becomes of a key when its current secret was found where strangers
-// can read it. It is a project's.
+// LeakPolicy is a project's setting for keys with a leaked current secret.
 type LeakPolicy string
 
-// The policies.
+// The leak policies.
 const (
-	LeakDisable LeakPolicy = "disable" // the default: it opens nothing, and a false alarm costs no key
-	LeakRevoke  LeakPolicy = "revoke"  // for good
+	LeakDisable LeakPolicy = "disable" // the default; can be undone after a false alarm
+	LeakRevoke  LeakPolicy = "revoke"
 )
 
-// LeakPolicies lists all policies, the default first.
+// LeakPolicies returns all policies, the default first.
 func LeakPolicies() []LeakPolicy { return []LeakPolicy{LeakDisable, LeakRevoke} }
 
-// Valid tells whether p is one of them.
+// Valid reports whether p is a policy.
 func (p LeakPolicy) Valid() bool { return slices.Contains(LeakPolicies(), p) }
 
-// Leak is that a secret was found where strangers can read it.
+// Leak is the report that a secret was public.
 type Leak struct {
-	Secret Hash      `firestore:"-"`      // of the full key that was found
-	At     time.Time `firestore:"at"`     // when it was reported
-	By     string    `firestore:"by"`     // who did: a username, "token:nightly" or "program:github"
-	URL    string    `firestore:"url"`    // where it was found, as [FoundAt] has it; "" was not said
-	Source string    `firestore:"source"` // what that is to who found it, e.g. "commit"; the same
+	Secret Hash      `firestore:"-"` // of the full key
+	At     time.Time `firestore:"at"`
+	By     string    `firestore:"by"`     // a username, "token:nightly" or "program:github"
+	URL    string    `firestore:"url"`    // from [FoundAt]; "" if unknown
+	Source string    `firestore:"source"` // in the reporter's terms, such as "commit"; "" if unknown
 }
 
-// WithLeak gives k after a leak (promise L1). Only what has leaked ends: of the current
-// secret the key is disabled, or revoked, as the policy says; the one before the last
-// rotation merely loses what is left of its grace, since the key's user has a secret that
-// nobody else knows. A secret that is neither, and a leak that is known, change nothing.
-//
-// A key that opens nothing any more keeps when and by whom it was revoked, and a leak that
-// is known of its current secret is kept over one of the secret before.
+// WithLeak returns k after a leak (promise L1). A leak of the current secret disables or revokes
+// the key, by the policy. A leak of the previous secret only ends its grace period. Other secrets
+// and known leaks change nothing. A leak of the current secret is retained over one of the previous
+// secret.
 func (k Key) WithLeak(l Leak, p LeakPolicy) Key {
 	switch {
 	case k.Secret.Equal(l.Secret):
@@ -89,15 +83,14 @@ func (k Key) WithLeak(l Leak, p LeakPolicy) Key {
 	return k
 }
 
-// LeakShown is the duration for which an overview shows a leak that needs no further change.
+// LeakShown is the time for which overviews show a leak that requires no further action.
 const LeakShown = 7 * 24 * time.Hour
 
-// forever is later than all that is compared with it.
 var forever = time.Date(lastYear, 12, 31, 0, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // Go has no constant times
 
-// LeakShownUntil is the time until which an overview shows the key's leak: as long as the
-// current secret is the one that has leaked, unless the key is revoked, and otherwise some days,
-// in which its user may ask why it is denied. It is zero without a leak.
+// LeakShownUntil returns the time until which overviews show the key's leak; zero without one. A
+// leak of the current secret is always shown until the key is revoked. Others are shown for
+// [LeakShown], in case users ask why the key is denied.
 func (k Key) LeakShownUntil() time.Time {
 	switch {
 	case k.Leak == nil:
@@ -108,18 +101,15 @@ func (k Key) LeakShownUntil() time.Time {
 	return k.Leak.At.Add(LeakShown)
 }
 
-// Exposed tells whether the current secret is known to have leaked.
+// Exposed reports whether the current secret is known to have leaked.
 func (k Key) Exposed() bool { return k.Leak != nil && k.Leak.Secret == k.Secret }
 
-// maxFoundAt bounds what is kept of where a secret was found, in characters.
 const maxFoundAt = 500
 
-// secretIn finds API keys and service tokens in other text.
 var secretIn = regexp.MustCompile(`sluice_(st_[0-9a-z]{12}|[0-9a-z]{8})_[0-9A-Za-z]{38}`)
 
-// FoundAt is what is kept of the words of who reports a leak about where it was: printable
-// characters, at most 500, and no key: an address may well hold the very one that leaked in
-// it, which is shown to people who have not seen it.
+// FoundAt returns the stored form of a reported location: at most 500 printable characters, without
+// keys. Not all readers may know the key in a URL.
 func FoundAt(text string) string {
 	const redacted = "sluice_[redacted]"
 	text = secretIn.ReplaceAllString(strings.ToValidUTF8(text, "?"), redacted)

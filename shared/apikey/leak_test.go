@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWithLeak: what has leaked ends, and no more than that (promise L1).
 func TestWithLeak(t *testing.T) {
 	t.Parallel()
 	now := noon()
@@ -64,7 +63,6 @@ func TestWithLeak(t *testing.T) {
 	}
 }
 
-// TestRotateExposed: a secret that has leaked gets no grace; the next one does.
 func TestRotateExposed(t *testing.T) {
 	t.Parallel()
 	now := noon()

@@ -7,27 +7,24 @@ import (
 	"unicode"
 )
 
-// Bounds of the terms by which an index finds a key.
 const (
 	searchWords = 16                         // words of a name
 	searchRunes = len("key-") + PrefixLength // characters of a term
 )
 
-// SearchText returns the form of a search text that is compared: in lower case, without space
-// at its ends.
+// SearchText returns text in lower case without surrounding space.
 func SearchText(text string) string { return strings.ToLower(strings.TrimSpace(text)) }
 
-// Found reports whether a key is found by a text in the form of [SearchText]: the text is the
-// beginning of one of the first 16 words of the name, or of the ID with or without "key-".
-// Case does not matter. The text may go beyond the end of the word.
+// Found reports whether text, as returned by [SearchText], begins one of the first 16 words of the
+// name, or the ID with or without "key-". It may extend beyond the word.
 func (k Key) Found(text string) bool {
 	idOnly := len(text) > len("key-") && strings.HasPrefix(string(k.ID()), text)
 	return idOnly || strings.HasPrefix(string(k.Prefix), text) ||
 		slices.ContainsFunc(words(k.Name), func(word string) bool { return strings.HasPrefix(word, text) })
 }
 
-// SearchTerms returns the terms of a key in an index, sorted: the beginnings of at most 12
-// characters that [Key.Found] accepts.
+// SearchTerms returns the key's sorted search terms: the texts of at most 12 characters that
+// [Key.Found] accepts.
 func (k Key) SearchTerms() []string {
 	terms := map[string]bool{}
 	for n := range k.Prefix {
@@ -42,18 +39,18 @@ func (k Key) SearchTerms() []string {
 	return slices.Sorted(maps.Keys(terms))
 }
 
-// SearchTerm returns the term of an index by which keys are looked up that a text finds. The
-// index may return other keys too, if the text is longer.
+// SearchTerm returns the term for a lookup of text. If the text is longer, the lookup may also find
+// other keys.
 func SearchTerm(text string) string {
 	runes := []rune(text)
 	return string(runes[:min(len(runes), searchRunes)])
 }
 
-// words returns the rest of a name from each of its first words on, in lower case. A word
-// begins at a letter or digit after another character, and after a space.
+// words returns the rest of a name from each word on. A word begins after a space, or at a letter
+// or digit that follows another character.
 func words(name string) (rests []string) {
 	name = strings.ToLower(name)
-	word, space := false, true // the previous character
+	word, space := false, true
 	for i, c := range name {
 		in := unicode.IsLetter(c) || unicode.IsDigit(c)
 		if !unicode.IsSpace(c) && (space || in && !word) && len(rests) < searchWords {

@@ -43,7 +43,6 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// The terms of a key are bounded, whatever its name is.
 func TestSearchTermsAreBounded(t *testing.T) {
 	t.Parallel()
 	k := Key{Prefix: "ab12cd34", Name: strings.TrimSpace(strings.Repeat("a ", 25) + strings.Repeat("ж", 50))}

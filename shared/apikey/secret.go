@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// The shape of a key (promise K4).
+// The format of a key (promise K4).
 const (
 	marker       = "sluice_"
 	PrefixLength = 8
-	secretRandom = 32 // base62 characters from crypto/rand
-	secretSum    = 6  // base62 characters of CRC-32 over everything before them
+	secretRandom = 32 // base62 characters
+	secretSum    = 6  // base62 characters: CRC-32 of all previous characters
 
-	// SecretLength is that of the part after the second underscore.
+	// SecretLength is the length of the secret with its checksum.
 	SecretLength = secretRandom + secretSum
 
-	// Length is that of every full key in bytes: one SHA-256 block.
+	// Length is the length of a full key in bytes, which fits into one SHA-256 block.
 	Length = len(marker) + PrefixLength + 1 + SecretLength
 )
 
@@ -29,48 +29,46 @@ const (
 	base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// Prefix is the public handle of a key, e.g. "ab12cd34": 8 of [0-9a-z].
+// Prefix is the public part of a key: 8 characters of 0-9a-z.
 type Prefix string
 
-// Full is a whole key as the client sends it. It prints as "[redacted]".
+// Full is a full key. It prints as "[redacted]"; use string(f) to send it.
 type Full string
 
-// LogValue keeps the key out of logs.
+// LogValue redacts the key.
 func (Full) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// String keeps the key out of anything printed. Use string(f) to send it.
 func (Full) String() string { return "[redacted]" }
 
-// GoString keeps the key out of %#v.
+// GoString redacts the key.
 func (Full) GoString() string { return "[redacted]" }
 
-// Hash is the SHA-256 of a full key: what is stored of it.
+// Hash is the SHA-256 of a full key.
 type Hash [sha256.Size]byte
 
 // Equal compares in constant time.
 func (h Hash) Equal(other Hash) bool { return subtle.ConstantTimeCompare(h[:], other[:]) == 1 }
 
-// HashOf hashes a full key. A key has 190 random bits, so no slow hash is
-// needed: there is nothing to guess.
+// HashOf returns the hash of a full key. It need not be slow, because a key has 190 random bits (32
+// base62 characters).
 func HashOf(full []byte) Hash { return sha256.Sum256(full) }
 
-// NewPrefix draws a prefix from random.
+// NewPrefix returns a random prefix.
 func NewPrefix(random io.Reader) (Prefix, error) {
 	s, err := NewHandle(random, PrefixLength)
 	return Prefix(s), err
 }
 
-// NewHandle draws n of [0-9a-z] from random.
+// NewHandle returns n random characters of 0-9a-z.
 func NewHandle(random io.Reader, n int) (string, error) { return draw(random, base36, n) }
 
-// NewSecret draws a secret for prefix and gives the full key.
+// NewSecret returns a full key with a random secret.
 func NewSecret(random io.Reader, prefix Prefix) (Full, error) {
 	s, err := Seal(random, marker+string(prefix)+"_")
 	return Full(s), err
 }
 
-// Seal puts a secret behind a public part: [SecretLength] characters, of which the last
-// are the checksum of all before them.
+// Seal appends a random secret with its checksum to the public part.
 func Seal(random io.Reader, public string) (string, error) {
 	s, err := draw(random, base62, secretRandom)
 	if err != nil {
@@ -81,14 +79,12 @@ func Seal(random io.Reader, public string) (string, error) {
 	return body + string(sum[:]), nil
 }
 
-// Random is the source of keys: crypto/rand.
+// Random returns the source of keys.
 func Random() io.Reader { return rand.Reader }
 
-// Parse checks a key's shape and checksum and gives its prefix. It allocates
-// nothing: the prefix is a part of full. It is for what looks for keys in other
-// text, as secret scanners do, and for telling an operator of a typing error. It
-// authenticates nothing, and the checker decides without it: to find no key in
-// memory takes less.
+// Parse verifies the format and the checksum of a full key and returns its prefix. It is meant for
+// searching text and detecting typing errors, and authenticates nothing. The checker does not need
+// it: a lookup in memory is faster.
 func Parse(full []byte) (prefix []byte, ok bool) {
 	if len(full) != Length || string(full[:len(marker)]) != marker || full[len(marker)+PrefixLength] != '_' {
 		return nil, false
@@ -100,8 +96,8 @@ func Parse(full []byte) (prefix []byte, ok bool) {
 	return prefix, true
 }
 
-// Sealed tells whether full ends with a secret and the right checksum, as [Seal] makes
-// it. It authenticates nothing.
+// Sealed reports whether full ends with a secret and the correct checksum. It authenticates
+// nothing.
 func Sealed(full []byte) bool {
 	if len(full) < SecretLength || !allIn62(full[len(full)-SecretLength:]) {
 		return false
@@ -111,10 +107,10 @@ func Sealed(full []byte) bool {
 	return string(sum[:]) == string(full[body:])
 }
 
-// ValidPrefix tells whether s has the shape of a prefix.
+// ValidPrefix reports whether s is a well-formed prefix.
 func ValidPrefix(s string) bool { return ValidHandle(s, PrefixLength) }
 
-// ValidHandle tells whether s is n of [0-9a-z].
+// ValidHandle reports whether s consists of n characters of 0-9a-z.
 func ValidHandle(s string, n int) bool { return len(s) == n && allIn36([]byte(s)) }
 
 func allIn36(b []byte) bool {
@@ -135,7 +131,7 @@ func allIn62(b []byte) bool {
 	return true
 }
 
-// checksum writes the CRC-32 (IEEE) of b in base62, most significant first.
+// checksum returns the CRC-32 (IEEE) of b in base62, most significant digit first.
 func checksum(b []byte) (sum [secretSum]byte) {
 	n := crc32.ChecksumIEEE(b)
 	for i := secretSum - 1; i >= 0; i-- {
@@ -145,8 +141,8 @@ func checksum(b []byte) (sum [secretSum]byte) {
 	return sum
 }
 
-// draw takes n characters of alphabet from random without modulo bias: bytes
-// past the largest multiple of the alphabet's size are thrown away.
+// draw returns n random characters. To avoid modulo bias, it discards bytes beyond the largest
+// multiple of the alphabet's size.
 func draw(random io.Reader, alphabet string, n int) (string, error) {
 	limit := byte(256 / len(alphabet) * len(alphabet))
 	var out strings.Builder

@@ -27,7 +27,7 @@ const (
 func TestParse(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name, full, prefix string // prefix "" is refused
+		name, full, prefix string // prefix is "" if the key is rejected
 	}{
 		{"digits", sample, "ab12cd34"},
 		{"letters", sample2, "00000000"},
@@ -77,7 +77,6 @@ func TestHashOf(t *testing.T) {
 	}
 }
 
-// A key that is made is one that is taken, of the length that is promised.
 func TestNewSecret(t *testing.T) {
 	t.Parallel()
 	if Length != 54 {
@@ -117,13 +116,12 @@ func TestRandomFails(t *testing.T) {
 	}
 }
 
-// Bytes that would favour the alphabet's first characters are thrown away.
 func TestDrawRejects(t *testing.T) {
 	t.Parallel()
 	for alphabet, first := range map[string]byte{base62: 248, base36: 252} {
 		var source []byte
 		for range 64 {
-			source = append(source, first, 255, first-1) // the last one is kept: the alphabet's last character
+			source = append(source, first, 255, first-1) // maps to the last character of the alphabet
 		}
 		got, err := draw(bytes.NewReader(source), alphabet, 20)
 		if want := strings.Repeat(alphabet[len(alphabet)-1:], 20); err != nil || got != want {
@@ -132,9 +130,8 @@ func TestDrawRejects(t *testing.T) {
 	}
 }
 
-// Every character comes equally often: chi-square over 310 000 draws stays below
-// the 99.99th percentile for 61 (112) and 35 (75) degrees of freedom. The control
-// shows that the test sees the bias of a plain modulo.
+// The chi-square statistic of 310,000 characters must be below the 99.99th percentile for 61 (112)
+// and 35 (75) degrees of freedom. The control shows that the test detects modulo bias.
 func TestDrawIsUniform(t *testing.T) {
 	t.Parallel()
 	const n = 310_000
@@ -185,7 +182,7 @@ func FuzzParse(f *testing.F) {
 		if p, fine := id.Prefix(); !fine || string(p) != string(prefix) {
 			t.Fatalf("accepted key has no id: %q", id)
 		}
-		for i := range full { // a checksum sees every single changed byte
+		for i := range full { // the checksum detects every changed byte
 			full[i] ^= 1
 			if _, ok := Parse(full); ok {
 				t.Fatalf("still accepted with byte %d changed", i)

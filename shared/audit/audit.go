@@ -1,35 +1,26 @@
-// Package audit says what is recorded of a change: who made it, to what, when, from
-// where, and what was there before and after.
+// Package audit defines audit records: who changed what, when and from where, with the previous and
+// new values.
 //
-// # What is recorded
+// # Recorded changes
 //
-// Every change that somebody makes through the management API or a webhook, what a
-// finished build deploys, every sign-in and sign-out, and who has asked why the gate
-// refused a request, which its client must not learn. Refused calls leave no
-// record, failed sign-ins apart. What Sluice does by itself to follow such a change
-// (a rollout that goes live, a gate that engages) is no change of its own: it shows in
-// the app's history and in its gate.
+// Records exist for every change through the management API or a webhook, deployments by finished
+// builds, sign-ins, sign-outs and requests to explain a denial. Rejected calls are not recorded,
+// except failed sign-ins. Reactions of Sluice, such as a gate that engages, are not recorded.
 //
-// The document store writes a record in the very transaction of its change (package
-// store), so that there is neither without the other. What is not kept in the store,
-// webhook tokens, is recorded before it is changed, as [Requested], and the record is
-// completed afterwards: a record that says no more than that is of a change that may
-// or may not have happened.
+// The store writes a record in the transaction of its change, so neither exists without the other.
+// A change outside the store (webhook tokens) is first recorded as [Requested]. If the record is
+// not completed, the change may or may not have happened.
 //
-// # What is never in a record
+// # Secrets
 //
-// Old and new values are views made for this purpose, field by field: no key, no
-// hash, no token, no password and no signature is in any of them. The username of a
-// failed sign-in stands there only when there is such a user: what people type in its
-// place by mistake is their password.
+// Values contain no key, hash, token, password or signature. The username of a failed sign-in is
+// recorded only if the user exists, because people may type their password there.
 //
-// # Who reads it
+// # Readers
 //
-// A project's owners read what belongs to it, from the moment it was made: not what
-// befell an earlier project of that name. All its members read what befell one of its
-// environments, without the addresses that changes came from: it tells no more of a key, a
-// plan or an app than each of them shows. Records that belong to no project (users,
-// sign-ins, projects made and deleted) are for admins. Records are kept for [Kept].
+// Owners can read their project's records since its creation, but not those of an earlier project
+// with the same name. Members can read the records of its environments, without addresses. Admins
+// can read records without a project (users, sign-ins, creation and deletion of projects).
 package audit
 
 import (
@@ -40,10 +31,10 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Kept is how long records are kept.
+// Kept is the retention period of records.
 const Kept = 365 * 24 * time.Hour
 
-// Action says what was done, e.g. "key.revoke".
+// Action is the kind of a change, such as "key.revoke".
 type Action string
 
 // The actions.
@@ -60,9 +51,9 @@ const (
 	DeleteProject Action = "project.delete"
 	SetMembers    Action = "project.set_members"
 
-	CreateToken Action = "token.create" // a service token
+	CreateToken Action = "token.create"
 	RevokeToken Action = "token.revoke"
-	LeakToken   Action = "token.leak" // the public could read it, so it is revoked
+	LeakToken   Action = "token.leak" // the token was public and is revoked
 
 	CreateEnvironment Action = "environment.create"
 	DeleteEnvironment Action = "environment.delete"
@@ -71,14 +62,14 @@ const (
 	UpdateApp Action = "app.update"
 	DeleteApp Action = "app.delete"
 
-	ReleaseHost Action = "host.release" // a reserved one
+	ReleaseHost Action = "host.release" // a reserved host
 
-	EnableWebhook  Action = "webhook.enable" // or give it another token
+	EnableWebhook  Action = "webhook.enable" // or replace its token
 	DisableWebhook Action = "webhook.disable"
-	AddTrust       Action = "webhook.trust" // pipelines deploy without a secret from now on
+	AddTrust       Action = "webhook.trust"
 	RemoveTrust    Action = "webhook.distrust"
 
-	Deploy       Action = "deployment.create" // the new value's trigger says how
+	Deploy       Action = "deployment.create" // the new value contains the trigger
 	RequestBuild Action = "build.request"
 
 	CreatePlan Action = "plan.create"
@@ -89,18 +80,17 @@ const (
 	UpdateKey Action = "key.update"
 	RotateKey Action = "key.rotate"
 	RevokeKey Action = "key.revoke"
-	LeakKey   Action = "key.leak" // a secret of it was found where strangers can read it
+	LeakKey   Action = "key.leak" // a secret of the key was public
 
-	ReleaseQuota Action = "key.release_quota" // what lost checkers held of it
+	ReleaseQuota Action = "key.release_quota" // requests held by lost checkers
 
-	ExplainRequest Action = "request.explain" // changes nothing: who has asked why a request was refused
+	ExplainRequest Action = "request.explain" // changes nothing
 
-	// CallWebhook is no record's: an environment's activity has calls that changed nothing
-	// beside its records.
+	// CallWebhook is not recorded: a webhook call that changed nothing, for activities.
 	CallWebhook Action = "webhook.call"
 )
 
-// Actions lists all actions, those of one thing together.
+// Actions returns all actions, grouped by object.
 func Actions() []Action {
 	return []Action{
 		SignIn, SignOut, CreateUser, UpdateUser, ChangePassword,
@@ -110,21 +100,21 @@ func Actions() []Action {
 	}
 }
 
-// Kind is what people look for in an environment's activity.
+// Kind is a filter for an environment's activity.
 type Kind string
 
 // The kinds.
 const (
 	Deployments Kind = "deployments" // and builds
-	Keys        Kind = "keys"        // and the plans that they are on
+	Keys        Kind = "keys"        // and plans
 	Settings    Kind = "settings"    // of apps, their webhooks and the environment
-	Calls       Kind = "calls"       // of webhooks, that changed nothing
+	Calls       Kind = "calls"       // webhook calls that changed nothing
 )
 
-// Kinds lists all kinds.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Deployments, Keys, Settings, Calls} }
 
-// Actions lists the actions of a kind.
+// Actions returns the actions of a kind.
 func (k Kind) Actions() []Action {
 	switch k {
 	case Deployments:
@@ -139,7 +129,7 @@ func (k Kind) Actions() []Action {
 	return nil
 }
 
-// OfInstallation tells whether records of the action belong to no project.
+// OfInstallation reports whether records of the action have no project.
 func (a Action) OfInstallation() bool {
 	switch a {
 	case SignIn, SignOut, CreateUser, UpdateUser, ChangePassword, CreateProject, DeleteProject, ReleaseHost:
@@ -149,56 +139,56 @@ func (a Action) OfInstallation() bool {
 	}
 }
 
-// Outcome says what came of it.
+// Outcome is the result of a change.
 type Outcome string
 
 // The outcomes.
 const (
 	Succeeded Outcome = "succeeded"
-	Failed    Outcome = "failed"    // of sign-ins, and of what is not kept in the store
-	Requested Outcome = "requested" // begun; nothing is known of the end
+	Failed    Outcome = "failed"    // only for sign-ins and changes outside the store
+	Requested Outcome = "requested" // the result is unknown
 )
 
-// Outcomes lists all outcomes.
+// Outcomes returns all outcomes.
 func Outcomes() []Outcome { return []Outcome{Succeeded, Failed, Requested} }
 
-// Record is one entry.
+// Record is an audit record.
 type Record struct {
-	ID       string // sorts by time, the newest first
+	ID       string // sorts by time, newest first
 	At       time.Time
 	Actor    trace.Actor
-	Origin   trace.Request // address and request id
+	Origin   trace.Request
 	Action   Action
 	Outcome  Outcome
-	Project  string // that it belongs to; "" is the installation
-	Resource string // e.g. "projects/shop/api-keys/key-ab12cd34"
-	Old, New Values // only what differs; nil of what was not there before or is not after
+	Project  string // "" for the installation
+	Resource string // such as "projects/shop/api-keys/key-ab12cd34"
+	Old, New Values // only differences; nil if the resource did not or does not exist
 }
 
-// Change is what a record tells beside who, when and from where.
+// Change is the part of a record that the caller provides.
 type Change struct {
 	Action   Action
-	Outcome  Outcome // "" is [Succeeded]
+	Outcome  Outcome // the default is [Succeeded]
 	Project  string
 	Resource string
-	Besides  string // another resource whose history it is a part of, e.g. a key's environment; "" is none
+	Besides  string // optional other resource that shows the change, such as a key's environment
 	Old, New Values
 }
 
-// Query says which records are wanted. Zero fields do not matter.
+// Query selects records. Zero fields select all.
 type Query struct {
-	Project  string // "" are the installation's
+	Project  string // "" for the installation
 	From, To time.Time
-	Actor    string   // a username, "token:nightly", "webhook", "build 7", …
-	Actions  []Action // one of these
-	Resource string   // and everything below it
+	Actor    string // a username, "token:nightly", "webhook", "build 7", …
+	Actions  []Action
+	Resource string // with its parts
 }
 
 // Path joins the parts of a resource's name.
 func Path(parts ...string) string { return strings.Join(parts, "/") }
 
-// Within lists a resource and everything that it is a part of, the largest first:
-// "a/b/c" is within "a", "a/b" and "a/b/c".
+// Within returns a resource and its parents, outermost first: "a/b/c" is within "a", "a/b" and
+// "a/b/c".
 func Within(resource string) []string {
 	var all []string
 	for i, c := range []byte(resource) {
@@ -209,12 +199,11 @@ func Within(resource string) []string {
 	return append(all, resource)
 }
 
-// Values are the fields of a resource as a record shows them: texts, numbers,
-// booleans, lists of them, or nil. nil Values stand for a resource that is not there.
+// Values are the recorded fields of a resource; nil if it does not exist.
 type Values map[string]any
 
-// Diff gives the fields in which two views of a resource differ. One that was not
-// there, or is not any more, shows whole.
+// Diff returns the fields that differ. It returns all fields of a resource that was created or
+// deleted.
 func Diff(before, after Values) (changedFrom, changedTo Values) {
 	if before == nil || after == nil {
 		return before, after

@@ -37,7 +37,7 @@ func ExampleWithin() {
 	// Output: [projects projects/shop projects/shop/api-keys projects/shop/api-keys/key-ab12cd34]
 }
 
-// TestKindsOfActions: every action that an environment can have is of one kind.
+// TestKindsOfActions verifies that each action of an environment has one kind.
 func TestKindsOfActions(t *testing.T) {
 	t.Parallel()
 	seen := map[Action]bool{}

@@ -1,5 +1,5 @@
-// Package denial writes the gate's denials (promise G9), which the checkers and their
-// stand-in give: every denial of one kind is the same, byte for byte, whoever gives it.
+// Package denial writes the gate's denials (promise G9) for the checkers and their stand-in.
+// Denials of one kind are identical, byte for byte.
 package denial
 
 import (
@@ -12,22 +12,21 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// MaxHeader bounds the header of a question, in bytes: more than an ingress takes
-// from a client (net/http's 1 MiB), so that a key or an address too long to be good
-// is refused as any other and not as a failed question.
+// MaxHeader is the maximum header size of a request from an ingress, in bytes. It exceeds what an
+// ingress accepts from clients (net/http's 1 MiB), so an overlong key or URL is denied like any
+// other.
 const MaxHeader = 1<<20 + 64<<10
 
-// Denial is an answer made ready.
+// Denial is a prepared response.
 type Denial struct {
 	status     int
 	body       []byte
-	length     []string // Content-Length
-	retryAfter []string // nil for none
-	challenge  []string // WWW-Authenticate; nil for none
+	length     []string
+	retryAfter []string
+	challenge  []string
 }
 
-// Header values that all denials share: a browser's script may read the denial
-// and its Retry-After, whatever its origin (promise G9).
+// Scripts of any origin can read the denial and its Retry-After (promise G9).
 //
 //nolint:gochecknoglobals // constants; net/http wants slices
 var (
@@ -38,7 +37,7 @@ var (
 	noStore      = []string{"no-store"}
 )
 
-// New makes the denial of a code, as the table of problems has it.
+// New returns the denial for a problem code.
 func New(code problem.Code) *Denial {
 	p := problem.Of(code)
 	body, err := json.Marshal(wire.Error{Code: string(p.Code), Message: p.Message})
@@ -52,7 +51,8 @@ func New(code problem.Code) *Denial {
 	return d
 }
 
-// Write answers with the denial. A retryAfter above zero stands in for the table's.
+// Write writes the denial as the response. A retryAfter above zero replaces the default of the
+// problem code.
 func (d *Denial) Write(w http.ResponseWriter, retryAfter time.Duration) {
 	h := w.Header()
 	h["Content-Type"] = jsonType
@@ -71,17 +71,17 @@ func (d *Denial) Write(w http.ResponseWriter, retryAfter time.Duration) {
 		h["Retry-After"] = d.retryAfter
 	}
 	w.WriteHeader(d.status)
-	_, _ = w.Write(d.body) // a proxy that has hung up needs no answer
+	_, _ = w.Write(d.body) // a proxy that has disconnected needs no response
 }
 
-// Preflight tells whether a proxy asks about a CORS preflight, which is never denied: it
-// carries no key, and without its answer no browser shows a denial to the page.
+// Preflight reports whether the request is for a CORS preflight, which is never denied: it contains
+// no key, and browsers hide denials from the page if it fails.
 func Preflight(h http.Header) bool {
 	method := h["X-Forwarded-Method"]
 	return len(method) == 1 && method[0] == http.MethodOptions && len(h["Access-Control-Request-Method"]) > 0
 }
 
-// Body is the JSON body, which callers do not change.
+// Body returns the JSON body, which callers must not change.
 func (d *Denial) Body() []byte { return d.body }
 
 func seconds(d time.Duration) []string {

@@ -1,32 +1,27 @@
-// Package event holds what an installation tells others of: ends of deployments, the lives
-// of API keys, quotas that are nearly used up, gates (promises D12, D13, D14).
+// Package event defines the events that an installation sends to a sink: finished deployments,
+// changes of API keys, quotas that are nearly used up, and gates (promises D12, D13, D14).
 //
-// # One outbox
+// # Outbox
 //
-// An [Announcement] is written in the transaction of the change that it tells of, so there
-// is no change without its event and no event without its change; what time brings about is
-// written together with the mark that says up to where it was. It waits in the store until
-// the sink has taken it, and is then deleted. One function sends all of them (deploys, which
-// always did); any function writes. An installation that has no sink (EVENTS is off) writes
-// none: it pays nothing, and nothing grows.
+// The transaction of a change also writes its [Announcement], so neither exists without the other.
+// Functions with changes write to the outbox; only deploys sends. An announcement is deleted once
+// the sink has accepted it. Without a sink (EVENTS is off), nothing is written.
 //
-// # What is promised
+// # Delivery
 //
-// At least once, for a day: an event that the sink has not taken a day after it was written
-// is dropped, logged and counted. In order for one subject, which is a key, an app or, for
-// what all gates do, the installation: the sink gets a subject's next event only when it has
-// taken the one before, or that was dropped. Two senders at once, as during a rollout, may
-// repeat an event after a later one; whoever goes by the first of each id sees the order. An
-// id is given once, when the event is written, and is the same each time that it is sent.
+// Each event is sent at least once. It is dropped, logged and counted if the sink has not accepted
+// it within a day.
 //
-// The order is that of the store's commits, and the day is the store's day: a clock of ours
-// that is wrong, or is set, moves neither. Only the time that an event itself tells is the
-// writer's.
+// Events with the same subject are sent in order: the next event follows only when the previous one
+// is accepted or dropped. Two concurrent senders, as during a rollout, may repeat an event after a
+// later one. Receivers that ignore repeated IDs see the correct order.
 //
-// # What is told
+// The order and the day are by the store's clock. Only the time in the event is by the writer's
+// clock.
 //
-// Ids, names, settings. Never a secret, the hash of one, or who did it: that is in the audit
-// log.
+// # Content
+//
+// Events never contain a secret, its hash, or the actor, who is in the audit log.
 package event
 
 import (
@@ -40,30 +35,31 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// Type is the CloudEvents type of an event that is not about a deployment; those are
-// CDEvents and have types of their own.
+// Type is the CloudEvents type of an event. Events of deployments are CDEvents and have their own
+// types.
 type Type string
 
-// The types. Their names stay; a field that is taken away or means something else makes a v2.
+// The types of events. Their names are permanent. Removing a field or changing its meaning requires
+// a v2.
 const (
 	KeyCreated  Type = "dev.sluicegate.key.created.v1"
 	KeyRotated  Type = "dev.sluicegate.key.rotated.v1"
 	KeyDisabled Type = "dev.sluicegate.key.disabled.v1"
 	KeyEnabled  Type = "dev.sluicegate.key.enabled.v1"
 	KeyRevoked  Type = "dev.sluicegate.key.revoked.v1"
-	KeyExpiring Type = "dev.sluicegate.key.expiring.v1" // 14 days before, and one day
+	KeyExpiring Type = "dev.sluicegate.key.expiring.v1" // 14 days and one day before
 	KeyExpired  Type = "dev.sluicegate.key.expired.v1"
-	KeyLeaked   Type = "dev.sluicegate.key.leaked.v1" // the full key was found where it should not be
+	KeyLeaked   Type = "dev.sluicegate.key.leaked.v1" // the full key was public
 
-	QuotaReached Type = "dev.sluicegate.quota.reached.v1" // 80 %, and all of it
+	QuotaReached Type = "dev.sluicegate.quota.reached.v1" // at 80% and 100%
 
-	GateEngaged   Type = "dev.sluicegate.gate.engaged.v1"   // proven, see [app.Engaged]
-	GateReleased  Type = "dev.sluicegate.gate.released.v1"  // switched off, and proven to be off
-	GateDenying   Type = "dev.sluicegate.gate.denying.v1"   // every gate, because no checker's view is fresh
-	GateRecovered Type = "dev.sluicegate.gate.recovered.v1" // the end of that
+	GateEngaged   Type = "dev.sluicegate.gate.engaged.v1"  // verified, see [app.Engaged]
+	GateReleased  Type = "dev.sluicegate.gate.released.v1" // turned off and verified
+	GateDenying   Type = "dev.sluicegate.gate.denying.v1"  // all gates deny, because no checker has a fresh view
+	GateRecovered Type = "dev.sluicegate.gate.recovered.v1"
 )
 
-// Types lists all types.
+// Types returns all types.
 func Types() []Type {
 	return []Type{
 		KeyCreated, KeyRotated, KeyDisabled, KeyEnabled, KeyRevoked, KeyExpiring, KeyExpired, KeyLeaked,
@@ -71,21 +67,20 @@ func Types() []Type {
 	}
 }
 
-// Kept is for how long an announcement is tried.
+// Kept is the time after which an unsent announcement is dropped.
 const Kept = 24 * time.Hour
 
-// Installation is the subject of what is about all gates at once.
+// Installation is the subject of events about all gates.
 const Installation = "installation"
 
-// Announcement is one event, to be told to the outside at least once. Of the last five fields
-// one is there.
+// Announcement is an event. Exactly one of the last five fields is set.
 type Announcement struct {
-	ID          string    // unique for ever; the same each time it is sent
-	Type        Type      // "" of a deployment
-	Subject     string    // what the order is kept of: an [apikey.ID], an [app.Ref], or [Installation]
-	Project     string    // "" of the installation
-	Environment string    // e.g. "prod"
-	At          time.Time // when it happened, by the writer's clock
+	ID          string // the same each time it is sent
+	Type        Type   // "" for a deployment
+	Subject     string // scope of the order: an [apikey.ID], an [app.Ref], or [Installation]
+	Project     string // "" for the installation
+	Environment string
+	At          time.Time // by the writer's clock
 
 	Deployment *Deployment
 	Key        *Key
@@ -94,33 +89,33 @@ type Announcement struct {
 	Gates      *Gates
 }
 
-// Deployment is the end of one.
+// Deployment is a finished deployment.
 type Deployment struct {
 	App      app.Ref
 	Outcome  deploy.Outcome
-	Revision deploy.Revision // as it was then
+	Revision deploy.Revision
 }
 
-// Key is a key as it was right after what happened to it.
+// Key is a key right after the event.
 type Key struct {
 	ID        apikey.ID
 	Name      string
 	Plan      plan.ID
-	Apps      []string // its scope, as [apikey.Key] has it
+	Apps      []string // as in [apikey.Key]
 	Status    apikey.Status
-	ExpiresAt time.Time // zero never
-	Within    int       // of key.expiring: days, 14 or 1; 0 of the others
+	ExpiresAt time.Time // zero if the key never expires
+	Within    int       // for key.expiring: 14 or 1 days
 }
 
-// Quota is how far a key's quota is used up.
+// Quota is the use of a key's quota.
 type Quota struct {
 	Key     Key
-	Percent int   // 80 or 100
-	Quota   int64 // of the plan, then
-	Used    int64 // may be more than the quota, unless that is hard
+	Percent int // 80 or 100
+	Quota   int64
+	Used    int64 // may exceed a soft quota
 	Period  plan.Period
 	Mode    plan.Mode
-	ResetAt time.Time // when the period ends
+	ResetAt time.Time
 }
 
 // Gate is the gate of one app.
@@ -130,10 +125,10 @@ type Gate struct {
 	State app.GateState
 }
 
-// Gates is what all gates do.
+// Gates is the state of all gates.
 type Gates struct {
-	Checkers int       // replicas that are there
-	Since    time.Time // when it was first seen; of gate.recovered, when that began which is over
+	Checkers int
+	Since    time.Time // start of the denials, also for gate.recovered
 }
 
 // Waiting is an announcement in the outbox.
@@ -141,17 +136,16 @@ type Waiting struct {
 	Announcement
 
 	Place  Place
-	Waited time.Duration // since it was written, by the store's clock
+	Waited time.Duration // by the store's clock
 }
 
-// Place is where an announcement stands in the outbox; the zero one is before the first.
+// Place is the position of an announcement in the outbox; zero is before the first.
 type Place struct {
-	At time.Time // of its commit, by the store's clock
+	At time.Time // commit time
 	ID string
 }
 
-// OfDeployment announces that a revision is finished; first says that no other one was live
-// before it.
+// OfDeployment announces a finished revision. first means that no other revision was live before.
 func OfDeployment(a app.App, r deploy.Revision, first bool) Announcement {
 	return Announcement{
 		ID: rand.Text(), Subject: a.Ref().String(), Project: a.Project, Environment: a.Environment, At: r.FinishedAt,
@@ -159,7 +153,7 @@ func OfDeployment(a app.App, r deploy.Revision, first bool) Announcement {
 	}
 }
 
-// OfKey announces what happened to a key.
+// OfKey announces an event of a key.
 func OfKey(t Type, k apikey.Key, at time.Time) Announcement {
 	shown := keyOf(k)
 	return Announcement{
@@ -171,8 +165,7 @@ func keyOf(k apikey.Key) Key {
 	return Key{ID: k.ID(), Name: k.Name, Plan: k.Plan, Apps: k.Apps, Status: k.Status, ExpiresAt: k.ExpiresAt}
 }
 
-// OfKeyChange tells what a change of a key is called outside; ok is false of one that nobody
-// is told of.
+// OfKeyChange returns the event type of a key's change. ok is false if it is not announced.
 func OfKeyChange(stored, changed apikey.Key) (t Type, ok bool) {
 	switch {
 	case changed.Secret != stored.Secret:
@@ -190,8 +183,7 @@ func OfKeyChange(stored, changed apikey.Key) (t Type, ok bool) {
 	return KeyEnabled, true
 }
 
-// OfGate announces that an app's gate has come to a state; ok is false of one that nobody is
-// told of.
+// OfGate announces the new state of an app's gate. ok is false if it is not announced.
 func OfGate(a app.App, before app.GateState) (n Announcement, ok bool) {
 	n = Announcement{
 		ID: rand.Text(), Type: GateEngaged, Subject: a.Ref().String(), Project: a.Project, Environment: a.Environment, At: a.Gate.Since,
@@ -203,8 +195,7 @@ func OfGate(a app.App, before app.GateState) (n Announcement, ok bool) {
 	return n, a.Gate.State != before && (a.Gate.State == app.Engaged || a.Gate.State == app.Ungated)
 }
 
-// OfGates announces that every gate denies, or that this is over. Its id is of the time when
-// it began.
+// OfGates announces that all gates deny, or no longer deny.
 func OfGates(t Type, g Gates, at time.Time) Announcement {
 	name := "denying"
 	if t == GateRecovered {

@@ -8,23 +8,22 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// Expiry is one moment of a key's life that comes by itself.
+// Expiry is an event that a key's expiry causes.
 type Expiry struct {
-	Name string // in ids and marks, e.g. "expiring-14"
+	Name string // in IDs and stored documents, such as "expiring-14"
 	Type Type
 	Days int // before the expiry
 }
 
-// Expiries lists the moments, in the order in which they come.
+// Expiries returns the events in the order in which they occur.
 func Expiries() []Expiry {
 	return []Expiry{{"expiring-14", KeyExpiring, 14}, {"expiring-1", KeyExpiring, 1}, {"expired", KeyExpired, 0}}
 }
 
-// Before is how long before the expiry the moment is.
+// Before returns the time between the event and the expiry.
 func (e Expiry) Before() time.Duration { return time.Duration(e.Days) * 24 * time.Hour }
 
-// Of announces that the moment has come for a key. The id is of the key, the moment and the
-// expiry, which may be changed.
+// Of announces the event for a key. The ID contains the expiry, which may change.
 func (e Expiry) Of(k apikey.Key) Announcement {
 	n := OfKey(e.Type, k, k.ExpiresAt.Add(-e.Before()))
 	n.ID = fmt.Sprintf("%s.%s.%d", k.ID(), e.Name, k.ExpiresAt.UnixMicro())
@@ -32,10 +31,10 @@ func (e Expiry) Of(k apikey.Key) Announcement {
 	return n
 }
 
-// Percents lists how much of a quota has to be used up for somebody to be told.
+// Percents returns the percentages of a quota that are announced.
 func Percents() []int { return []int{80, 100} }
 
-// Reached is the highest of [Percents] that used is of a quota; 0 for none, and without a quota.
+// Reached returns the highest of [Percents] that the use has reached; 0 if none.
 func Reached(used uint64, quota int64) int {
 	reached := 0
 	for _, percent := range Percents() {
@@ -46,14 +45,13 @@ func Reached(used uint64, quota int64) int {
 	return reached
 }
 
-// needed is a percentage of a quota, rounded up, so that 80 % of 1 are 1.
+// needed returns a percentage of a quota, rounded up: 80% of 1 is 1.
 func needed(quota int64, percent int) uint64 {
 	q, p := uint64(quota), uint64(percent) //nolint:gosec // both are positive, and a quota is far below 2^57
 	return q/100*p + (q%100*p+99)/100
 }
 
-// OfQuota announces that a percentage of a quota is used up in the term of this id. The event
-// is about the key, so its subject is that.
+// OfQuota announces that the use of a quota has reached a percentage in a term.
 func OfQuota(k apikey.Key, l plan.Limits, percent int, used int64, term string, ends, at time.Time) Announcement {
 	return Announcement{
 		ID: fmt.Sprintf("%s.quota-%d.%s", k.ID(), percent, term), Type: QuotaReached, Subject: string(k.ID()),

@@ -79,8 +79,6 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestThroughput: no plan is told as more than its rate, or as less than what it refills
-// in that time.
 func TestThroughput(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

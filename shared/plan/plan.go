@@ -1,9 +1,4 @@
-// Package plan holds usage plans: the limits that the keys of a plan share the
-// rules of (promises P1 to P6).
-//
-// A plan limits each of its keys on its own: rate and burst shape the key's
-// traffic (a token bucket), and the optional quota caps how many requests it may
-// make in a UTC calendar day, week or month.
+// Package plan defines usage plans: the limits for each of a plan's keys (promises P1 to P6).
 package plan
 
 import (
@@ -19,25 +14,25 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// ID names a plan within its environment, e.g. "plan-starter".
+// ID identifies a plan within its environment, such as "plan-starter".
 type ID string
 
-// Ranges of the limits (promise P1).
+// Limits of plans (promise P1).
 const (
 	MinRate  = 0.01    // requests per second
 	MaxRate  = 100_000 // requests per second
 	MaxBurst = 1_000_000
 	MaxQuota = 1_000_000_000_000
 
-	MaxPlans = 1_000 // in an environment
-	maxName  = 63    // characters
+	MaxPlans = 1_000 // per environment
+	maxName  = 63
 )
 
-// Limits are what a plan allows each of its keys.
+// Limits are the limits of each key of a plan.
 type Limits struct {
-	Rate   float64 `firestore:"rate"`         // requests per second, [MinRate] to [MaxRate]
+	Rate   float64 `firestore:"rate"`         // requests per second
 	Burst  int64   `firestore:"burst"`        // requests at once, 1 to [MaxBurst]
-	Quota  int64   `firestore:"quota"`        // requests per Period, 1 to [MaxQuota]; 0 is no quota
+	Quota  int64   `firestore:"quota"`        // requests per Period, 1 to [MaxQuota]; 0 for no quota
 	Period Period  `firestore:"quota_period"` // "" without a quota
 	Hard   bool    `firestore:"-"`            // the quota is never exceeded; false without a quota
 }
@@ -45,15 +40,14 @@ type Limits struct {
 // Plan is a named set of limits in one environment.
 type Plan struct {
 	ID        ID     `firestore:"id"`
-	Namespace string `firestore:"namespace"` // the environment's, e.g. "shop-prod"
-	Name      string `firestore:"name"`      // 1 to 63 characters, for people
+	Namespace string `firestore:"namespace"` // such as "shop-prod"
+	Name      string `firestore:"name"`      // 1 to 63 characters
 	Limits
 	CreatedAt time.Time `firestore:"created_at"`
 	UpdatedAt time.Time `firestore:"updated_at"`
 }
 
-// Check refuses limits out of range, all of them at once. Problems: invalid_rate,
-// invalid_burst, invalid_quota.
+// Check returns all of invalid_rate, invalid_burst and invalid_quota that apply.
 func (l Limits) Check() error {
 	var rate, burst error
 	if math.IsNaN(l.Rate) || l.Rate < MinRate || l.Rate > MaxRate {
@@ -79,7 +73,7 @@ func (l Limits) checkQuota() error {
 	return nil
 }
 
-// Mode is how the quota is kept; "" without a quota.
+// Mode returns the mode of the quota; "" without a quota.
 func (l Limits) Mode() Mode {
 	switch {
 	case l.Quota == 0:
@@ -90,10 +84,8 @@ func (l Limits) Mode() Mode {
 	return Soft
 }
 
-// CheckName refuses names that are empty, longer than 63 characters, hold
-// characters that do not print (a mark that turns the direction of writing around
-// would show a person another name than is stored), or leave no slug. Problem:
-// invalid_name.
+// CheckName returns invalid_name for an empty or overlong name, or one with characters that do not
+// print: a mark for right-to-left text would show a different name.
 func CheckName(name string) error {
 	bad := func(c rune) bool { return !unicode.IsPrint(c) }
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxName || strings.ContainsFunc(name, bad) {
@@ -105,16 +97,15 @@ func CheckName(name string) error {
 	return nil
 }
 
-// IDFor returns the ID of a new plan: "plan-" and the name's slug, so that "Starter (EU)" is
-// "plan-starter-eu". A name without letters a-z and digits gets a random ID.
+// IDFor returns the ID of a new plan: "plan-" and the name's slug, such as "plan-starter-eu" for
+// "Starter (EU)". Without a-z and digits, the ID is random.
 func IDFor(name string) ID {
 	return ID("plan-" + cmp.Or(slug(name), strings.ToLower(rand.Text()[:randomID])))
 }
 
-// randomID is the number of random characters in an ID that does not come from a name.
 const randomID = 10
 
-// slug keeps a-z and 0-9, lower-cased, and joins what is between by one hyphen.
+// slug replaces all characters except letters a-z and digits by single hyphens.
 func slug(name string) string {
 	var b strings.Builder
 	gap := false
@@ -132,46 +123,44 @@ func slug(name string) string {
 	return b.String()
 }
 
-// ValidID tells whether s has the shape of a plan's id.
+// ValidID reports whether s is a well-formed plan ID.
 func ValidID(s string) bool {
 	rest, ok := strings.CutPrefix(s, "plan-")
 	return ok && rest != "" && len(rest) <= maxName && slug(rest) == rest
 }
 
-// Period is what a quota counts over: a UTC calendar day, week (from Monday) or
-// month (promise P6).
+// Period is a UTC calendar day, week (from Monday) or month (promise P6).
 type Period string
 
-// The periods.
+// The periods of quotas.
 const (
 	Day   Period = "day"
 	Week  Period = "week"
 	Month Period = "month"
 )
 
-// Periods lists all periods, the shortest first.
+// Periods returns all periods, the shortest first.
 func Periods() []Period { return []Period{Day, Week, Month} }
 
-// Valid tells whether p is one of them.
+// Valid reports whether p is a period.
 func (p Period) Valid() bool { return slices.Contains(Periods(), p) }
 
-// Mode is how a quota is kept when several replicas admit requests at once.
+// Mode is the accuracy of a quota that several replicas enforce.
 type Mode string
 
-// The modes.
+// The modes of quotas.
 const (
-	Soft Mode = "soft" // a bounded few may go beyond the quota while replicas tell each other
-	Hard Mode = "hard" // never a request beyond the quota
+	Soft Mode = "soft" // bounded overuse, until replicas exchange counts
+	Hard Mode = "hard" // never exceeded
 )
 
-// Modes lists all modes, the one that a quota has if none is named first.
+// Modes returns all modes, the default first.
 func Modes() []Mode { return []Mode{Soft, Hard} }
 
-// Valid tells whether m is one of them.
+// Valid reports whether m is a mode.
 func (m Mode) Valid() bool { return slices.Contains(Modes(), m) }
 
-// CheckMode refuses a word that is no mode, and a mode without a quota, which is 0
-// then. Problem: invalid_quota.
+// CheckMode returns invalid_quota for an unknown mode, or if quota is 0.
 func CheckMode(m Mode, quota int64) error {
 	switch {
 	case !m.Valid():
@@ -182,7 +171,7 @@ func CheckMode(m Mode, quota int64) error {
 	return nil
 }
 
-// Start gives the first instant of the period that holds t.
+// Start returns the start of the period that contains t.
 func (p Period) Start(t time.Time) time.Time {
 	y, m, d := t.UTC().Date()
 	switch p {
@@ -196,7 +185,7 @@ func (p Period) Start(t time.Time) time.Time {
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 }
 
-// End gives the first instant after the period that holds t.
+// End returns the end of the period that contains t, which is the start of the next one.
 func (p Period) End(t time.Time) time.Time {
 	start := p.Start(t)
 	switch p {

@@ -16,7 +16,7 @@ func TestLimitsCheck(t *testing.T) {
 	tests := []struct {
 		name   string
 		limits Limits
-		want   problem.Code // "" is accepted
+		want   problem.Code // "" if it is valid
 	}{
 		{"least", Limits{Rate: 0.01, Burst: 1}, ""},
 		{"most", Limits{Rate: 100_000, Burst: 1_000_000, Quota: 1_000_000_000_000, Period: Month}, ""},
@@ -102,7 +102,6 @@ func TestIDFor(t *testing.T) {
 	}
 }
 
-// TestRandomID: names that make no ID get different random ones.
 func TestRandomID(t *testing.T) {
 	t.Parallel()
 	first, second := IDFor("無料"), IDFor("無料")
@@ -128,7 +127,7 @@ func TestValidID(t *testing.T) {
 	}
 }
 
-// Every name that is accepted makes an id that is accepted as part of an address.
+// Every valid name must have a valid ID.
 func FuzzIDFor(f *testing.F) {
 	for _, s := range []string{"Starter", "é1", "a b", "K", "İ9", "\x00", "ẞa", strings.Repeat("a", 63)} {
 		f.Add(s)
@@ -145,7 +144,6 @@ func FuzzIDFor(f *testing.F) {
 	})
 }
 
-// FuzzLimits: limits that are taken can be calculated with.
 func FuzzLimits(f *testing.F) {
 	f.Add(1.0, int64(1), int64(0), "", false)
 	f.Add(1.0, int64(1), int64(0), "", true)
@@ -207,8 +205,7 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// Periods tile time: each holds its start, ends where the next one starts, and a
-// walk over 400 years of days sees no gap.
+// TestPeriodsTile visits every day of 400 years.
 func TestPeriodsTile(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Period{Day, Week, Month} {
@@ -239,7 +236,7 @@ func TestMode(t *testing.T) {
 	tests := []struct {
 		mode  Mode
 		quota int64
-		want  problem.Code // "" is accepted
+		want  problem.Code // "" if it is valid
 	}{
 		{Soft, 1, ""},
 		{Hard, 1, ""},

@@ -31,7 +31,7 @@ type Entry struct {
 }
 
 // sameChange is the maximum difference between the times of a record and of its revision or build,
-// which two clocks set. It excludes earlier apps with the same name.
+// by two clocks. It excludes earlier apps with the same name.
 const sameChange = time.Minute
 
 // Activity lists the events of an environment, newest first, of one kind or of all if kind is "". q
@@ -126,8 +126,7 @@ func (s *Store) follow(ctx context.Context, namespace string, records []audit.Re
 	return entries, nil
 }
 
-// subject returns the document of the revision, build or key that a record is about, and its
-// reader; nil for other records.
+// subject returns the revision, build or key that a record is about, and its reader.
 func (s *Store) subject(namespace string, e *Entry) (*firestore.DocumentRef, func(*firestore.DocumentSnapshot) error) {
 	parts := strings.Split(e.Resource, "/")
 	last := parts[len(parts)-1]
@@ -154,7 +153,6 @@ func (s *Store) subject(namespace string, e *Entry) (*firestore.DocumentRef, fun
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() < sameChange }
 
-// into reads a document into v if meant returns true for it.
 func into[V any](v *V, read reader[V], meant func(V) bool) func(*firestore.DocumentSnapshot) error {
 	return func(snap *firestore.DocumentSnapshot) error {
 		got, err := read(snap)

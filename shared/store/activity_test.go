@@ -18,8 +18,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// TestActivity: an environment's activity has its apps, plans and keys and nothing of
-// another, each with what has become of it, of the very deployment that is meant.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), asAda(t)
@@ -60,7 +58,7 @@ func TestActivity(t *testing.T) {
 	}
 	call(hook.Ignored, time.Now())
 	deployAt(time.Now())
-	deployAt(time.Now().Add(-time.Hour)) // as a revision of that number of another app would be
+	deployAt(time.Now().Add(-time.Hour)) // like a revision of another app with that number
 	call(hook.Deployed, time.Now())
 	call(hook.Unproven, time.Now())
 	e := app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod"}

@@ -14,9 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// announcementDoc is a document of announcements, the outbox. The transaction of the change writes
-// it; it is deleted once it is sent. Field at is the commit time by the store's clock. It orders
-// the outbox, and the retention starts at it.
+// announcementDoc is a document of announcements, the outbox. Field at is the commit time, by the
+// store's clock: it orders the outbox and starts the retention.
 type announcementDoc struct {
 	ID          string    `firestore:"id"`
 	Type        string    `firestore:"type"` // "" for a deployment
@@ -136,8 +135,8 @@ func (s *Store) announcements() *firestore.CollectionRef { return s.client.Colle
 
 // Outbox contains the settings of a function that writes events.
 type Outbox struct {
-	// Events enables events of keys, quotas and gates, which the function with K_SINK sends. It
-	// must be off without a sink: the outbox would never be emptied.
+	// Events enables events of keys, quotas and gates. It must be off without a sink: no function
+	// would empty the outbox.
 	Events bool `env:"EVENTS, default=false"`
 }
 
@@ -154,8 +153,8 @@ func (s *Store) announceKey(b *batch, t event.Type, k apikey.Key) {
 	s.announce(b, event.OfKey(t, k, s.now().UTC().Truncate(time.Microsecond)))
 }
 
-// Announcements lists up to limit announcements to send, in commit order, after the given position.
-// It includes all that were committed before the call.
+// Announcements lists up to limit announcements after the given position, in commit order. It
+// includes all that were committed before the call.
 func (s *Store) Announcements(ctx context.Context, after event.Place, limit int) ([]event.Waiting, error) {
 	q := s.announcements().OrderBy("at", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc).Limit(limit)
 	if after.ID != "" {

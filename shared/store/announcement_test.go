@@ -18,7 +18,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// outbox gives the announcements that wait, as "subject type", and their ids.
+// outbox returns the announcements to send, as "subject type", and their IDs.
 func outbox(t *testing.T, s *store.Store) (lines, ids []string) {
 	t.Helper()
 	waiting, err := s.Announcements(t.Context(), event.Place{}, 1000)
@@ -54,9 +54,7 @@ func changeKey(t *testing.T, s *store.Store, k apikey.Key, change func(*apikey.K
 	check.OK(t, err)
 }
 
-// What happens to a key is announced in the order in which it happened, although each change
-// is made by another process, whose clock is wrong by a day or was just set back; what nobody
-// is told of is not (promise D13).
+// Each change is made by another process, whose clock is wrong by a day or is set back.
 func TestKeyIsAnnounced(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -92,7 +90,6 @@ func TestKeyIsAnnounced(t *testing.T) {
 	}
 }
 
-// A leak is announced with what becomes of the key, once, however often it is reported.
 func TestLeakIsAnnounced(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -132,7 +129,6 @@ func TestGateIsAnnounced(t *testing.T) {
 	}
 }
 
-// An installation without a sink writes no event, whatever happens.
 func TestNothingIsAnnounced(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -145,8 +141,8 @@ func TestNothingIsAnnounced(t *testing.T) {
 	}
 }
 
-// A key's moments are announced when they come, each once, page by page; those of keys that
-// were revoked, or were never so far from their end, are not (promise D13).
+// TestExpiries also covers revoked keys and keys that were created too late for an event (promise
+// D13).
 func TestExpiries(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -157,10 +153,10 @@ func TestExpiries(t *testing.T) {
 		}
 	}
 	soon := time.Now().Add(500 * time.Millisecond)
-	lag := 30 * time.Second // that moments are looked for later
+	lag := 30 * time.Second // delay of announcements
 	var want []string
 	for i, e := range event.Expiries() {
-		for n := range 5 { // all at one moment, and more than fit a page
+		for n := range 5 { // at the same time, and more than a page
 			k := announcedKey(t, s, apikey.Prefix(fmt.Sprintf("aaaaa%d%02d", i, n)), soon.Add(e.Before()-lag))
 			if n == 0 {
 				changeKey(t, s, k, func(k *apikey.Key) { k.Status = apikey.Revoked })
@@ -189,7 +185,7 @@ func TestExpiries(t *testing.T) {
 		look()
 		lines, ids = outbox(t, s)
 	}
-	slices.Sort(want) // which of the three is looked for first when they come is no promise
+	slices.Sort(want) // the order of events at the same time is not defined
 	slices.Sort(lines)
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -203,8 +199,6 @@ func TestExpiries(t *testing.T) {
 	}
 }
 
-// Of several that see at once that a quota is used up, one announces it; what was announced
-// is known when the event is long gone, until the period is over.
 func TestQuotaIsAnnouncedOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -18,7 +18,6 @@ import (
 
 const allPage = 200
 
-// appDoc is a document of apps. Its ID is the [app.Ref].
 type appDoc struct {
 	app.App
 
@@ -50,12 +49,9 @@ type First struct {
 	Build    *deploy.Build   // of a git app, so that it cannot be lost
 }
 
-// CreateApp stores a new app with its initial history, and claims its host. It returns these
-// problems:
-//
-//   - not_found if the environment does not exist, already_exists if the app does
-//   - host_taken, or host_reserved if another project's app released the host recently
-//   - name_in_scope if a usable key's scope names an app that an earlier version deleted
+// CreateApp stores a new app with its initial history, and claims its host. It returns not_found
+// for a missing environment, host_taken, host_reserved if another project's app released the host
+// recently, and name_in_scope if a usable key's scope names an app that an earlier version deleted.
 func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 	ref := a.Ref()
 	return s.transactAlone(ctx, "create app "+ref.String(), s.hostRef(a.Host), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -111,7 +107,7 @@ func (s *Store) Apps(ctx context.Context, namespace string, page Page) ([]app.Ap
 	return list(ctx, s.apps(), s.apps().Where("namespace", "==", namespace), page, decode[appDoc])
 }
 
-// AllApps iterates over all apps of the installation. An error is the last item.
+// AllApps iterates over all apps until the first error.
 func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 	return func(yield func(app.App, error) bool) {
 		for page := (Page{Size: allPage}); ; {
@@ -133,8 +129,8 @@ func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 }
 
 // UpdateApp replaces the stored app with the result of change. The name cannot change. A new host
-// is claimed, and the previous one reserved for the project. This may return the problems
-// host_taken, host_reserved and too_many_host_reservations.
+// is claimed, and the previous one reserved for the project. UpdateApp then may return host_taken,
+// host_reserved and too_many_host_reservations.
 func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (changed app.App, err error) {
 	err = s.transactAlone(ctx, "update app "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		d, err := txGet(tx, s.appRef(ref), "app", shape[appDoc])
@@ -169,12 +165,9 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 const deletePage = 200
 
 // DeleteApp deletes an app with its history, and reserves its host for its project. The last
-// transaction deletes the rest of the history with the app, and verifies that no usable key's scope
-// names the app. [Store.IssueKey] reads the app in its transaction, so no scope names a deleted
-// app.
-//
-// It returns not_found if the app was replaced by one with the same name, and
-// too_many_host_reservations if the host cannot be reserved.
+// transaction verifies that no usable key's scope names the app. [Store.IssueKey] reads the app in
+// its transaction, so no scope names a deleted app. It returns not_found if the app was replaced by
+// one with the same name, and too_many_host_reservations.
 func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
 	for last := false; !last; {
 		err := s.transact(ctx, "delete app "+expected.Ref().String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) (err error) {
@@ -213,8 +206,7 @@ func (s *Store) deletePart(ctx context.Context, tx *firestore.Transaction, b *ba
 	return true, nil
 }
 
-// deleteHistory deletes a part of an app's revisions and builds, which Firestore does not delete
-// with the app.
+// deleteHistory deletes revisions and builds, which Firestore does not delete with the app.
 func (s *Store) deleteHistory(tx *firestore.Transaction, b *batch, ref app.Ref) (last bool, err error) {
 	revisions, err := tx.Documents(s.revisions(ref).Limit(deletePage)).GetAll()
 	if err != nil {

@@ -57,8 +57,6 @@ func TestApp(t *testing.T) {
 	wantProblem(t, "in another environment", err, problem.NotFound)
 }
 
-// TestAppWithoutPreflight: a document of an earlier version has no preflight, and means the
-// default.
 func TestAppWithoutPreflight(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -89,7 +87,6 @@ func TestHostsAreUnique(t *testing.T) {
 	wantProblem(t, "the host of a deleted app", s.CreateApp(ctx, two, storetest.First(two)), problem.HostReserved)
 }
 
-// TestChangeHost: an app that gets another host claims it and gives up the former host.
 func TestChangeHost(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -111,7 +108,6 @@ func TestChangeHost(t *testing.T) {
 	wantProblem(t, "back", move(one.Host), problem.HostTaken)
 }
 
-// TestOneHostManyApps lets eight apps ask for one host at once: one gets it.
 func TestOneHostManyApps(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -199,11 +195,12 @@ func TestListApps(t *testing.T) {
 	}
 	check.Equal(t, "all apps", all, got)
 	for range s.AllApps(t.Context()) {
-		break // stopping early is fine
+		break // stop early
 	}
 }
 
-// A late deletion spares a later app, environment or project of the same name.
+// TestLateDeletion deletes an app, environment or project that was replaced by one with the same
+// name.
 func TestLateDeletion(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

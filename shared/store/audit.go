@@ -19,8 +19,7 @@ import (
 )
 
 // recordDoc is a document of audit. Its ID begins with the time, counted backwards: sorted by ID,
-// the newest record is first. [Store.DeleteRecords] deletes records if the collection has no TTL
-// policy.
+// the newest record is first.
 type recordDoc struct {
 	At        time.Time `firestore:"at"`
 	ActorKind string    `firestore:"actor_kind"`
@@ -31,7 +30,7 @@ type recordDoc struct {
 	Outcome   string    `firestore:"outcome"`
 	Project   string    `firestore:"project"`
 	Resource  string    `firestore:"resource"`
-	Within    []string  `firestore:"within"` // the resource, its parents, and another affected resource, for queries
+	Within    []string  `firestore:"within"` // for queries: the resource, its parents, and another affected resource
 	Old       string    `firestore:"old"`    // JSON; "" if the object did not exist
 	New       string    `firestore:"new"`
 	ExpiresAt time.Time `firestore:"expires_at"`
@@ -101,7 +100,6 @@ func timeID(at time.Time) string { return fmt.Sprintf("%016x", math.MaxInt64-at.
 
 func drawID(at time.Time) string { return timeID(at) + strings.ToLower(rand.Text()[:12]) }
 
-// record adds the audit record of a change to the batch.
 func (s *Store) record(ctx context.Context, b *batch, c audit.Change) {
 	ref, d := s.newRecord(ctx, c)
 	d.PlanAt = timeOrNull(b.plan)
@@ -135,14 +133,13 @@ func (s *Store) Change(ctx context.Context, project, id string) (checkers.Change
 	return c, err
 }
 
-// recordUpdate is record for changed fields. It records nothing if the values are equal.
+// recordUpdate records nothing if the values are equal.
 func (s *Store) recordUpdate(ctx context.Context, b *batch, c audit.Change) {
 	if c.Old, c.New = audit.Diff(c.Old, c.New); len(c.Old)+len(c.New) > 0 {
 		s.record(ctx, b, c)
 	}
 }
 
-// createRecorded creates a document with its audit record.
 func (s *Store) createRecorded(ctx context.Context, ref *firestore.DocumentRef, d any, what string, c audit.Change) error {
 	return s.transact(ctx, "create "+ref.ID, func(ctx context.Context, _ *firestore.Transaction, b *batch) error {
 		b.what = what

@@ -24,7 +24,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// asAda is the context of a request of ada's.
+// asAda returns the context of a request by ada.
 func asAda(t testing.TB) context.Context {
 	t.Helper()
 	ctx := trace.Begin(t.Context(), trace.Request{ID: "r1", Address: "203.0.113.9"})
@@ -32,7 +32,7 @@ func asAda(t testing.TB) context.Context {
 	return ctx
 }
 
-// recorded lists all records of a project, or of the installation with "".
+// recorded returns all records of a project, or of the installation if it is "".
 func recorded(t testing.TB, s *store.Store, q audit.Query) []audit.Record {
 	t.Helper()
 	records, _, err := s.Records(t.Context(), q, store.Page{Size: 100})
@@ -40,7 +40,7 @@ func recorded(t testing.TB, s *store.Store, q audit.Query) []audit.Record {
 	return records
 }
 
-// told is a record in one line.
+// told formats a record as one line.
 func told(t testing.TB, r audit.Record) string {
 	t.Helper()
 	text := func(v audit.Values) string {
@@ -51,8 +51,7 @@ func told(t testing.TB, r audit.Record) string {
 	return fmt.Sprintf("%s %s %s %s > %s", r.Actor.Name, r.Action, r.Resource, text(r.Old), text(r.New))
 }
 
-// TestEveryChangeIsRecorded makes each change that the store knows and compares the
-// records with what they should tell, to the letter.
+// TestEveryChangeIsRecorded makes every possible change and compares the exact records.
 func TestEveryChangeIsRecorded(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), asAda(t)
@@ -113,7 +112,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		must(err)
 	}
 	change(func(k apikey.Key) apikey.Key { k.Name = "n"; return k })
-	change(func(k apikey.Key) apikey.Key { return k }) // says nothing, and is none
+	change(func(k apikey.Key) apikey.Key { return k }) // not a change
 	change(func(k apikey.Key) apikey.Key { k.Secret = apikey.HashOf([]byte("other")); return k })
 	change(func(k apikey.Key) apikey.Key { return k.Revoke(noon(), "ada") })
 	must(s.DeletePlan(ctx, "shop-prod", "plan-a", always))
@@ -173,7 +172,6 @@ func compare(t *testing.T, s *store.Store, project string, want []string) {
 	}
 }
 
-// TestNoRecordWithoutAChange: what is refused, or fails, leaves no record.
 func TestNoRecordWithoutAChange(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), asAda(t)
@@ -203,7 +201,6 @@ func TestNoRecordWithoutAChange(t *testing.T) {
 	}
 }
 
-// TestRecords asks for records by each filter, and by pages.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -225,7 +222,7 @@ func TestRecords(t *testing.T) {
 	tests := []struct {
 		name string
 		q    audit.Query
-		want []int // of all
+		want []int // indexes in all
 	}{
 		{"an actor", audit.Query{Actor: "user-0"}, []int{0, 2, 4}},
 		{"an action", audit.Query{Actions: []audit.Action{audit.EnableWebhook}}, []int{0, 1, 2, 3, 4}},

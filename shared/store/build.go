@@ -23,7 +23,7 @@ func readBuild(snap *firestore.DocumentSnapshot) (deploy.Build, error) {
 	return b, err
 }
 
-// pendingDoc is a document of pending_builds: a build that is not final.
+// pendingDoc is a build that is not final.
 type pendingDoc struct {
 	Namespace string `firestore:"namespace"`
 	App       string `firestore:"app"`
@@ -51,7 +51,7 @@ func (d pendingDoc) value() PendingBuild {
 }
 
 // RecordBuild adds a build to an app. rule returns the build without a number; it may run more than
-// once. RecordBuild returns the errors of rule, and too_many_builds if the queue is full.
+// once. RecordBuild returns its errors, and too_many_builds.
 func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error) {
 	recorded, _, err := s.RecordBuildOnce(ctx, ref, hook.Delivery{}, time.Time{}, rule)
 	return recorded, err
@@ -83,8 +83,8 @@ func (s *Store) RecordBuildOnce(ctx context.Context, ref app.Ref, d hook.Deliver
 	return recorded, fresh, err
 }
 
-// checkQueue limits queued builds to [deploy.MaxQueued]. Concurrent calls cannot exceed the limit,
-// because each commit depends on the app's document.
+// checkQueue limits queued builds to [deploy.MaxQueued]. Concurrent calls cannot exceed it, because
+// each commit depends on the app's document.
 func (s *Store) checkQueue(ctx context.Context, ref app.Ref) error {
 	queued, err := find(ctx, s.builds(ref).Where("status", "==", deploy.Queued).Select("build").Limit(deploy.MaxQueued), readBuild)
 	if err == nil && len(queued) >= deploy.MaxQueued {
@@ -105,7 +105,6 @@ func (s *Store) addBuild(ctx context.Context, c current, b *batch, build deploy.
 	return build
 }
 
-// setPending creates or deletes the pending document of a build.
 func (s *Store) setPending(b *batch, ref app.Ref, build deploy.Build) {
 	pending := s.pendingRef(ref, build.Number)
 	if build.Final() {

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// built is the commit that was asked for as "0123abc".
 const built = "0123abc000000000000000000000000000000000"
 
 func recordBuild(t *testing.T, s *store.Store) deploy.Build {
@@ -35,8 +34,6 @@ func observe(t *testing.T, s *store.Store, n int64, run deploy.Run) deploy.Build
 	return b
 }
 
-// TestQueuedBuildsAreBounded: an app with many queued builds gets no more, by hand or by its
-// webhook, until one of them begins.
 func TestQueuedBuildsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -98,8 +95,6 @@ func TestBuildIsDeployedOnce(t *testing.T) {
 	}
 }
 
-// A git app's first build comes with the app, and the next one's number after it; where
-// there is no app, there is no build either.
 func TestFirstBuild(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -142,7 +137,7 @@ func TestNewerBuildWins(t *testing.T) {
 	if got := finish(3, "c", "hello:b3"); got != deploy.Succeeded {
 		t.Errorf("build 3 is %s", got)
 	}
-	// A rollback in between does not bring the older builds back into the race.
+	// A rollback does not make the older builds eligible again.
 	deployImage(t, s, "hello:older")
 	if got := finish(2, "b", "hello:b2"); got != deploy.BuildSuperseded {
 		t.Errorf("build 2 is %s", got)
@@ -157,8 +152,7 @@ func TestNewerBuildWins(t *testing.T) {
 	}
 }
 
-// A run of a deleted app's build does not move on the build of that number of a later app of
-// that name.
+// The later app has the same name, and its build the same number.
 func TestObserveBuildOfAnEarlierApp(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -180,7 +174,6 @@ func TestObserveBuildOfAnEarlierApp(t *testing.T) {
 	}
 }
 
-// A build of a replaced git source deploys nothing.
 func TestBuildOfAReplacedSource(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -16,18 +16,18 @@ import (
 // Canary is a document that a checker replica writes into a collection to verify that its listener
 // receives changes (promise F2). It has no namespace, so lists exclude it.
 type Canary struct {
-	Replica string // name of the writer, such as "checker-7d9f-x2x"
+	Replica string // such as "checker-7d9f-x2x"
 	Run     string // random per process; other runs' canaries prove nothing
-	Seq     int64  // increases from 1 within a run
+	Seq     int64  // from 1 within a run
 
 	Address string            // host:port; "" if the replica cannot be queried
-	Key     checkers.QueryKey // authenticates queries about denials; listeners do not receive it
+	Key     checkers.QueryKey // authenticates queries about denials; not sent to listeners
 
-	// For callers that wait for a change (package inforce); listeners do not receive these fields.
-	Applied time.Time     // time up to which the replica has applied the collection, by the store's clock
-	Ceiling time.Duration // lifetime of the replica's freshness proofs
+	// For callers that wait for a change (package inforce); not sent to listeners.
+	Applied time.Time     // the replica has applied the collection up to this time of the store
+	Ceiling time.Duration // lifetime of a freshness proof
 
-	Features []checkers.Feature // features of the writer
+	Features []checkers.Feature
 }
 
 // CanaryType is a data type for which replicas prove freshness.
@@ -45,7 +45,7 @@ func CanaryTypes() []CanaryType { return []CanaryType{CanaryKeys, CanaryPlans, C
 
 const canaryMark = "canary."
 
-// canaryStatus is the status of canaries among keys. The listener's query requires a status.
+// canaryStatus makes the listener's query include canaries among keys.
 const canaryStatus = "canary"
 
 func isCanary(id string) bool { return strings.HasPrefix(id, canaryMark) }
@@ -61,7 +61,6 @@ type canaryDoc struct {
 
 	Features []checkers.Feature `firestore:"features,omitempty"`
 
-	// Key is no longer valid once the process has ended.
 	Key []byte `firestore:"question_key"`
 }
 
@@ -111,8 +110,8 @@ func (s *Store) DeleteCanary(ctx context.Context, t CanaryType, replica string) 
 	return nil
 }
 
-// DeleteStaleCanaries deletes the canaries last written before the given time, unless they are
-// written again concurrently. It returns their number.
+// DeleteStaleCanaries deletes the canaries last written before the given time, and returns their
+// number.
 func (s *Store) DeleteStaleCanaries(ctx context.Context, before time.Time) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()

@@ -24,7 +24,7 @@ func TestDeleteStaleCanaries(t *testing.T) {
 			check.OK(t, s.WriteCanary(t.Context(), kind, store.Canary{Replica: replica, Run: "r", Seq: 1}))
 		}
 	}
-	// Neighbours in the order of ids are none.
+	// These IDs are close to those of canaries.
 	for _, id := range []string{"canary", "canary-a", "canary0", "canaries.a"} {
 		if _, err := raw.Doc("keys/"+id).Set(t.Context(), map[string]any{"x": 1}); err != nil {
 			t.Fatal(err)
@@ -44,8 +44,6 @@ func TestDeleteStaleCanaries(t *testing.T) {
 	}
 }
 
-// TestMembers: the list of who may allow anything is of one data type, as of a time after
-// all that was committed before, and has what each canary says.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -72,7 +70,7 @@ func TestMembers(t *testing.T) {
 		list.Members[i].Written = time.Time{}
 	}
 	want := []checkers.Member{
-		{Replica: "a", Run: "q", Applied: list.Members[0].Applied, Ceiling: 90 * time.Second}, // as a checker of before writes it
+		{Replica: "a", Run: "q", Applied: list.Members[0].Applied, Ceiling: 90 * time.Second}, // of an earlier release
 		{Replica: "b", Run: "r", Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key, Features: checkers.Features()},
 	}
 	if diff := cmp.Diff(want, list.Members); diff != "" || !list.Members[0].Applied.IsZero() {
@@ -86,8 +84,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestChange: a change is dated by the store, for what it touches, and its record says
-// the same later.
+// TestChange compares the result of a change with the later read of its record.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

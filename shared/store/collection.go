@@ -19,10 +19,9 @@ import (
 // Page is a part of a list, in the order of document IDs.
 type Page struct {
 	Size  int    // maximum number of items; must be positive
-	Token string // returned with the previous page; "" for the first page
+	Token string // of the previous page; "" for the first page
 }
 
-// document is the stored form of a V.
 type document[V any] interface{ value() V }
 
 func decode[D document[V], V any](snap *firestore.DocumentSnapshot) (v V, err error) {
@@ -33,8 +32,7 @@ func decode[D document[V], V any](snap *firestore.DocumentSnapshot) (v V, err er
 	return d.value(), nil
 }
 
-// sameTime compares times in microseconds, the store's precision. Creation times distinguish
-// objects with the same name.
+// sameTime compares times in microseconds, the store's precision.
 func sameTime(a, b time.Time) bool {
 	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }
@@ -81,8 +79,8 @@ func forget(ctx context.Context, ref *firestore.DocumentRef) error {
 	return nil
 }
 
-// prune deletes up to limit documents of a query in one commit, and returns their number. limit is
-// at most [maxWrites]. also returns a further document to delete for an ID.
+// prune deletes up to limit documents of a query in one commit, at most [maxWrites], and returns
+// their number. also returns a further document to delete for an ID.
 func (s *Store) prune(ctx context.Context, what string, q firestore.Query, limit int, also ...func(id string) *firestore.DocumentRef) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -121,7 +119,7 @@ func find[V any](ctx context.Context, q firestore.Query, read reader[V]) ([]V, e
 	return readAll(snaps, read)
 }
 
-// each iterates over the documents of a query. An error is the last item.
+// each iterates over the documents of a query until the first error.
 func each[V any](ctx context.Context, q firestore.Query, read reader[V]) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
@@ -162,7 +160,7 @@ func readAll[V any](snaps []*firestore.DocumentSnapshot, read reader[V]) ([]V, e
 	return values, nil
 }
 
-// list reads one page of a query in the order of document IDs. The query must not be ordered.
+// list reads one page in the order of document IDs. The query must not be ordered.
 func list[V any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, page Page, read reader[V]) ([]V, string, error) {
 	q = q.OrderBy(firestore.DocumentID, firestore.Asc)
 	if page.Token != "" {
@@ -175,7 +173,7 @@ func list[V any](ctx context.Context, coll *firestore.CollectionRef, q firestore
 	return onePage(ctx, coll, q, page.Size, read)
 }
 
-// newest is list for a collection whose IDs are the numbers of a field, in descending order.
+// newest is list for IDs that are the numbers of a field, in descending order.
 func newest[V any](ctx context.Context, coll *firestore.CollectionRef, field string, page Page, read reader[V]) ([]V, string, error) {
 	q := coll.OrderBy(field, firestore.Desc)
 	if page.Token != "" {
@@ -189,7 +187,6 @@ func newest[V any](ctx context.Context, coll *firestore.CollectionRef, field str
 	return onePage(ctx, coll, q, page.Size, read)
 }
 
-// onePage reads size documents. It returns the next page's token, or "" if there are no more.
 func onePage[V any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, size int, read reader[V]) ([]V, string, error) {
 	snaps, err := snapshots(ctx, q.Limit(size+1))
 	if err != nil {

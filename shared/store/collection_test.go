@@ -23,7 +23,7 @@ func TestPaging(t *testing.T) {
 	for i := range 7 {
 		all = append(all, fmt.Sprintf("plan-%d", i))
 		storePlan(t, s, "shop-prod", fmt.Sprint(i))
-		storePlan(t, s, "shop-staging", fmt.Sprint(i)) // never in the same list
+		storePlan(t, s, "shop-staging", fmt.Sprint(i)) // in another environment
 	}
 	tests := []struct {
 		size  int
@@ -57,8 +57,8 @@ func TestPaging(t *testing.T) {
 	}
 }
 
-// A page begins after the last id of the one before, so what is added or deleted
-// between two pages neither repeats nor hides the others.
+// A page begins after the last ID of the previous one, so concurrent changes neither repeat nor
+// hide other items.
 func TestPagingWhileChanging(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -110,8 +110,7 @@ func TestPageTokenOfNobody(t *testing.T) {
 	}
 }
 
-// storePlan stores a plan called name with id plan-{name}, and first what it
-// belongs to.
+// storePlan stores a plan with ID plan-{name}, its project and its environment.
 func storePlan(t testing.TB, s *store.Store, namespace, name string) plan.Plan {
 	t.Helper()
 	project, environment, _ := strings.Cut(namespace, "-")
@@ -127,7 +126,6 @@ func storePlan(t testing.TB, s *store.Store, namespace, name string) plan.Plan {
 	return p
 }
 
-// rawClient reads and writes documents as they are stored.
 func rawClient(t testing.TB, project string) *firestore.Client {
 	t.Helper()
 	c, err := firestore.NewClient(t.Context(), project)

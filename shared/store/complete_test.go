@@ -17,16 +17,16 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// commits are the times of the writes of one document, from the first on.
+// commits are the times of the writes of a document.
 type commits []time.Time
 
-// moments keeps the batches that it receives, and when.
+// moments stores the received batches and their times of receipt.
 type moments struct {
 	batches  []store.Batch[plan.Plan]
 	received []time.Time
 }
 
-const enough = 20 // batches of a listener
+const enough = 20 // batches per listener
 
 var errEnough = errors.New("enough")
 
@@ -40,9 +40,8 @@ func (m *moments) Receive(b store.Batch[plan.Plan]) error {
 
 func (m *moments) Heard() {}
 
-// TestNoCommitIsMissing starts listeners while documents are written. Every commit until
-// the time that a batch names is in that batch, or in one that follows within its lag:
-// calls that wait until a change is in force rely on it.
+// TestNoCommitIsMissing verifies for listeners of changing documents: a batch, or one that follows
+// within its lag, contains every commit until its time. Waits for propagation depend on this.
 func TestNoCommitIsMissing(t *testing.T) {
 	t.Parallel()
 	const writers, listeners = 8, 10
@@ -76,7 +75,7 @@ func TestNoCommitIsMissing(t *testing.T) {
 				}
 				follows := slices.IndexFunc(m.batches[n:], func(b store.Batch[plan.Plan]) bool { return seqIn(b, w) >= expected })
 				if follows < 0 {
-					break // the listener ended before it came
+					break // the listener ended first
 				}
 				lag := m.received[n+follows].Sub(m.received[n])
 				late, latest = late+1, max(latest, lag)
@@ -98,7 +97,7 @@ func seqIn(b store.Batch[plan.Plan], w int) int64 {
 	return 0
 }
 
-// until is the number of commits until a time.
+// until returns the number of commits until a time.
 func (c commits) until(at time.Time) int64 {
 	n, _ := slices.BinarySearchFunc(c, at, func(c, at time.Time) int {
 		if c.After(at) {
@@ -109,14 +108,14 @@ func (c commits) until(at time.Time) int64 {
 	return int64(n)
 }
 
-// write writes a document again and again, with its sequence number, until ctx ends.
+// write writes a document repeatedly, with its sequence number, until ctx ends.
 func write(ctx context.Context, t *testing.T, doc *firestore.DocumentRef) commits {
 	t.Helper()
 	var all commits
 	for ctx.Err() == nil {
 		r, err := doc.Set(context.WithoutCancel(ctx), map[string]any{"run": "r", "seq": int64(len(all) + 1)})
 		if err != nil {
-			t.Logf("write %d: %v", len(all)+1, err) // made or not: the next write has its number
+			t.Logf("write %d: %v", len(all)+1, err) // the next write has its number, whether or not it was made
 			continue
 		}
 		all = append(all, r.UpdateTime)

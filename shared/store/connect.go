@@ -25,7 +25,7 @@ const emulatorVariable = "FIRESTORE_EMULATOR_HOST"
 // per message.
 const maxMessage = 64 << 20
 
-// maxReconnectPause is the longest pause before a reconnect. The default of gRPC is two minutes.
+// maxReconnectPause is the longest pause before a reconnect; gRPC's default is two minutes.
 const maxReconnectPause = 3 * time.Second
 
 // dialOptions detect a dead connection and reconnect quickly. With keepalive, unacknowledged data
@@ -71,8 +71,8 @@ func (emulatorOwner) RequireTransportSecurity() bool { return false }
 
 type observer func(op, outcome string, took time.Duration, lasting bool)
 
-// watcher implements [stats.Handler]. Within a span, it adds one for each call. The library's own
-// instrumentation records more than needed.
+// watcher adds a span for each call within a span. The library's own instrumentation records more
+// than needed.
 type watcher struct{ observer atomic.Pointer[observer] }
 
 // Observe calls f after each call of the store, with the operation, such as "commit", the gRPC
@@ -117,7 +117,6 @@ func (*watcher) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Conte
 
 func (*watcher) HandleConn(context.Context, stats.ConnStats) {}
 
-// opName returns "run_query" for "/google.firestore.v1.Firestore/RunQuery".
 func opName(method string) string {
 	var b strings.Builder
 	for i, c := range []byte(method[strings.LastIndexByte(method, '/')+1:]) {

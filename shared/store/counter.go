@@ -24,8 +24,7 @@ const (
 	maxWrites = 400
 )
 
-// ErrNotClosed is returned if a day is not over by the store's clock, even if it is by the
-// caller's.
+// ErrNotClosed is returned if a day is not over by the store's clock.
 var ErrNotClosed = errors.New("the day is not closed yet")
 
 type counterDoc struct {
@@ -42,7 +41,7 @@ func counterToDoc(c usage.Counter) counterDoc {
 // CounterVersion is the version of a stored counter; zero if it is not stored yet.
 type CounterVersion struct{ at time.Time }
 
-// Time returns the commit time of the version by the store's clock.
+// Time returns the commit time by the store's clock.
 func (v CounterVersion) Time() time.Time { return v.at }
 
 func (s *Store) counters() *firestore.CollectionRef { return s.client.Collection("counters") }
@@ -87,9 +86,9 @@ func (s *Store) CounterVersion(ctx context.Context, day usage.Day, source usage.
 // VersionAt returns the version of a write at a time, for fake stores that inject faults.
 func VersionAt(t time.Time) CounterVersion { return CounterVersion{t} }
 
-// EachCounter calls use for each counter of the days first to last, in any order, until use returns
-// an error. It is one query and thus one snapshot: it never returns both a sum and the counters
-// compacted into it. A damaged counter has no counts. Documents with other IDs are skipped.
+// EachCounter calls use for each counter of the days first to last, until use returns an error. It
+// is one snapshot, without both a sum and the counters compacted into it. A damaged counter has no
+// counts. Documents with other IDs are skipped.
 func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -124,7 +123,6 @@ func (s *Store) eachCounter(ctx context.Context, q firestore.Query) iter.Seq2[us
 	}
 }
 
-// counterOf returns the counter with the ID, without counts. ok is false if the ID is invalid.
 func counterOf(id string) (c usage.Counter, ok bool) {
 	day, rest, _ := strings.Cut(id, ".")
 	source, shard, _ := strings.Cut(rest, ".")
@@ -133,8 +131,7 @@ func counterOf(id string) (c usage.Counter, ok bool) {
 	return usage.Counter{Day: on, Source: usage.Source(source), Shard: n}, noDay == nil && noNumber == nil
 }
 
-// readCounter reads a counter, or counts and returns it as damaged. ok is false if the document is
-// not a counter.
+// readCounter counts damaged counters. ok is false if the document is not a counter.
 func (s *Store) readCounter(snap *firestore.DocumentSnapshot) (c usage.Counter, ok bool) {
 	if c, ok = counterOf(snap.Ref.ID); !ok {
 		return c, false
@@ -161,8 +158,7 @@ func (s *Store) countDamaged(kind string) {
 	}
 }
 
-// OldestCounter returns the first day that has a counter. It returns a not_found problem if there
-// are none.
+// OldestCounter returns the first day that has a counter. It returns not_found if there are none.
 func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -180,8 +176,7 @@ func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 // change for readers. Damaged counters remain; if the sum is damaged, all counters remain. It
 // returns [ErrNotClosed] or [usage.ErrTooMany].
 //
-// Counters are read by ID: a query in a transaction would lock its whole range, and delay other
-// shards.
+// It reads counters by ID: a query in a transaction would lock its whole range.
 func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.Source) error {
 	for some := range slices.Chunk(sources, maxWrites) {
 		op := fmt.Sprintf("compact shard %d of %s", shard, day)
@@ -213,7 +208,7 @@ func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shar
 		if !snap.Exists() {
 			continue
 		}
-		c, _ := s.readCounter(snap) // its ID is that of a counter
+		c, _ := s.readCounter(snap)
 		switch {
 		case c.Damaged != nil && c.Source.Compacted():
 			return nil
@@ -243,8 +238,8 @@ func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shar
 	return nil
 }
 
-// DeleteCounters deletes up to [maxWrites] counters of earlier days, and returns their number; 0
-// means that none are left. Damaged counters remain.
+// DeleteCounters deletes up to [maxWrites] counters of earlier days, and returns their number.
+// Damaged counters remain.
 func (s *Store) DeleteCounters(ctx context.Context, before usage.Day) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()

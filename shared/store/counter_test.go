@@ -30,7 +30,6 @@ func packed(prefix apikey.Prefix, allowed uint64) usage.Packed {
 	return usage.Packed(nil).Pack(prefix, usage.Totals{Allowed: allowed})
 }
 
-// writeCounter writes a new counter and gives its version.
 func writeCounter(t *testing.T, s *store.Store, c usage.Counter) store.CounterVersion {
 	t.Helper()
 	v, err := s.WriteCounter(t.Context(), c, store.CounterVersion{})
@@ -38,7 +37,7 @@ func writeCounter(t *testing.T, s *store.Store, c usage.Counter) store.CounterVe
 	return v
 }
 
-// counters reads all counters of some days, by source and shard.
+// counters returns the counters of some days by source and shard.
 func counters(t *testing.T, s *store.Store, first, last string) map[string]usage.Packed {
 	t.Helper()
 	found := map[string]usage.Packed{}
@@ -50,8 +49,7 @@ func counters(t *testing.T, s *store.Store, first, last string) map[string]usage
 	return found
 }
 
-// A counter that was compacted away is gone for its source: what it writes
-// changes nothing, and it learns that it has nothing to build on.
+// A source cannot write a counter that was compacted.
 func TestCounterGone(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -95,7 +93,6 @@ func TestOldestCounterOfNone(t *testing.T) {
 	}
 }
 
-// A damaged counter is skipped: it is neither compacted nor deleted, and the others are.
 func TestDamagedCounter(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -172,10 +169,9 @@ func TestCompactCounters(t *testing.T) {
 	}
 }
 
-// maxWrites is the store's own bound of a transaction.
+// maxWrites is the limit of package store.
 const maxWrites = 400
 
-// More sources than one transaction takes are compacted in some.
 func TestCompactManySources(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -198,8 +194,6 @@ func TestCompactManySources(t *testing.T) {
 	check.Equal(t, "counters", want, counters(t, s, "2026-03-14", "2026-03-14"))
 }
 
-// The store's clock has the last word: a caller whose clock is wrong cannot
-// compact what checkers still write.
 func TestCompactOpenDay(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -215,10 +209,9 @@ func TestCompactOpenDay(t *testing.T) {
 	}
 }
 
-// Whoever reads while sources are compacted sees the same sums all the time: the
-// replacement is one commit, and a query's answer is of one moment. The emulator keeps the
-// latter up to one commit, of which a query may see a half while it is made; so of one
-// shard at most, sources beside what they are compacted to, or neither, are let pass.
+// TestReadDuringCompaction reads concurrently with compactions, which must not change any sum. The
+// emulator may show a half of the commit in progress. The test thus tolerates one shard with both
+// the sources and their sum, or with neither.
 func TestReadDuringCompaction(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -270,8 +263,8 @@ func TestReadDuringCompaction(t *testing.T) {
 	}
 }
 
-// halfCompacted reads a day and tells the shards that hold neither all of their sources,
-// each with a count of 1, nor their sum alone.
+// halfCompacted returns the shards of a day that contain neither exactly all sources, each with a
+// count of 1, nor exactly their sum.
 func halfCompacted(t *testing.T, s *store.Store, day usage.Day, shards, sources int) (halves []int) {
 	t.Helper()
 	sums, alone := make([]uint64, shards), make([]int, shards)

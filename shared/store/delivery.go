@@ -12,8 +12,8 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// deliveryDoc is a document of deliveries. It contains the response to a webhook call, or only the
-// app of a used pipeline token. It is valid until expires_at.
+// deliveryDoc contains the response to a webhook call, or only the app of a used pipeline token. It
+// is valid until expires_at.
 type deliveryDoc struct {
 	App       string    `firestore:"app"`            // an [app.Ref]
 	AppMade   time.Time `firestore:"app_created_at"` // excludes earlier apps with the same name
@@ -46,10 +46,9 @@ func (s *Store) deliveryRef(id string) *firestore.DocumentRef {
 }
 
 // Receive records the work that a webhook call requests together with the response, in one commit.
-// A repeated delivery thus changes the app once. rule may run more than once. A call without an ID
-// is always new, and a call that rule rejects is not recorded. fresh is false if the response is
-// that of an earlier call. Receive returns the errors of rule, and a conflict problem if the
-// delivery had another body.
+// A repeated delivery thus changes the app once, and fresh is false. rule may run more than once;
+// if it rejects the call, nothing is recorded. A call without an ID is always new. Receive returns
+// a conflict problem if the delivery had another body.
 func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error) {
 	err = s.optimistic(ctx, "receive a call for "+ref.String(), ref, func(ctx context.Context, c current, b *batch, _ int) error {
 		before, found, err := s.delivery(ctx, d, c.doc.value(), now)
@@ -95,7 +94,6 @@ func (s *Store) spend(ctx context.Context, b *batch, ref app.Ref, token hook.Spe
 	return nil
 }
 
-// delivery returns the stored response to a delivery for an app.
 func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now time.Time) (answer hook.Answer, found bool, err error) {
 	if d.ID == "" {
 		return hook.Answer{}, false, nil
@@ -114,8 +112,6 @@ func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now t
 	return doc.answer(), true, nil
 }
 
-// requested is delivery for a call of the management API. It returns an idempotency_key_reused
-// problem if the bodies differ.
 func (s *Store) requested(ctx context.Context, d hook.Delivery, to app.App, now time.Time) (hook.Answer, bool, error) {
 	before, found, err := s.delivery(ctx, d, to, now)
 	if problem.Is(err, problem.Conflict) {
@@ -130,7 +126,6 @@ func (s *Store) keepRequest(b *batch, d hook.Delivery, to app.App, a hook.Answer
 	}
 }
 
-// add writes the requested work and returns its number.
 func (s *Store) add(ctx context.Context, c current, b *batch, out hook.Outcome) (int64, error) {
 	switch out.Action {
 	case hook.Deploy:

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// deployCall is the rule of a call that deploys an image.
+// deployCall returns the rule of a call that deploys an image.
 func deployCall(image string) func(app.App) (hook.Outcome, error) {
 	return func(app.App) (hook.Outcome, error) {
 		return hook.Outcome{
@@ -27,7 +27,6 @@ func deployCall(image string) func(app.App) (hook.Outcome, error) {
 
 func delivery(id, body string) hook.Delivery { return hook.NewDelivery(hello(), id, []byte(body)) }
 
-// receive is a call that must be taken.
 func receive(t *testing.T, s *store.Store, d hook.Delivery, now time.Time, rule func(app.App) (hook.Outcome, error)) (hook.Answer, bool) {
 	t.Helper()
 	answer, fresh, err := s.Receive(t.Context(), hello(), d, now, rule)
@@ -54,7 +53,7 @@ func TestReceiveOnce(t *testing.T) {
 	if got, fresh := receive(t, s, delivery("1", "y"), noon().Add(hook.Remembered), deployCall("hello:v3")); !fresh || got.Revision != 3 {
 		t.Errorf("a day later it is %+v, fresh %v", got, fresh)
 	}
-	for n := int64(4); n < 6; n++ { // without an id, every call is a new one
+	for n := int64(4); n < 6; n++ { // without an ID, every call is new
 		if got, fresh := receive(t, s, hook.Delivery{}, noon(), deployCall("hello:v4")); !fresh || got.Revision != n {
 			t.Errorf("got %+v, fresh %v", got, fresh)
 		}
@@ -75,7 +74,7 @@ func TestReceiveRefused(t *testing.T) {
 	if after, err := s.App(t.Context(), "shop-prod", "hello"); err != nil || after.Revision != before.Revision {
 		t.Errorf("the app has become %+v, %v", after, err)
 	}
-	// Nothing was kept of it, so it can come again, with another body too.
+	// The rejected call was not recorded, so it can be repeated with another body.
 	if got, fresh := receive(t, s, delivery("1", "y"), noon(), deployCall("hello:v2")); !fresh || got.Revision != 2 {
 		t.Errorf("got %+v, fresh %v", got, fresh)
 	}
@@ -109,7 +108,6 @@ func TestReceiveBuild(t *testing.T) {
 	}
 }
 
-// One delivery that comes to four replicas at once is taken by one of them.
 func TestReceiveAtOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

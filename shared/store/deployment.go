@@ -17,8 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// recordedDoc is a document of deployments. Record identifies the attempt that recorded the
-// revision.
+// recordedDoc is a revision. Record identifies the attempt that recorded it.
 type recordedDoc struct {
 	deploy.Revision
 
@@ -34,9 +33,8 @@ func (s *Store) revisionRef(ref app.Ref, n int64) *firestore.DocumentRef {
 }
 
 // RecordDeployment adds a revision to an app and makes it the current one. Concurrent calls get
-// different numbers. rule receives the app with its current revision, zero before the first, and
-// returns the new one without a number. It may run more than once. RecordDeployment returns the
-// errors of rule.
+// different numbers. rule receives the current revision, zero before the first, and returns the new
+// one without a number. It may run more than once.
 func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (deploy.Revision, error) {
 	recorded, _, err := s.RecordDeploymentOnce(ctx, ref, hook.Delivery{}, time.Time{}, rule)
 	return recorded, err
@@ -77,7 +75,6 @@ func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.De
 	return recorded, fresh, err
 }
 
-// addRevision adds a current revision to the batch. attempt identifies the attempt.
 func (s *Store) addRevision(ctx context.Context, c current, b *batch, rev deploy.Revision, attempt string) deploy.Revision {
 	rev = rev.After(c.revision, c.doc.Revisions, c.doc.Builds)
 	if old, changed := c.revision.Overtaken(rev.Number); changed {
@@ -108,8 +105,8 @@ func (s *Store) Deployments(ctx context.Context, ref app.Ref, page Page) ([]depl
 	return newest(ctx, s.revisions(ref), "revision", page, shape[deploy.Revision])
 }
 
-// UpdateDeployment replaces an app's current revision with the result of change. change reports
-// whether to write it, and may run more than once. A revision that becomes live supersedes the
+// UpdateDeployment replaces an app's current revision with the result of change, which reports
+// whether to write it and may run more than once. A revision that becomes live supersedes the
 // previous one. A revision that finishes is announced in the same commit. UpdateDeployment returns
 // a conflict problem if the revision is not current.
 func (s *Store) UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, change func(deploy.Revision) (deploy.Revision, bool)) (changed deploy.Revision, err error) {
@@ -144,7 +141,6 @@ func (s *Store) SetReady(ctx context.Context, ref app.Ref, revision int64, at ti
 	return err
 }
 
-// setRevision writes the current revision, and the live revisions that it replaces.
 func (s *Store) setRevision(ctx context.Context, c current, b *batch, rev deploy.Revision) error {
 	turned := rev.Status != c.revision.Status
 	first := true

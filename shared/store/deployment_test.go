@@ -43,7 +43,6 @@ func storeApp(t *testing.T, s *store.Store, image string) app.App {
 	return a
 }
 
-// deployImage records a revision.
 func deployImage(t *testing.T, s *store.Store, image string) deploy.Revision {
 	t.Helper()
 	r, err := s.RecordDeployment(t.Context(), hello(), func(app.App, deploy.Revision) (deploy.Revision, error) {
@@ -53,7 +52,6 @@ func deployImage(t *testing.T, s *store.Store, image string) deploy.Revision {
 	return r
 }
 
-// setStatus moves the current revision on.
 func setStatus(t *testing.T, s *store.Store, n int64, status deploy.Status) {
 	t.Helper()
 	_, err := s.UpdateDeployment(t.Context(), hello(), n, func(r deploy.Revision) (deploy.Revision, bool) {
@@ -63,7 +61,7 @@ func setStatus(t *testing.T, s *store.Store, n int64, status deploy.Status) {
 	check.OK(t, err)
 }
 
-// history gives an app's revisions, newest first, as "number image status".
+// history returns an app's revisions, newest first, as "number image status".
 func history(t *testing.T, s *store.Store) []string {
 	t.Helper()
 	revisions, next, err := s.Deployments(t.Context(), hello(), store.Page{Size: 500})
@@ -132,7 +130,7 @@ func TestRefusedDeployment(t *testing.T) {
 	check.Problem(t, err, problem.NotFound)
 }
 
-// expectDeployed: the app's own document tells what the history does.
+// expectDeployed compares the revision's summary in the app's document.
 func expectDeployed(t *testing.T, s *store.Store, want app.Deployed) {
 	t.Helper()
 	a, err := s.App(t.Context(), "shop-prod", "hello")
@@ -171,8 +169,6 @@ func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
 	}
 }
 
-// A revision's first ready pod is recorded once, also after another revision became the
-// current one.
 func TestSetReady(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -192,8 +188,6 @@ func TestSetReady(t *testing.T) {
 	}
 }
 
-// Twenty deploys at once, by several processes, get twenty numbers, and the highest is
-// the current one.
 func TestDeploymentsAtOnce(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -258,7 +252,6 @@ func TestDeploymentsByPage(t *testing.T) {
 	}
 }
 
-// The next app of a deleted one's name starts without its history.
 func TestDeletedAppLeavesNoHistory(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -280,8 +273,6 @@ func TestDeletedAppLeavesNoHistory(t *testing.T) {
 	}
 }
 
-// An app goes although builds end, and deploy it, while it is being deleted: whoever
-// deletes it does so once.
 func TestDeleteAppWhileItIsDeployed(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -12,8 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// namespaceDoc is a document of namespaces: the last project that used a namespace without an
-// environment.
+// namespaceDoc is the last project that used a namespace without an environment.
 type namespaceDoc struct {
 	Project     string    `firestore:"project"`
 	ProjectMade time.Time `firestore:"project_created_at"` // excludes later projects with the same name
@@ -23,9 +22,8 @@ func (s *Store) namespaceRef(namespace string) *firestore.DocumentRef {
 	return s.client.Collection("namespaces").Doc(namespace)
 }
 
-// environments is a collection with one document per namespace, so "a-b"+"c" and "a"+"b-c"
-// conflict. The fields full_at and plan_created_at exist only to make creations of keys and plans
-// conflict.
+// environments has one document per namespace, so "a-b"+"c" and "a"+"b-c" conflict. Creations of
+// keys and plans write full_at and plan_created_at only to conflict.
 func (s *Store) environments() *firestore.CollectionRef { return s.client.Collection("environments") }
 
 func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (app.Environment, error) {
@@ -33,7 +31,7 @@ func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (app.
 }
 
 // CreateEnvironment stores a new environment of an existing project. It returns namespace_taken if
-// another environment has the same namespace. It returns namespace_not_empty if another project's
+// another environment has the same namespace, and namespace_not_empty if another project's
 // environment had it ([Store.ReleaseNamespace]).
 func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error {
 	return s.transact(ctx, "create environment "+e.Namespace, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -62,7 +60,6 @@ func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error 
 	})
 }
 
-// txNamespace verifies that the project was the last to use a namespace.
 func (s *Store) txNamespace(tx *firestore.Transaction, namespace string, p app.Project) error {
 	last, err := txGet(tx, s.namespaceRef(namespace), "namespace", shape[namespaceDoc])
 	if problem.Is(err, problem.NotFound) {
@@ -98,10 +95,9 @@ func (s *Store) Environments(ctx context.Context, project string, page Page) ([]
 }
 
 // DeleteEnvironment deletes an environment without apps, plans and usable keys, together with its
-// revoked keys. The last transaction verifies this. [Store.CreateApp] and [Store.CreatePlan] read
-// the environment in their transactions, and [Store.IssueKey] the plan, so nothing remains without
-// an environment. It returns not_empty, or not_found if the environment was replaced by one with
-// the same name.
+// revoked keys. [Store.CreateApp] and [Store.CreatePlan] read the environment in their
+// transactions, and [Store.IssueKey] the plan, so nothing remains without an environment. It
+// returns not_empty, or not_found if the environment was replaced by one with the same name.
 func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment) error {
 	project, name := expected.Project, expected.Name
 	namespace, err := environmentID(project, name)
@@ -138,8 +134,8 @@ func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment)
 	return nil
 }
 
-// emptyEnvironment deletes some revoked keys of an otherwise empty environment, and reports whether
-// these were the last. It returns not_empty.
+// emptyEnvironment deletes some revoked keys, and reports whether these were the last. It returns
+// not_empty if anything else exists.
 func (s *Store) emptyEnvironment(tx *firestore.Transaction, b *batch, namespace string) (last bool, err error) {
 	for what, q := range map[string]firestore.Query{
 		"apps":  s.apps().Query,
@@ -164,7 +160,6 @@ func (s *Store) emptyEnvironment(tx *firestore.Transaction, b *batch, namespace 
 	return len(revoked) < deletePage, nil
 }
 
-// environmentID returns an environment's document ID.
 func environmentID(project, name string) (string, error) {
 	namespace, err := app.Namespace(project, name)
 	if err != nil || !app.ValidNamespace(namespace) {

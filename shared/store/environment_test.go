@@ -18,7 +18,7 @@ func environment(project, name string) app.Environment {
 	return app.Environment{Project: project, Name: name, Namespace: project + "-" + name, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
-// makeEnvironment makes a project, unless it is there, and an environment.
+// makeEnvironment creates an environment, and its project unless it exists.
 func makeEnvironment(t *testing.T, s *store.Store, project, name string) {
 	t.Helper()
 	err := s.CreateProject(t.Context(), app.Project{Name: project, Members: map[string]app.Role{"ada": app.Owner}})
@@ -72,8 +72,6 @@ func TestDeleteWhatIsNotEmpty(t *testing.T) {
 	wantProblem(t, "an empty project", storetest.DeleteProject(ctx, s, "shop"), "")
 }
 
-// TestEnvironmentMadeAgain has nothing of the one before it, and one that cannot be
-// deleted loses nothing.
 func TestEnvironmentMadeAgain(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -110,8 +108,6 @@ func TestEnvironmentMadeAgain(t *testing.T) {
 	wantProblem(t, "read a key of the one before", err, problem.NotFound)
 }
 
-// TestAppOrEnvironment creates an app and deletes its environment at once: never
-// both succeed.
 func TestAppOrEnvironment(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -20,17 +20,17 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// OpenIntercepted opens a store on the emulator whose streams go through a function.
+// OpenIntercepted opens a store on the emulator with an interceptor of streams.
 func OpenIntercepted(ctx context.Context, project string, through grpc.StreamClientInterceptor) (*Store, error) {
 	return openWith(ctx, project, grpc.WithStreamInterceptor(through))
 }
 
-// OpenAnswered opens a store on the emulator whose single calls go through a function.
+// OpenAnswered opens a store on the emulator with an interceptor of unary calls.
 func OpenAnswered(ctx context.Context, project string, through grpc.UnaryClientInterceptor) (*Store, error) {
 	return openWith(ctx, project, grpc.WithUnaryInterceptor(through))
 }
 
-// OpenCounted opens a store on the emulator with an interceptor of each kind.
+// OpenCounted opens a store on the emulator with both interceptors.
 func OpenCounted(ctx context.Context, project string, unary grpc.UnaryClientInterceptor, stream grpc.StreamClientInterceptor) (*Store, error) {
 	return openWith(ctx, project, grpc.WithUnaryInterceptor(unary), grpc.WithStreamInterceptor(stream))
 }
@@ -48,7 +48,7 @@ func openWith(ctx context.Context, project string, through ...grpc.DialOption) (
 	return &Store{client: client, now: time.Now}, nil
 }
 
-// Put writes a document as no function does.
+// Put writes any document.
 func (s *Store) Put(ctx context.Context, t testing.TB, at string, fields map[string]any) {
 	t.Helper()
 	if _, err := s.client.Doc(at).Set(ctx, fields); err != nil {
@@ -56,7 +56,7 @@ func (s *Store) Put(ctx context.Context, t testing.TB, at string, fields map[str
 	}
 }
 
-// Copy writes a document's fields under another path, as no function does.
+// Copy copies a document's fields to another path.
 func (s *Store) Copy(ctx context.Context, t testing.TB, from, to string) {
 	t.Helper()
 	snap, err := s.client.Doc(from).Get(ctx)
@@ -68,11 +68,10 @@ func (s *Store) Copy(ctx context.Context, t testing.TB, from, to string) {
 	}
 }
 
-// SetClock gives the store's own stamps another clock.
+// SetClock sets the clock for audit records and events.
 func (s *Store) SetClock(now func() time.Time) { s.now = now }
 
-// Documents returns a document of each noun, by its kind. All fields that may be left out are
-// present.
+// Documents returns a document of each kind, with all optional fields.
 func Documents(at time.Time) map[string]any {
 	k := apikey.Key{Leak: &apikey.Leak{At: at}, PreviousUntil: at, ExpiresAt: at}
 	p := app.Project{LeakPolicy: apikey.LeakDisable, Registries: []string{"registry.example.com"}}

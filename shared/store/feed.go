@@ -14,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// Keys listens to all keys except revoked ones. It returns an error when ctx or the stream ends.
-// The next call begins with a complete batch.
+// Keys listens to all keys except revoked ones, beginning with a complete batch. It returns an
+// error when ctx or the stream ends.
 func (f *Feed) Keys(ctx context.Context, to Receiver[apikey.Key]) error {
 	return listen(ctx, f, allBut("keys", string(apikey.Revoked)), heardKey, to)
 }
@@ -30,7 +30,6 @@ func (f *Feed) Counters(ctx context.Context, to Receiver[usage.Counter]) error {
 	return listen(ctx, f, all("counters"), heardCounter, to)
 }
 
-// heardKey reads the fields that the gate needs.
 func heardKey(id string, f fields) (apikey.Key, error) {
 	r := fieldReader{fields: f}
 	k := apikey.Key{
@@ -57,7 +56,6 @@ func heardKey(id string, f fields) (apikey.Key, error) {
 	return k, r.err
 }
 
-// errOtherID means that no function of Sluice wrote the document.
 var errOtherID = errors.New("the document's id is not the one that its fields make")
 
 func heardPlan(id string, f fields) (plan.Plan, error) {
@@ -111,11 +109,10 @@ func heardCanary(id string, f fields) (Canary, error) {
 	return c, r.err
 }
 
-// fields are the fields of a received document, read without reflection. A document is unreadable
-// if a required field is missing or has another type.
+// fields are read without reflection. A missing required field, or a field of another type, makes
+// the document unreadable.
 type fields map[string]*pb.Value
 
-// fieldReader reads fields and retains the first error.
 type fieldReader struct {
 	fields fields
 	err    error
@@ -166,7 +163,7 @@ func (r *fieldReader) hash(name string) apikey.Hash {
 	return h
 }
 
-// hard reports whether a quota's mode is hard. A missing or empty mode is soft.
+// hard treats a missing or empty mode as soft.
 func (r *fieldReader) hard(name string) bool {
 	if r.absent(name) {
 		return false
@@ -178,7 +175,6 @@ func (r *fieldReader) hard(name string) bool {
 	return m == plan.Hard
 }
 
-// instant returns the zero time if the field is missing or null.
 func (r *fieldReader) instant(name string) time.Time {
 	if r.absent(name) {
 		return time.Time{}
@@ -191,7 +187,6 @@ func (r *fieldReader) instant(name string) time.Time {
 	return at.AsTime()
 }
 
-// texts returns nil if the field is missing or null.
 func (r *fieldReader) texts(name string) []string {
 	if r.absent(name) {
 		return nil

@@ -52,7 +52,6 @@ func hear[T any](t *testing.T, listen func(context.Context, store.Receiver[T]) e
 	return store.Batch[T]{}
 }
 
-// TestHeardAsStored: what the listener reads field by field is what was stored.
 func TestHeardAsStored(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -74,7 +73,7 @@ func TestHeardAsStored(t *testing.T) {
 	check.OK(t, s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 3}))
 	heard := hear(t, feed.Keys, func(b store.Batch[apikey.Key]) bool { return len(b.Changes) > 0 && len(b.Canaries) > 0 })
 	want := k
-	want.Project, want.CreatedAt, want.UpdatedAt = "", time.Time{}, time.Time{} // the gate needs none of these
+	want.Project, want.CreatedAt, want.UpdatedAt = "", time.Time{}, time.Time{} // not needed by the gate
 	if diff := cmp.Diff(want, heard.Changes[0].Value); diff != "" || heard.Changes[0].ID != "key-ab12cd34" {
 		t.Errorf("key %s (-want +got):\n%s", heard.Changes[0].ID, diff)
 	}
@@ -87,8 +86,6 @@ func TestHeardAsStored(t *testing.T) {
 	}
 }
 
-// TestCounterVersions: a write builds on the one before it, so one that comes
-// through late changes nothing.
 func TestCounterVersions(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

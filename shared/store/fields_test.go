@@ -13,8 +13,8 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// TestStoredFields lists the fields of each noun's document. A field that is added to a noun is
-// stored: add it here on purpose, or give it the tag firestore:"-".
+// TestStoredFields lists the fields of each document. Add a new field here if it must be stored, or
+// give it the tag firestore:"-".
 func TestStoredFields(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
@@ -51,8 +51,8 @@ func TestStoredFields(t *testing.T) {
 	}
 }
 
-// fieldPaths returns the paths of a document's fields. An array of maps has its own path and
-// those of its first map.
+// fieldPaths returns the paths of a document's fields. An array of maps has its own path and those
+// of its first map.
 func fieldPaths(prefix string, fields map[string]any) []string {
 	var paths []string
 	for name, value := range fields {

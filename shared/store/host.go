@@ -17,9 +17,8 @@ const (
 	maxReservations = 100 // per project
 )
 
-// hostDoc is a document of hosts, which makes hosts unique in the installation. It is an app's
-// claim, or a reservation for the project of an app that released the host. Earlier versions treat
-// a reservation as a claim.
+// hostDoc is an app's claim on a host, or a reservation for the project of an app that released it.
+// Earlier versions treat a reservation as a claim.
 type hostDoc struct {
 	App         string    `firestore:"app"` // an [app.Ref]; the former app in a reservation
 	Project     string    `firestore:"project,omitempty"`
@@ -45,8 +44,7 @@ func (s *Store) hosts() *firestore.CollectionRef { return s.client.Collection("h
 
 func (s *Store) hostRef(host string) *firestore.DocumentRef { return s.hosts().Doc(host) }
 
-// claimHost assigns an app's host to it. It returns host_taken if another app has the host, and
-// host_reserved if it is reserved for another project.
+// claimHost assigns an app's host to it. It returns host_taken or host_reserved.
 func (s *Store) claimHost(tx *firestore.Transaction, b *batch, a app.App) error {
 	snaps, err := tx.GetAll([]*firestore.DocumentRef{s.hostRef(a.Host)})
 	if err != nil {
@@ -84,8 +82,7 @@ func (s *Store) releaseHost(tx *firestore.Transaction, b *batch, a app.App) erro
 	if err != nil {
 		return err
 	}
-	// There may be more, because expired reservations remain until they are deleted here or by
-	// rollup.
+	// Expired reservations remain until they are deleted here or by rollup.
 	q := s.hosts().Where("project", "==", a.Project).Where("project_created_at", "==", made).Limit(2 * maxReservations)
 	snaps, err := tx.Documents(q).GetAll()
 	if err != nil {
@@ -126,7 +123,7 @@ func (s *Store) CheckRelease(ctx context.Context, a app.App) error {
 	})
 }
 
-// Reservations lists the reserved hosts, including expired ones that rollup has not deleted yet.
+// Reservations lists the reserved hosts, including expired ones that are not deleted yet.
 func (s *Store) Reservations(ctx context.Context, page Page) ([]Reservation, string, error) {
 	return list(ctx, s.hosts(), s.hosts().Where("reserved", "==", true), page, readReservation)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// hostWorld is a store with apps that claim and give up hosts.
+// hostWorld is a store with apps that claim and release hosts.
 type hostWorld struct {
 	*testing.T
 	*store.Store
@@ -26,7 +26,6 @@ func newHostWorld(t *testing.T) hostWorld {
 	return w
 }
 
-// project creates a project with the environment prod.
 func (w hostWorld) project(name string, later time.Duration) {
 	w.Helper()
 	made := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC).Add(later)
@@ -52,8 +51,6 @@ func (w hostWorld) move(name, host string) error {
 	return err
 }
 
-// TestReleasedHost checks that the host of a deleted app is reserved for its project for 30
-// days, and that an admin can release it.
 func TestReleasedHost(t *testing.T) {
 	t.Parallel()
 	w := newHostWorld(t)
@@ -75,8 +72,6 @@ func TestReleasedHost(t *testing.T) {
 	wantProblem(t, "claim of a released host", w.claim("bank", "hello", host), "")
 }
 
-// TestReservationOfDeletedProject checks that a later project of the same name gets no host of
-// the earlier one.
 func TestReservationOfDeletedProject(t *testing.T) {
 	t.Parallel()
 	w := newHostWorld(t)
@@ -90,7 +85,6 @@ func TestReservationOfDeletedProject(t *testing.T) {
 	wantProblem(t, "claim of a later project", w.claim("shop", "hello", host), problem.HostReserved)
 }
 
-// TestReservationEnds checks that a reservation ends after 30 days, also before it is pruned.
 func TestReservationEnds(t *testing.T) {
 	t.Parallel()
 	w := newHostWorld(t)
@@ -114,7 +108,6 @@ func TestReservationEnds(t *testing.T) {
 	wantProblem(t, "claim of a host in use", w.claim("shop", "a", "a.example.com"), problem.HostTaken)
 }
 
-// TestChangedHost checks that a change of the host claims the new one and reserves the old one.
 func TestChangedHost(t *testing.T) {
 	t.Parallel()
 	w := newHostWorld(t)
@@ -129,8 +122,6 @@ func TestChangedHost(t *testing.T) {
 	wantProblem(t, "claim the host of between", w.claim("bank", "other", "new.example.com"), problem.HostReserved)
 }
 
-// TestReservationLimit checks that a project with 100 reservations gives up no further host, and
-// that expired reservations do not count.
 func TestReservationLimit(t *testing.T) {
 	t.Parallel()
 	w := newHostWorld(t)

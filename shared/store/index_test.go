@@ -33,7 +33,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// indexFile is infra/firestore/firestore.indexes.json.
 type indexFile struct {
 	Indexes []struct {
 		Collection string `json:"collectionGroup"`
@@ -63,16 +62,16 @@ func readIndexes(t *testing.T) indexFile {
 	return f
 }
 
-// asked is what a query needs of indexes.
+// asked describes the parts of a query that require indexes.
 type asked struct {
 	collection string
 	equal      []string // fields compared with ==, in or array-contains
-	ranged     []string // fields compared otherwise, or ordered by, in this order; "f desc" too
+	ranged     []string // fields with other comparisons or orders, in this order; "f desc" too
 }
 
-// composite gives the fields of the composite index that Firestore demands for a
-// query, or none: equalities alone are merged from the indexes of single fields, in the
-// order of ids, and so is one field's range or order. An order after an equality is not.
+// composite returns the fields of the composite index that Firestore requires for a query, or nil.
+// For equalities, Firestore merges single-field indexes in the order of IDs. One field with a range
+// or order needs none either, unless there is also an equality.
 func (a asked) composite() []string {
 	if len(a.ranged) == 0 || len(a.equal) == 0 && len(a.ranged) == 1 {
 		return nil
@@ -80,8 +79,8 @@ func (a asked) composite() []string {
 	return append(slices.Clone(a.equal), a.ranged...)
 }
 
-// served reports whether indexes serve a query. Firestore merges indexes, one for each
-// equality, that end in the same fields.
+// served reports whether indexes serve a query. Firestore merges indexes, one for each equality,
+// that end in the same fields.
 func (a asked) served(indexes []string) bool {
 	need := a.composite()
 	has := func(fields ...string) bool {
@@ -92,7 +91,7 @@ func (a asked) served(indexes []string) bool {
 	})
 }
 
-// recorder notes the queries that go over a connection.
+// recorder records the queries of a connection.
 type recorder struct {
 	mu   sync.Mutex
 	seen map[string]asked
@@ -108,7 +107,6 @@ type recordedStream struct {
 	recorder *recorder
 }
 
-// SendMsg implements [grpc.ClientStream].
 func (s recordedStream) SendMsg(m any) error {
 	if q, ok := m.(*pb.RunQueryRequest); ok {
 		s.recorder.note(q.GetStructuredQuery())
@@ -155,13 +153,13 @@ func (r *recorder) note(q *pb.StructuredQuery) {
 	r.seen[fmt.Sprint(a)] = a
 }
 
-// unprovoked are fields that a query asks for which no test can make happen here.
+// unprovoked contains queried fields that these tests cannot cause.
 var unprovoked = map[string]string{
 	"record": "deployments, after a commit whose answer was lost: an equality alone",
 }
 
-// TestIndexes: every query that the store makes has the index it needs; what the file
-// leaves without an index is not asked for.
+// TestIndexes verifies that each query has its index, and that no query uses a field without an
+// index.
 func TestIndexes(t *testing.T) {
 	t.Parallel()
 	r := &recorder{seen: map[string]asked{}}
@@ -275,7 +273,7 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(err)
 	_, err = s.Announcements(ctx, event.Place{}, 10)
 	check(err)
-	for range 2 { // the first only leaves a mark
+	for range 2 { // the first call only stores a position
 		_, err = s.AnnounceExpiries(ctx, event.Expiries()[0], 10)
 		check(err)
 	}
@@ -283,7 +281,7 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(err)
 	day := usage.DayOf(noon())
 	check(s.EachCounter(ctx, day, day, func(usage.Counter) error { return nil }))
-	_, _ = s.OldestCounter(ctx) // there is none
+	_, _ = s.OldestCounter(ctx) // none exists
 	_, err = s.DeleteCounters(ctx, day)
 	check(err)
 	_, err = s.RollupsOlder(ctx, day, 10)
@@ -318,7 +316,7 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(storetest.DeleteEnvironment(ctx, s, "shop", "prod"))
 }
 
-// askedInSource lists the fields that queries in the package's source name.
+// askedInSource lists the queried fields in the package's source.
 func askedInSource(t *testing.T) []string {
 	t.Helper()
 	var fields []string
@@ -346,7 +344,6 @@ func askedInSource(t *testing.T) []string {
 	return fields
 }
 
-// eachFile calls look for each file of the folders, without tests.
 func eachFile(t *testing.T, look func(f *ast.File), folders ...string) {
 	t.Helper()
 	var names []string
@@ -365,8 +362,8 @@ func eachFile(t *testing.T, look func(f *ast.File), folders ...string) {
 	}
 }
 
-// TestOverrides: the file names only fields that documents have, and only what may be
-// forgotten has a time to live: an expired key is not.
+// TestOverrides verifies that the file names only existing fields, and a TTL only for documents
+// that may be deleted.
 func TestOverrides(t *testing.T) {
 	t.Parallel()
 	stored := map[string]bool{}

@@ -19,15 +19,13 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// keyDoc is a document of keys. Lists query project and environment; the gate compares namespace.
-// Canaries have none of the three.
 type keyDoc struct {
 	apikey.Key
 
-	Secret        []byte     `firestore:"secret"`         // SHA-256 of the full key
-	Previous      []byte     `firestore:"previous"`       // SHA-256 of the previous full key; may be empty
-	PreviousUntil *time.Time `firestore:"previous_until"` // null if there is no previous secret
-	ExpiresAt     *time.Time `firestore:"expires_at"`     // null if the key never expires
+	Secret        []byte     `firestore:"secret"`   // SHA-256 of the full key
+	Previous      []byte     `firestore:"previous"` // SHA-256 of the previous full key; may be empty
+	PreviousUntil *time.Time `firestore:"previous_until"`
+	ExpiresAt     *time.Time `firestore:"expires_at"` // null if the key never expires
 	Leak          *leakDoc   `firestore:"leak,omitempty"`
 }
 
@@ -75,7 +73,7 @@ func hashOf(b []byte) (h apikey.Hash, ok bool) {
 
 func (s *Store) keys() *firestore.CollectionRef { return s.client.Collection("keys") }
 
-// keyRef returns a key's document. It rejects other IDs, such as those of canaries, with not_found.
+// keyRef rejects IDs of other documents, such as canaries.
 func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 	if _, ok := id.Prefix(); !ok {
 		return nil, problem.New(problem.NotFound, "There is no such key.")
@@ -88,8 +86,8 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 // records its key. limit is the maximum number of usable keys in the environment, or 0 for no limit
 // (see [keysAtOnce]).
 //
-// It returns already_exists if the prefix is in use in the installation, unknown_plan,
-// invalid_scope, already_issued, idempotency_key_reused or too_many_keys.
+// It returns already_exists if the prefix is in use, unknown_plan, invalid_scope, already_issued,
+// idempotency_key_reused or too_many_keys.
 func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, limit int) (checkers.Change, error) {
 	op := "create " + string(k.ID())
 	ref, err := s.keyRef(k.ID())
@@ -126,7 +124,7 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, li
 }
 
 // DeleteRevokedKeys deletes up to limit keys that were revoked before the given time, and returns
-// their number. The revocation is a key's last change.
+// their number.
 func (s *Store) DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "keys", s.keys().Where("status", "==", string(apikey.Revoked)).Where("updated_at", "<", before), limit, s.listRef)
 }
@@ -197,8 +195,7 @@ func (f KeyFilter) on(q firestore.Query) firestore.Query {
 
 // ReissueKey replaces a key with the result of change, which may run more than once. A new plan or
 // scope is verified as in [Store.IssueKey]; an unchanged one is not, so a key with a deleted app
-// can still be disabled. An unchanged key is not written. ReissueKey returns the errors of change
-// and of [Store.IssueKey].
+// can still be disabled. An unchanged key is not written.
 func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (changed apikey.Key, c checkers.Change, err error) {
 	op := "update " + string(id)
 	ref, err := s.keyRef(id)
@@ -240,7 +237,6 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 	return changed, c, err
 }
 
-// checkMoved verifies a key's new plan and apps.
 func (s *Store) checkMoved(tx *firestore.Transaction, b *batch, stored, changed apikey.Key) error {
 	if changed.Plan != stored.Plan {
 		if err := s.planExists(tx, b, changed.Namespace, changed.Plan); err != nil {
@@ -253,7 +249,7 @@ func (s *Store) checkMoved(tx *firestore.Transaction, b *batch, stored, changed 
 	return s.appsExist(tx, changed.Namespace, changed.Apps)
 }
 
-// planExists reads a plan in a transaction and sets b.plan. It returns unknown_plan.
+// planExists sets b.plan.
 func (s *Store) planExists(tx *firestore.Transaction, b *batch, namespace string, id plan.ID) error {
 	if !plan.ValidID(string(id)) { // it would become a part of the path
 		return problem.Of(problem.UnknownPlan)
@@ -265,8 +261,6 @@ func (s *Store) planExists(tx *firestore.Transaction, b *batch, namespace string
 	return err
 }
 
-// appsExist reads the apps of a scope in a transaction. It returns invalid_scope with the first
-// missing app.
 func (s *Store) appsExist(tx *firestore.Transaction, namespace string, apps []string) error {
 	refs := make([]*firestore.DocumentRef, len(apps))
 	for i, name := range apps {
@@ -308,11 +302,10 @@ func zeroOrTime(t *time.Time) time.Time {
 	return *t
 }
 
-// keyRequestDoc is a document of deliveries: the key that a request issued.
 type keyRequestDoc struct {
 	Key       string    `firestore:"key"`
-	Content   string    `firestore:"content"`    // identifies the content of the request
-	ExpiresAt time.Time `firestore:"expires_at"` // the collection's TTL field
+	Content   string    `firestore:"content"` // identifies the content of the request
+	ExpiresAt time.Time `firestore:"expires_at"`
 }
 
 // notIssued returns already_issued if the request issued a key, or idempotency_key_reused if

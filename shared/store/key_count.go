@@ -50,7 +50,6 @@ const (
 	slotWait       = 20 * time.Second // longest wait of a creation before its transaction
 )
 
-// countPlace specifies when a creation counts the keys.
 type countPlace int
 
 const (
@@ -59,8 +58,8 @@ const (
 	countReused                   // not at all: the current count is sufficient
 )
 
-// placeOfCount decides when to count. keys is the current count of the process, age is its age, and
-// own is the number of creations that already use it.
+// placeOfCount decides when to count. age is the age of the process's current count, and own is the
+// number of creations that already use it.
 func placeOfCount(keys, own int, age time.Duration, limit int) countPlace {
 	far := limit - keysAtOnce
 	switch {
@@ -74,7 +73,6 @@ func placeOfCount(keys, own int, age time.Duration, limit int) countPlace {
 	return countReused
 }
 
-// keyCounts holds the current count of each environment, by namespace.
 type keyCounts struct {
 	mu sync.Mutex
 	of map[string]*keyCount
@@ -83,7 +81,7 @@ type keyCounts struct {
 type keyCount struct {
 	users      int           // creations that wait or are in progress; guarded by keyCounts.mu
 	turn       chan struct{} // held by the creation being admitted, which owns the fields below
-	inProgress chan struct{} // semaphore of the admitted creations
+	inProgress chan struct{}
 
 	version time.Time // of the environment's document, read before the count
 	keys    int
@@ -112,7 +110,7 @@ func (m *keyCounts) enter(namespace string, now time.Time) (c *keyCount, forget 
 	}
 }
 
-// counter counts an environment's keys. version is its document's version before the count.
+// counter returns the version of the environment's document before the count.
 type counter func(context.Context) (version time.Time, keys int, err error)
 
 // admit waits until fewer than keysInProgress creations are in progress, and counts if necessary. A
@@ -143,7 +141,6 @@ func (c *keyCount) admit(ctx context.Context, limit int, now func() time.Time, c
 	return version, nil
 }
 
-// take acquires a slot. It returns unavailable if ctx ends first.
 func take(ctx context.Context, slots chan struct{}) error {
 	select {
 	case slots <- struct{}{}:
@@ -174,8 +171,7 @@ func (s *Store) admitKey(ctx context.Context, namespace string, limit int) (vers
 	return version, func() { <-c.inProgress; forget() }, nil
 }
 
-// commitBelow commits a creation if the environment has fewer than limit keys; 0 is no limit.
-// Creations that count during their transaction run one at a time.
+// commitBelow commits a creation. Creations that count during their transaction run one at a time.
 func (s *Store) commitBelow(ctx context.Context, op, namespace string, limit int, issue func(room change) change) (done, error) {
 	if limit == 0 {
 		return s.commit(ctx, op, issue(func(context.Context, *firestore.Transaction, *batch) error { return nil }))
@@ -228,7 +224,7 @@ func (s *Store) checkVersion(tx *firestore.Transaction, namespace string, versio
 }
 
 // roomForKey counts an environment's keys during a transaction that first reads the environment's
-// document. Near the limit, it also writes that document. It returns too_many_keys at the limit.
+// document, and writes that document near the limit. It returns too_many_keys at the limit.
 func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, b *batch, namespace string, limit int) error {
 	if _, err := s.txEnvironment(tx, namespace); err != nil {
 		return err

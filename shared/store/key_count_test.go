@@ -88,8 +88,8 @@ func TestKeyProcesses(t *testing.T) {
 	}
 }
 
-// TestCountAllowsCreations: a count allows keysPerCount creations less those in progress at
-// its start. A creation without a place waits, and a failed count takes no place.
+// A count allows keysPerCount creations, less those in progress at its start. Other creations wait,
+// and a failed count takes no slot.
 func TestCountAllowsCreations(t *testing.T) {
 	t.Parallel()
 	now := func() time.Time { return time.Unix(1, 0) }
@@ -130,7 +130,6 @@ func TestCountAllowsCreations(t *testing.T) {
 	}
 }
 
-// TestIdleCountIsForgotten keeps the counts of environments in use, and new counts.
 func TestIdleCountIsForgotten(t *testing.T) {
 	t.Parallel()
 	var counts keyCounts
@@ -157,7 +156,7 @@ func TestIdleCountIsForgotten(t *testing.T) {
 	}
 }
 
-// simulation is an environment and the processes that create keys in it.
+// simulation is an environment with the processes that create its keys.
 type simulation struct {
 	*rand.Rand
 
@@ -168,10 +167,10 @@ type simulation struct {
 	pace      time.Duration // longest step of the clock
 	calm      int           // mean steps between two disturbances
 	unwritten int           // commits without a write since the last write
-	peak      int           // highest number of them since the limit was near
+	peak      int           // maximum of unwritten since the limit was near
 }
 
-// create creates a key in one process. It yields where other processes may act.
+// create creates a key in one process. It calls yield when other processes may act.
 func (s *simulation) create(ctx context.Context, c *keyCount, yield func() bool) error {
 	read := func(context.Context) (time.Time, int, error) {
 		version := s.version
@@ -213,8 +212,8 @@ func (s *simulation) commit(write bool) {
 	}
 }
 
-// disturb does what other callers do: it moves the clock, revokes keys, or creates many
-// keys near the limit, each with a count in its transaction.
+// disturb moves the clock, revokes keys, or creates many keys near the limit, each with a count in
+// its transaction.
 func (s *simulation) disturb() {
 	s.clock = s.clock.Add(time.Duration(s.Int64N(int64(s.pace))))
 	switch near := s.keys >= s.limit-keysAtOnce; s.IntN(2 * s.calm) {
@@ -229,8 +228,8 @@ func (s *simulation) disturb() {
 	}
 }
 
-// TestKeyLimitInAnyOrder simulates all processes, and interleaves their steps at random.
-// Some processes stop for a long time.
+// TestKeyLimitInAnyOrder interleaves the steps of all processes at random. Some processes stop for
+// a long time.
 func TestKeyLimitInAnyOrder(t *testing.T) {
 	t.Parallel()
 	peak := 0
@@ -275,7 +274,7 @@ func (s *simulation) run(t *testing.T, seed uint64) {
 					t.Error(err)
 				}
 			})
-			next() // to its count
+			next() // up to its count
 			p.creating = append(p.creating, next)
 		}
 		if len(p.creating) > 0 {

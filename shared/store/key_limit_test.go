@@ -19,8 +19,8 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// TestKeyLimitAcrossProcesses creates keys in two processes at once, up to the limit. Each
-// process has a count from before, when the limit was far.
+// TestKeyLimitAcrossProcesses creates keys in two processes up to the limit. Each process has an
+// old count, from far below the limit.
 func TestKeyLimitAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	const limit = 505 // creations count in their transaction from the sixth key on
@@ -48,18 +48,18 @@ func TestKeyLimitAcrossProcesses(t *testing.T) {
 		return some
 	}
 	for _, s := range processes {
-		s.SetClock(noon) // its count gets no older
+		s.SetClock(noon) // its count does not expire
 	}
 	some := create(2)
 	storetest.CopyKey(t, project, some.ID(), limit-10)
 	created.Add(limit - 10)
-	// With this limit, a creation always writes the environment's document. That ends the
-	// use of the counts from before.
+	// With this limit, a creation always writes the environment's document, which invalidates the
+	// old counts.
 	_, err := processes[0].IssueKey(t.Context(), newKey(t), apikey.Request{}, 500)
 	wantProblem(t, "first key near the limit", err, "")
 	created.Add(1)
 	create(16)
-	for { // a creation that lost its race may be repeated
+	for { // retry after a lost race
 		_, err := processes[0].IssueKey(t.Context(), newKey(t), apikey.Request{}, limit)
 		if problem.Is(err, problem.TooManyKeys) {
 			break
@@ -77,14 +77,14 @@ func TestKeyLimitAcrossProcesses(t *testing.T) {
 	}
 }
 
-// TestOutdatedCountIsNotUsed fills an environment in one process, while another process has
-// a count from before.
+// TestOutdatedCountIsNotUsed fills an environment in one process while another one has an old
+// count.
 func TestOutdatedCountIsNotUsed(t *testing.T) {
 	t.Parallel()
 	const limit = 502 // creations count in their transaction from the third key on
 	project := storetest.Project(t)
 	early, late := storetest.Open(t, project), storetest.Open(t, project)
-	early.SetClock(noon) // its count gets no older
+	early.SetClock(noon) // its count does not expire
 	storePlan(t, early, "shop-prod", "Starter")
 	create := func(s *store.Store) (apikey.Key, error) {
 		k := newKey(t)
@@ -106,10 +106,10 @@ func TestOutdatedCountIsNotUsed(t *testing.T) {
 	wantProblem(t, "one too many", err, problem.TooManyKeys)
 }
 
-// calls counts the calls of a store and the documents that they read.
+// calls counts the calls of a store by operation, and the documents read.
 type calls struct {
 	mu sync.Mutex
-	of map[string]int // by operation
+	of map[string]int
 }
 
 func (c *calls) add(op string) {
@@ -118,7 +118,6 @@ func (c *calls) add(op string) {
 	c.of[op]++
 }
 
-// reset returns the counts, and starts again at zero.
 func (c *calls) reset() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +142,6 @@ type countedStream struct {
 	calls *calls
 }
 
-// RecvMsg implements [grpc.ClientStream].
 func (s countedStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	switch r := m.(type) {
@@ -159,8 +157,7 @@ func (s countedStream) RecvMsg(m any) error {
 	return err
 }
 
-// TestCallsOfAKeyCreation counts the calls of a creation, with few keys and with many. Only
-// the first creation in a second counts the keys.
+// Only the first creation in a second counts the keys.
 func TestCallsOfAKeyCreation(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -197,8 +194,7 @@ func TestCallsOfAKeyCreation(t *testing.T) {
 	want("second of many keys", got, again)
 }
 
-// A revoked key is not heard of any more, by a listener that hears its revocation and by
-// one that begins later.
+// One listener receives the revocation; another one begins later.
 func TestRevokedKeysAreNotHeard(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -238,8 +234,7 @@ func TestRevokedKeysAreNotHeard(t *testing.T) {
 	}
 }
 
-// Documents that Sluice did not write are told apart from its own, by a listener and by
-// who sums up counters.
+// Listeners and sums of counters ignore documents that Sluice did not write.
 func TestForeignDocuments(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -268,7 +263,6 @@ func TestForeignDocuments(t *testing.T) {
 	}
 }
 
-// Keys are deleted once they have been revoked for long enough; others never are.
 func TestDeleteRevokedKeys(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -49,8 +49,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// The fields as the gate's listener reads them: absent times are null, never the
-// year 1, and nothing of the full key but its hash is there.
+// TestKeyDocument verifies that absent times are null, and that no part of the full key except its
+// hash is stored.
 func TestKeyDocument(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -109,7 +109,6 @@ func TestCreateKeyRefused(t *testing.T) {
 	}
 }
 
-// One prefix, drawn by many at once, goes to one of them.
 func TestCreateKeyRace(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -193,7 +192,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Only ids of a key's shape are looked up: no canary, no other path.
+// IDs of canaries and other paths are not keys.
 func TestKeyIDsThatAreNone(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -240,7 +239,7 @@ func newKey(t testing.TB) apikey.Key {
 	}
 }
 
-// storeKey stores a key of plan-starter in shop-prod, changed by with.
+// storeKey stores a key of plan-starter in shop-prod, modified by with.
 func storeKey(t testing.TB, s *store.Store, with func(*apikey.Key)) apikey.Key {
 	t.Helper()
 	k := newKey(t)
@@ -253,7 +252,7 @@ func storeKey(t testing.TB, s *store.Store, with func(*apikey.Key)) apikey.Key {
 	return k
 }
 
-// storeApps stores apps in shop-prod, and first the project and the environment.
+// storeApps stores apps in shop-prod, its project and the environment.
 func storeApps(t testing.TB, s *store.Store, names ...string) {
 	t.Helper()
 	storetest.Environment(t, s, "shop", "prod")
@@ -273,8 +272,7 @@ func toPlan(id plan.ID) func(apikey.Key) (apikey.Key, error) {
 	}
 }
 
-// What is kept of a request names the key and a hash of the request, and
-// has the field of the collection's TTL policy.
+// The document contains the key's ID, a hash of the request, and the TTL field.
 func TestKeyRequestDocument(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

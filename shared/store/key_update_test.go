@@ -26,7 +26,7 @@ func TestUpdateKey(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*apikey.Key) error
-		want   problem.Code // "" is stored
+		want   problem.Code // "" if it is stored
 	}{
 		{"another plan", func(k *apikey.Key) error { k.Plan = "plan-bigger"; return nil }, ""},
 		{"a scope", func(k *apikey.Key) error { k.Apps = []string{"hello", "other"}; return nil }, ""},
@@ -68,8 +68,8 @@ func TestUpdateKey(t *testing.T) {
 	}
 }
 
-// What a key already refers to is not asked for again: it can be disabled and
-// renamed though an app of its scope is gone. And no change is no write.
+// A key can be disabled and renamed although an app of its scope was deleted. An update without a
+// change is not written.
 func TestUpdateKeyThatStays(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -95,7 +95,6 @@ func TestUpdateKeyThatStays(t *testing.T) {
 	}
 }
 
-// Changes at once are made one after the other: none that succeeds is lost.
 func TestUpdateKeyRace(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// listedDoc is a document of keylist: the searchable fields of a key. It is written together with
-// the key. Unlike the key, it can change with each use, because no checker listens to it.
+// listedDoc contains the searchable fields of a key, and is written together with it. It can change
+// with each use, because no checker listens to it.
 type listedDoc struct {
 	Project     string   `firestore:"project"`
 	Environment string   `firestore:"environment"`
@@ -44,7 +44,6 @@ func listedToDoc(k apikey.Key) listedDoc {
 	return d
 }
 
-// sortable returns a text that sorts by time; "" for zero.
 func sortable(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -52,7 +51,6 @@ func sortable(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000000Z")
 }
 
-// lastDay returns the last day of a history; "" if it is empty.
 func lastDay(h usage.History) string {
 	if len(h) == 0 {
 		return ""
@@ -66,8 +64,7 @@ func (s *Store) listRef(id string) *firestore.DocumentRef { return s.keylist().D
 
 func (s *Store) list(b *batch, k apikey.Key) { b.set(s.listRef(string(k.ID())), listedToDoc(k)) }
 
-// relist updates the entry of a key. It preserves the day of last use and the fields of later
-// releases.
+// relist preserves the day of last use and the fields of later releases.
 func (s *Store) relist(b *batch, k apikey.Key) {
 	fields := firestore.Merge(
 		[]string{"project"}, []string{"environment"}, []string{"plan"}, []string{"status"}, []string{"apps"}, []string{"words"}, []string{"expires"}, []string{"leak_until"},
@@ -81,8 +78,8 @@ func (s *Store) relist(b *batch, k apikey.Key) {
 type KeySearch struct {
 	KeyFilter
 
-	Text      string    // result of [apikey.SearchText]
-	App       string    // an app in the scope
+	Text      string // result of [apikey.SearchText]
+	App       string
 	Expired   time.Time // the key expires at this time or earlier
 	Unexpired time.Time // the key expires after this time, or never
 	Since     time.Time // with Expired: the key expires after this time
@@ -99,7 +96,7 @@ type KeyPlace struct {
 	ID    apikey.ID
 }
 
-// Candidate is a key that a search has read. Selected reports whether the search selects it.
+// Candidate is a key that a search has read, selected or not.
 type Candidate struct {
 	Prefix   apikey.Prefix
 	Place    KeyPlace
@@ -117,8 +114,7 @@ func (s *Store) FindKeys(ctx context.Context, q KeySearch, after KeyPlace, limit
 	return readAll(snaps, q.candidate)
 }
 
-// searched returns the query of a search. A Firestore query can filter only one array, so
-// [KeySearch.selects] also compares the app.
+// A Firestore query can filter only one array, so [KeySearch.selects] also compares the app.
 func (s *Store) searched(q KeySearch, after KeyPlace) firestore.Query {
 	f := q.on(s.keylist().Query)
 	switch {
@@ -174,14 +170,12 @@ func (q KeySearch) candidate(snap *firestore.DocumentSnapshot) (Candidate, error
 	return c, err
 }
 
-// selects applies the filters that the query does not contain.
 func (q KeySearch) selects(d listedDoc) bool {
 	return (q.App == "" || slices.Contains(d.Apps, everyApp) || slices.Contains(d.Apps, q.App)) &&
 		(q.Expired.IsZero() || d.Expires != "" && d.Expires <= sortable(q.Expired)) &&
 		(q.Unexpired.IsZero() || d.Expires == "" || d.Expires > sortable(q.Unexpired))
 }
 
-// listDoc is the document marks/keylist, the stored form of [ListState].
 type listDoc struct {
 	After   string    `firestore:"after"`
 	Day     string    `firestore:"day"`
@@ -191,18 +185,18 @@ type listDoc struct {
 
 // ListState is the progress of rollup's comparison of the entries with the keys.
 type ListState struct {
-	After   apikey.ID // the last key compared in this pass; "" between passes
+	After   apikey.ID // last key compared in this pass; "" between passes
 	Day     string    // YYYY-MM-DD on which the last pass ended; "" before that
 	Changed time.Time // all changes of keys before this time are in the list
-	Settled usage.Day // the last finalized day at the last pass; 0 before that
+	Settled usage.Day // last finalized day at the last pass; 0 before that
 }
 
 // listStale is the age from which the list is not used: an earlier release may change only the
 // keys.
 const listStale = 15 * time.Minute
 
-// KeyListReady reports whether the list is complete, by the store's clock: rollup has compared all
-// keys once, and the changes until 15 minutes ago.
+// KeyListReady reports whether rollup has compared all keys once, and the changes until 15 minutes
+// ago by the store's clock.
 func (s *Store) KeyListReady(ctx context.Context) (bool, error) {
 	ready, err := get(ctx, s.mark("keylist"), "mark", func(snap *firestore.DocumentSnapshot) (bool, error) {
 		d, err := shape[listDoc](snap)
@@ -283,7 +277,6 @@ func (s *Store) RelistChanged(ctx context.Context, since time.Time, limit int) (
 	return last, len(keys), corrected, err
 }
 
-// getAll reads documents with one call, including those that do not exist.
 func (s *Store) getAll(ctx context.Context, refs []*firestore.DocumentRef) ([]*firestore.DocumentSnapshot, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -335,7 +328,6 @@ func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.Docu
 	return corrected, nil
 }
 
-// listedRight reports whether an entry matches the key and its rollup.
 func listedRight(key, rollup, entry *firestore.DocumentSnapshot) bool {
 	var is listedDoc
 	absent := entry == nil || !entry.Exists() || entry.DataTo(&is) != nil
@@ -350,8 +342,7 @@ func listedRight(key, rollup, entry *firestore.DocumentSnapshot) bool {
 	return unordered == nil && reflect.DeepEqual(is, want)
 }
 
-// entryOf returns the correct entry of a key. If the rollup is damaged, the entry retains its last
-// use.
+// entryOf retains the last use if the rollup is damaged.
 func entryOf(key, rollup *firestore.DocumentSnapshot, is listedDoc) (listedDoc, error) {
 	k, err := readKey(key)
 	if err != nil {
@@ -365,7 +356,7 @@ func entryOf(key, rollup *firestore.DocumentSnapshot, is listedDoc) (listedDoc, 
 	return d, nil
 }
 
-// correctList writes entries from the keys at its commit. It preserves fields of later releases.
+// correctList preserves fields of later releases.
 func (s *Store) correctList(ctx context.Context, ids []string) error {
 	return s.transact(ctx, fmt.Sprintf("correct %d entries of the list of keys", len(ids)), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
 		var refs []*firestore.DocumentRef
@@ -401,8 +392,7 @@ func (s *Store) correctList(ctx context.Context, ids []string) error {
 	})
 }
 
-// noteSeen writes the days of last use into existing entries. The transaction must not have written
-// yet.
+// noteSeen writes into existing entries. The transaction must not have written yet.
 func (s *Store) noteSeen(tx *firestore.Transaction, b *batch, last map[*firestore.DocumentRef]string) error {
 	refs := make([]*firestore.DocumentRef, 0, len(last))
 	for ref := range last {

@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// leakDoc is the leak of a key's secret, as a part of its document.
 type leakDoc struct {
 	apikey.Leak
 
@@ -64,7 +63,7 @@ func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (re
 	if result = leakOf(seen, l); result == LeakUnknown || result == LeakKnown {
 		return result, c, nil
 	}
-	ref := s.keys().Doc(string(id)) // of a key that was read
+	ref := s.keys().Doc(string(id))
 	made, err := s.commitAlone(ctx, "report leak of "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		stored, err := txGet(tx, ref, "key", readKey)
 		if err != nil {
@@ -88,13 +87,12 @@ func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (re
 		}
 		return nil
 	})
-	if problem.Is(err, problem.NotFound) { // deleted concurrently
+	if problem.Is(err, problem.NotFound) {
 		return LeakUnknown, c, nil
 	}
 	return result, checkers.Change{ID: made.record, Keys: made.at}, err
 }
 
-// leakOf returns the result of a leak report for a key as it is stored.
 func leakOf(k apikey.Key, l apikey.Leak) LeakResult {
 	current := k.Secret.Equal(l.Secret)
 	previous := k.HasPrevious(l.At) && k.Previous.Equal(l.Secret)

@@ -18,8 +18,8 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// leaseDoc is a document of leases: the leased part of a hard quota. A lost process remains in it
-// until the period ends or [Store.ReleaseLeases] removes it.
+// leaseDoc is the leased part of a hard quota. A lost process remains in it until the period ends
+// or [Store.ReleaseLeases] removes it.
 type leaseDoc struct {
 	Held   map[string]int64 `firestore:"held"` // by process, or [ended]: requests that were or may be allowed; not indexed
 	EndsAt time.Time        `firestore:"ends_at"`
@@ -31,8 +31,7 @@ type leaseDoc struct {
 
 var errLease = errors.New("a lease is not between 0 and the largest quota")
 
-// sum returns the requests that the process and all others hold. It rejects numbers that no process
-// writes.
+// sum rejects numbers that no process writes.
 func (d leaseDoc) sum(process string) (own, others int64, err error) {
 	for by, n := range d.Held {
 		switch {
@@ -50,10 +49,10 @@ func (d leaseDoc) sum(process string) (own, others int64, err error) {
 func (s *Store) leases() *firestore.CollectionRef { return s.client.Collection("leases") }
 
 // Lease sets the requests that a process holds of a key's quota in a period. change receives the
-// stored numbers and returns the process's new one; it may run more than once. Each write depends
-// on the version that was read, so the numbers are still current, and delayed writes change
-// nothing. An unchanged number is written only if force is set, to invalidate delayed writes. Lease
-// returns a conflict problem if all attempts lose their race.
+// stored numbers and returns the new one; it may run more than once. Each write depends on the
+// version that was read, so the numbers are still current, and delayed writes change nothing. An
+// unchanged number is written only if force is set, to invalidate delayed writes. Lease returns a
+// conflict problem if all attempts lose their race.
 func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -70,8 +69,7 @@ func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force b
 	return err
 }
 
-// lease makes one attempt. It also returns not_found or already_exists if the document was deleted
-// or created concurrently.
+// lease makes one attempt.
 func (s *Store) lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
 	ref := s.leases().Doc(t.ID())
 	snap, err := ref.Get(ctx)
@@ -154,7 +152,7 @@ func (s *Store) endSome(ctx context.Context, some []usage.Ended, try int) (rest 
 	return append(left, right...), errors.Join(err, errRight)
 }
 
-// tryEnd ends leases in one attempt. It skips damaged documents, by which nothing can be leased.
+// tryEnd skips damaged documents, by which nothing can be leased.
 func (s *Store) tryEnd(ctx context.Context, some []usage.Ended) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -180,8 +178,8 @@ func (s *Store) tryEnd(ctx context.Context, some []usage.Ended) error {
 	return nil
 }
 
-// endLease adds a process's spent requests to ended. It writes even if the document does not
-// contain the process, which invalidates delayed writes.
+// endLease writes even if the document does not contain the process, which invalidates delayed
+// writes.
 func endLease(tx *firestore.Transaction, snap *firestore.DocumentSnapshot, e usage.Ended) error {
 	if !snap.Exists() {
 		_, ends := e.Span()
@@ -198,7 +196,6 @@ func endLease(tx *firestore.Transaction, snap *firestore.DocumentSnapshot, e usa
 	return tx.Update(snap.Ref, d.end(min(own, e.Spent), e.Process), firestore.LastUpdateTime(snap.UpdateTime))
 }
 
-// end removes ended processes, which have spent this number of requests together.
 func (d leaseDoc) end(spent int64, processes ...string) []firestore.Update {
 	changes := []firestore.Update{{FieldPath: firestore.FieldPath{"held", ended}, Value: d.Held[ended] + spent}}
 	for _, p := range processes {

@@ -19,8 +19,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// TestLease: what several processes take of one quota at the same time is what each believes
-// to hold, and together never more than the quota.
+// Each process must hold what it believes to hold, and all together at most the quota.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	const processes, takes, quota = 4, 10, 33
@@ -67,7 +66,6 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestDamagedLease: by a document with what no process writes nothing is leased.
 func TestDamagedLease(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -85,7 +83,7 @@ func TestDamagedLease(t *testing.T) {
 	}
 }
 
-// heldBy returns what a process and all others hold of a term.
+// heldBy returns the requests that a process and all others hold of a term.
 func heldBy(t *testing.T, s *store.Store, term usage.Term, process string) (own, others int64) {
 	t.Helper()
 	err := s.Lease(t.Context(), term, process, false, func(o, all int64) int64 {
@@ -96,14 +94,11 @@ func heldBy(t *testing.T, s *store.Store, term usage.Term, process string) (own,
 	return own, others
 }
 
-// hold sets what a process holds of a term.
 func hold(t *testing.T, s *store.Store, term usage.Term, process string, n int64) error {
 	t.Helper()
 	return s.Lease(t.Context(), term, process, true, func(int64, int64) int64 { return n })
 }
 
-// EndLeases keeps what processes have spent, and returns the rest. A repetition changes nothing,
-// and neither does a process that spent more than it held.
 func TestEndLeases(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -127,7 +122,7 @@ func TestEndLeases(t *testing.T) {
 		for _, want := range []struct {
 			term  usage.Term
 			ended int64
-			all   int64 // of all but those that have ended
+			all   int64 // of all processes except ended ones
 		}{{a, 30, 50}, {b, 7, 0}, {absent, 0, 0}} {
 			if ended, others := heldBy(t, s, want.term, "ended"); ended != want.ended || others != want.all {
 				t.Errorf("%s: %d by ended processes and %d by others, want %d and %d", want.term.ID(), ended, others, want.ended, want.all)
@@ -136,11 +131,10 @@ func TestEndLeases(t *testing.T) {
 	}
 }
 
-// While other processes lease of the same keys, all leases of a process that has ended are
-// ended, in few commits.
+// Other processes lease of the same keys concurrently.
 func TestEndManyLeases(t *testing.T) {
 	t.Parallel()
-	const patience = 15 * time.Second // of a checker that stops
+	const patience = 15 * time.Second // limit of a checker's shutdown
 	n := long.Pick(450, 10_000)
 	s := storetest.New(t)
 	all := make([]usage.Ended, n)
@@ -189,8 +183,7 @@ func TestEndManyLeases(t *testing.T) {
 	}
 }
 
-// The lease of a lost process is released, except the requests that were counted beyond those of
-// the others. The processes that may still allow requests keep theirs. The audit log has it.
+// Counted requests beyond those of other processes are not released.
 func TestReleaseLeases(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -212,7 +205,7 @@ func TestReleaseLeases(t *testing.T) {
 		"ends_at": now.AddDate(0, 1, 0),
 	})
 	check.OK(t, s.WriteCanary(t.Context(), store.CanaryPlans, store.Canary{Replica: "checker-0", Run: "FRESH", Seq: 1}))
-	release(300+47+30, store.Released{Requests: 90, Held: 47}) // the lost ones spent 30 at least
+	release(300+47+30, store.Released{Requests: 90, Held: 47}) // the lost ones spent at least 30
 	if ended, others := heldBy(t, s, term, "ended"); ended != 330 || others != 47 {
 		t.Errorf("%d by ended processes and %d by others, want 330 and 47", ended, others)
 	}

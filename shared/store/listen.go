@@ -16,14 +16,13 @@ import (
 
 const targetID = 1
 
-// emulatorLag is the [Batch.Lag] of the emulator: a commit becomes visible after its commit time.
-// The delay was up to 77 ms on a busy machine.
+// emulatorLag is the [Batch.Lag] of the emulator. The delay was up to 77 ms on a busy machine.
 const emulatorLag = 150 * time.Millisecond
 
 var errStartedOver = errors.New("the stream started over before its first batch was complete")
 
 // ErrDoubt is in the error chain if the receiver's data may be incomplete. After other errors, the
-// data is still valid.
+// data is valid.
 var ErrDoubt = errors.New("what the listener heard is in doubt")
 
 // Change is a change of one document.
@@ -31,28 +30,28 @@ type Change[T any] struct {
 	ID    string
 	Gone  bool // deleted, or unreadable because of Err
 	Err   error
-	Value T // set unless Gone
+	Value T
 }
 
 // Batch contains all changes since the previous batch, up to a consistent state of the store.
 type Batch[T any] struct {
-	// Reset means that Changes replace all data. The first batch of a listener is a reset.
+	// Reset means that Changes replace all data, as in the first batch of a listener.
 	Reset    bool
-	Changes  []Change[T] // in order of receipt; an ID may occur several times
+	Changes  []Change[T] // in order of receipt, with repeated IDs
 	Canaries []Canary
-	Departed []string // replicas whose canaries were deleted
+	Departed []string
 
 	// At is the time of the consistent state, by the store's clock: no earlier commit is missing.
 	// It is zero if unknown.
 	At time.Time
-	// Lag is the time after the batch within which a commit until At may still follow; zero except
-	// with the emulator.
+	// Lag is the time after the batch within which a commit until At may still follow. The emulator
+	// makes commits visible after their commit time.
 	Lag time.Duration
 	// Stored is the store's number of readable documents; nil if the store sent none.
 	Stored *int
 }
 
-// Verify compares held, the number of documents after the batch, with the store's count. It returns
+// Verify compares held, the receiver's number of documents, with the store's count. It returns
 // [ErrDoubt] if they differ: the listener missed a change.
 func (b Batch[T]) Verify(held int) error {
 	if b.Stored != nil && *b.Stored != held {
@@ -77,8 +76,8 @@ type Feed struct {
 	lag      time.Duration // see [Batch.Lag]
 }
 
-// NewFeed returns a feed of a project's default database. Each listener opens its own connection,
-// so it never inherits a dead one.
+// NewFeed returns a feed of a project's database. Each listener opens its own connection, so it
+// never inherits a dead one.
 func NewFeed(project string) *Feed {
 	f := &Feed{database: "projects/" + project + "/databases/(default)"}
 	if os.Getenv(emulatorVariable) != "" {
@@ -87,8 +86,8 @@ func NewFeed(project string) *Feed {
 	return f
 }
 
-// listen passes each batch of a query to the receiver until ctx or the stream ends, or the receiver
-// returns an error. It never returns nil.
+// listen passes batches to the receiver until ctx or the stream ends, or the receiver returns an
+// error. It never returns nil.
 func listen[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode func(id string, f fields) (T, error), to Receiver[T]) error {
 	return fmt.Errorf("listen to %s: %w", q.GetFrom()[0].GetCollectionId(), hearAll(ctx, f, q, decode, to))
 }
@@ -138,8 +137,8 @@ func all(collection string) *pb.StructuredQuery {
 	return &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: collection}}}
 }
 
-// allBut excludes documents with the status or without any status. With a list of statuses, the
-// emulator takes twice as long.
+// allBut excludes documents with the status or without any. The emulator takes twice as long for a
+// list of statuses.
 func allBut(collection, status string) *pb.StructuredQuery {
 	q := all(collection)
 	q.Where = &pb.StructuredQuery_Filter{FilterType: &pb.StructuredQuery_Filter_FieldFilter{FieldFilter: &pb.StructuredQuery_FieldFilter{
@@ -163,16 +162,16 @@ func (f *Feed) target(query *pb.StructuredQuery) *pb.ListenRequest {
 	}
 }
 
-// listener collects a stream's messages into batches. Changes arrive in commit order. After RESET,
-// all documents are sent again. CURRENT means that all documents from before the start are sent.
+// listener collects messages into batches. Changes arrive in commit order. After RESET, all
+// documents are sent again. CURRENT means that all documents from before the start are sent.
 // NO_CHANGE without a target ID marks a consistent state.
 type listener[T any] struct {
 	decode  func(id string, f fields) (T, error)
 	batch   Batch[T]
 	reset   bool // the current batch replaces all data
 	current bool
-	whole   bool // the first batch is complete
-	undated bool // the read time of the batch's documents is unknown
+	whole   bool
+	undated bool
 
 	apart  map[string]bool // IDs of canaries and unreadable documents, which the receiver does not store
 	filter *int            // number of documents by the store's count; nil if unknown

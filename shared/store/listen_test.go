@@ -51,8 +51,7 @@ func filter(n int32) *pb.ListenResponse {
 	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_Filter{Filter: &pb.ExistenceFilter{Count: n}}}
 }
 
-// heard is a batch in short: "reset", "+id", "-id", "?id" for an unreadable one,
-// "canary n".
+// heard summarizes a batch: "reset", "+id", "-id", "?id" for an unreadable document, "canary n".
 func heard(b Batch[plan.Plan]) []string {
 	var s []string
 	if b.Reset {
@@ -83,7 +82,7 @@ func TestListener(t *testing.T) {
 	tests := []struct {
 		name   string
 		stream []*pb.ListenResponse
-		held   int // what the receiver holds in the end
+		held   int // documents that the receiver holds at the end
 		want   [][]string
 		doubt  bool
 	}{
@@ -167,8 +166,6 @@ func TestListener(t *testing.T) {
 	}
 }
 
-// TestHeardMode: a plan from before there were modes is soft, and one whose mode is in
-// doubt opens nothing.
 func TestHeardMode(t *testing.T) {
 	t.Parallel()
 	text := func(s string) *pb.Value { return &pb.Value{ValueType: &pb.Value_StringValue{StringValue: s}} }
@@ -176,7 +173,7 @@ func TestHeardMode(t *testing.T) {
 	tests := []struct {
 		name     string
 		quota    int64
-		mode     *pb.Value // nil is no such field
+		mode     *pb.Value // nil if the field is missing
 		hard, ok bool
 	}{
 		{"none", 5, nil, false, true},
@@ -209,8 +206,8 @@ func TestHeardMode(t *testing.T) {
 	}
 }
 
-// TestCompleteUntil checks up to when each batch is complete: the time named at its
-// beginning, else of its newest document, and of a batch of changes the time at its end.
+// The time of a first batch is that at its beginning, or of its newest document. A later batch has
+// the time at its end.
 func TestCompleteUntil(t *testing.T) {
 	t.Parallel()
 	at := func(r *pb.ListenResponse, second int64) *pb.ListenResponse {
@@ -225,7 +222,7 @@ func TestCompleteUntil(t *testing.T) {
 	tests := []struct {
 		name   string
 		stream []*pb.ListenResponse
-		want   []int64 // Unix seconds; 0 is not known
+		want   []int64 // Unix seconds; 0 if unknown
 	}{
 		{
 			"the first batch of the emulator, which has new commits at its end",
@@ -279,8 +276,7 @@ func TestCompleteUntil(t *testing.T) {
 	}
 }
 
-// TestStartedOver checks that a stream ends which starts over in its first batch: what it
-// sends then may hold old documents.
+// After a reset during its first batch, a stream may send old documents.
 func TestStartedOver(t *testing.T) {
 	t.Parallel()
 	l := listener[plan.Plan]{decode: heardPlan, reset: true, apart: map[string]bool{}}

@@ -14,13 +14,12 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// An event that time causes is announced once: one transaction writes the announcement and a
-// document that records it. The document outlives the announcement, which is deleted when it is
-// sent.
+// An event that time causes is announced once: its transaction also writes a document that outlives
+// the announcement.
 
 var errKept = errors.New("it was announced before")
 
-// expiryDoc is the position up to which expiries are announced, in the order of expiry and ID.
+// expiryDoc is the position up to which expiries are announced.
 type expiryDoc struct {
 	Expires time.Time `firestore:"expires"`
 	Key     string    `firestore:"key"` // last announced key with this expiry; "" if all are announced
@@ -30,8 +29,8 @@ func (s *Store) mark(name string) *firestore.DocumentRef {
 	return s.client.Collection("marks").Doc(name)
 }
 
-// expiryLag is the delay of announcements: a key may be written slightly after its expiry was
-// validated, by another clock.
+// expiryLag is the delay of announcements: a key may be written slightly after another clock
+// validated its expiry.
 const expiryLag = 30 * time.Second
 
 // markEvery is the interval at which a position advances without announcements.
@@ -40,7 +39,7 @@ const markEvery = time.Hour
 // AnnounceExpiries announces the event e for up to limit keys that have reached it since the last
 // call, by the store's clock. It returns the number of keys; fewer than limit are the last. It
 // ignores revoked keys, events before the first call, and events more than [event.Kept] ago. It
-// reads only the stored position and the keys after it.
+// reads only the keys since the last call.
 func (s *Store) AnnounceExpiries(ctx context.Context, e event.Expiry, limit int) (announced int, err error) {
 	mark := s.mark(e.Name)
 	idle, err := s.nothingExpires(ctx, mark, e)
@@ -78,7 +77,7 @@ func (s *Store) AnnounceExpiries(ctx context.Context, e event.Expiry, limit int)
 	return announced, err
 }
 
-// nothingExpires reports whether there is nothing to write. It takes no locks.
+// nothingExpires reports, without locks, whether there is nothing to write.
 func (s *Store) nothingExpires(ctx context.Context, mark *firestore.DocumentRef, e event.Expiry) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -95,7 +94,6 @@ func (s *Store) nothingExpires(ctx context.Context, mark *firestore.DocumentRef,
 	return len(found) == 0, err
 }
 
-// expirySpan is a range of expiries to process.
 type expirySpan struct {
 	from  expiryDoc
 	until time.Time
@@ -126,7 +124,6 @@ func (s *Store) expiringKeys(span expirySpan) firestore.Query {
 	return q.Where("expires_at", ">", span.from.Expires)
 }
 
-// reachedDoc is the announced percentage of a quota in a period.
 type reachedDoc struct {
 	Percent   int       `firestore:"percent"`
 	ExpiresAt time.Time `firestore:"expires_at"` // time from which the document can be deleted
@@ -140,8 +137,8 @@ type Spent struct {
 	Event event.Announcement
 }
 
-// AnnounceQuotas announces some hundred quotas at most, in one commit. It skips quotas whose
-// percentage is already announced, and returns the number of announcements.
+// AnnounceQuotas announces some hundred quotas at most, in one commit, except those whose
+// percentage is already announced. It returns the number of announcements.
 func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int, err error) {
 	refs := make([]*firestore.DocumentRef, len(all))
 	for i, one := range all {
@@ -173,8 +170,7 @@ func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int,
 	return announced, err
 }
 
-// DeleteThresholds deletes up to limit thresholds that expired before the given time, and returns
-// their number.
+// DeleteThresholds deletes up to limit expired thresholds, and returns their number.
 func (s *Store) DeleteThresholds(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "thresholds", s.thresholds().Where("expires_at", "<", before), limit)
 }
@@ -184,8 +180,8 @@ type gatesDoc struct {
 	Since   time.Time `firestore:"since"`
 }
 
-// AnnounceGates announces that all gates deny, or no longer deny, unless this is the last announced
-// state; initially, gates do not deny. It reports whether it announced anything.
+// AnnounceGates announces whether all gates deny, unless that is the last announced state;
+// initially, they do not. It reports whether it announced anything.
 func (s *Store) AnnounceGates(ctx context.Context, denying bool, checkers int) (bool, error) {
 	ref := s.mark("gates")
 	err := s.transact(ctx, "announce gates", func(_ context.Context, tx *firestore.Transaction, b *batch) error {
@@ -217,7 +213,7 @@ func (s *Store) AnnounceGates(ctx context.Context, denying bool, checkers int) (
 	return err == nil, err
 }
 
-// KeysOf returns the given keys, except those that do not exist. It reads one document per key.
+// KeysOf returns the existing keys with these prefixes. It reads one document per key.
 func (s *Store) KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) {
 	if len(prefixes) == 0 {
 		return nil, nil

@@ -15,8 +15,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// TestNewerFieldsStay: a change leaves the fields that a newer release wrote, so that a
-// rolling upgrade loses nothing.
 func TestNewerFieldsStay(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

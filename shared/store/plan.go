@@ -72,7 +72,7 @@ func (s *Store) EnvironmentPlans(ctx context.Context, namespace string) ([]plan.
 
 // PlansOf returns the plans of keys, in their order; zero if a plan does not exist.
 func (s *Store) PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error) {
-	at := map[string]int{} // in refs
+	at := map[string]int{}
 	var refs []*firestore.DocumentRef
 	for _, k := range keys {
 		if name := planDocument(k.Namespace, k.Plan); at[name] == 0 {
@@ -100,7 +100,6 @@ func (s *Store) PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, er
 	return plans, nil
 }
 
-// readPlan returns the zero Plan if the document does not exist.
 func readPlan(snap *firestore.DocumentSnapshot) (plan.Plan, error) {
 	if !snap.Exists() {
 		return plan.Plan{}, nil

@@ -20,7 +20,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// always lets a plan be deleted as it is.
 func always(plan.Plan) error { return nil }
 
 func TestPlan(t *testing.T) {
@@ -45,7 +44,6 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A document from before there were modes is a soft plan's, for management and gate.
 func TestPlanWithoutMode(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -135,8 +133,7 @@ func TestDeletePlan(t *testing.T) {
 	check.Problem(t, err, problem.NotFound)
 }
 
-// A plan is deleted while a key is made with it: whoever comes second loses, and
-// no key is ever without its plan.
+// Either the deletion or the creation of a key fails.
 func TestDeletePlanWhileKeysAreMade(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -165,7 +162,7 @@ func TestDeletePlanWhileKeysAreMade(t *testing.T) {
 	}
 }
 
-// freePlan moves a key to a plan of its own and deletes plan-starter.
+// freePlan moves a key to another plan and deletes plan-starter.
 func freePlan(t *testing.T, s *store.Store, k apikey.Key) {
 	t.Helper()
 	own := storePlan(t, s, "shop-prod", string(k.Prefix))
@@ -175,8 +172,8 @@ func freePlan(t *testing.T, s *store.Store, k apikey.Key) {
 	check.OK(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always))
 }
 
-// An environment has at most 1,000 plans, also if several are created at the same time. Plans
-// of other environments do not count.
+// TestPlanLimit also creates plans concurrently, and plans of other environments, which do not
+// count.
 func TestPlanLimit(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -208,8 +205,7 @@ func TestPlanLimit(t *testing.T) {
 	storePlan(t, s, "shop-staging", "elsewhere")
 }
 
-// TestPlansOfManyEnvironments checks that creations of plans in different environments do not
-// wait for each other.
+// Creations in different environments do not wait for each other.
 func TestPlansOfManyEnvironments(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -14,8 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// projectDoc is a document of projects. Its field token_at exists only to make creations of service
-// tokens conflict.
+// projectDoc also has the field token_at: creations of service tokens write it only to conflict.
 type projectDoc struct {
 	app.Project
 

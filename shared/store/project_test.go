@@ -17,7 +17,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// wantProblem holds an error against a code; "" wants none.
+// wantProblem compares an error with a problem code; "" stands for nil.
 func wantProblem(t *testing.T, what string, err error, code problem.Code) {
 	t.Helper()
 	if code == "" && err != nil || code != "" && !problem.Is(err, code) {
@@ -84,7 +84,6 @@ func TestProjectsOfAMember(t *testing.T) {
 			t.Errorf("projects of %q (-want +got):\n%s", member, diff)
 		}
 	}
-	// Who is taken out is found no more.
 	_, err := s.UpdateMembers(t.Context(), "p0", func(m map[string]app.Role) (map[string]app.Role, error) {
 		delete(m, "bob")
 		return m, nil
@@ -95,7 +94,6 @@ func TestProjectsOfAMember(t *testing.T) {
 	}
 }
 
-// TestConcurrentMembers adds ten members at once; none may be lost.
 func TestConcurrentMembers(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 )
 
-// receiptDoc is a document of receipts. Its ID is like that of a [recordDoc].
-// [Store.DeleteReceipts] deletes receipts if the collection has no TTL policy.
+// receiptDoc is a document of receipts, with an ID like that of a [recordDoc].
 type receiptDoc struct {
 	hook.Receipt
 
@@ -61,8 +60,6 @@ func (s *Store) Receipts(ctx context.Context, ref app.Ref, since time.Time, page
 	return list(ctx, coll, between(coll, query, since, time.Time{}), page, readReceipt)
 }
 
-// receiptsOf lists the receipts of an environment with one of the results, between two times. A
-// zero time is no bound.
 func (s *Store) receiptsOf(ctx context.Context, namespace string, results []hook.Result, from, to time.Time, page Page) ([]hook.Receipt, string, error) {
 	coll := s.receipts()
 	query := coll.Where("namespace", "==", namespace).Where("result", "in", results)

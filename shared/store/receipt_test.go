@@ -15,12 +15,10 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// receiptOf is a receipt of an app's call at a time.
 func receiptOf(ref app.Ref, at time.Time, result hook.Result) hook.Receipt {
 	return hook.Receipt{ID: store.ReceiptID(at), At: at, App: ref, Result: result, Count: 1, Last: at, RequestID: "r1"}
 }
 
-// TestReceipts: the newest first, by pages, of one app since it was made.
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -53,7 +51,7 @@ func TestReceipts(t *testing.T) {
 	}
 	n, err := s.DeleteReceipts(t.Context(), want[2].At, 3)
 	more, err2 := s.DeleteReceipts(t.Context(), want[2].At, 100)
-	if err != nil || err2 != nil || n != 3 || more != 1 { // the others' are as old
+	if err != nil || err2 != nil || n != 3 || more != 1 { // the receipts of other apps are as old
 		t.Errorf("deleted %d and %d, %v, %v", n, more, err, err2)
 	}
 	if left, _, err := s.Receipts(t.Context(), hello(), time.Time{}, store.Page{Size: 10}); err != nil || len(left) != 3 {
@@ -61,8 +59,6 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// TestReceiptsAreRewritten: one with the same id takes the place of what was there; many
-// go in several commits.
 func TestReceiptsAreRewritten(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -85,7 +81,7 @@ func TestReceiptsAreRewritten(t *testing.T) {
 	}
 }
 
-// TestHostileReceipt: no text makes the writing fail, or is kept as it came.
+// Any text can be stored, but is sanitized.
 func TestHostileReceipt(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -20,33 +20,29 @@ const silence = longestCeiling + 5*time.Second
 
 // Released is the result of [Store.ReleaseLeases].
 type Released struct {
-	Requests int64 // requests that are available again
+	Requests int64 // available again
 	Held     int64 // held by processes that may still allow requests, including spent ones
 }
 
 // ReleaseLeases releases and records the requests that lost processes hold of a key's quota in a
-// period.
-//
-// # Why a lost process allows no more requests
+// period. This is safe:
 //
 //  1. A process counts as lost if neither its lease nor any of its three canaries was written
 //     within [silence]. It allows requests only while each canary is younger than its ceiling, so
-//     it currently allows none.
+//     it allows none now.
 //  2. A process that becomes fresh again first confirms its lease by a write (package lease of
-//     the checker). If that write comes before the release, the release fails and reads the
-//     canaries again. Otherwise, the process finds that its lease is gone. The lease is read before
-//     the canaries, by strong reads.
+//     the checker). If that write precedes the release, the release fails and reads the canaries
+//     again. Otherwise, the process finds that its lease is gone. The lease is read before the
+//     canaries, by strong reads.
 //  3. A starting process without a canary has written its lease recently, or confirms it as
 //     well.
 //  4. A replica's name has one process at a time, so a process whose canary was replaced has
 //     ended.
 //  5. A process of an earlier version confirms nothing, so its lease remains.
 //
-// # Spent requests
-//
-// used is the number of requests counted in the period. The part that the other processes do not
-// hold counts as spent by the lost ones. Requests that a lost process did not count can be allowed
-// again, so for the released requests the quota is as exact as a soft one.
+// used is the number of requests counted in the period. The part that other processes do not hold
+// counts as spent by the lost ones. Requests that a lost process did not count can be allowed
+// again.
 func (s *Store) ReleaseLeases(ctx context.Context, k apikey.Key, t usage.Term, used int64) (r Released, err error) {
 	ref := s.leases().Doc(t.ID())
 	err = s.transact(ctx, "release "+t.ID(), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -82,7 +78,6 @@ func (s *Store) ReleaseLeases(ctx context.Context, k apikey.Key, t usage.Term, u
 	return r, err
 }
 
-// lost returns the lost processes, with the requests that they hold as Requests.
 func (d leaseDoc) lost(written map[string]time.Time, read time.Time) (r Released, lost []string) {
 	for process, n := range d.Held {
 		since, known := d.Since[process]
@@ -102,8 +97,8 @@ func (d leaseDoc) lost(written map[string]time.Time, read time.Time) (r Released
 	return r, lost
 }
 
-// lastCanaries returns the time of each process's last canary. It includes all canaries that were
-// written before read.
+// lastCanaries returns the time of each process's last canary, and a time before which it has
+// missed no canary.
 func (s *Store) lastCanaries(ctx context.Context) (written map[string]time.Time, read time.Time, err error) {
 	written = map[string]time.Time{}
 	for _, t := range CanaryTypes() {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A process counts as lost once neither its lease nor any canary was written for 95 seconds. A
-// process of an earlier version, which has no time in the lease, never does.
+// A process is lost if neither its lease nor a canary was written for 95 s. A process of an earlier
+// version, without a time in the lease, is never lost.
 func TestLostProcesses(t *testing.T) {
 	t.Parallel()
 	read := time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC)

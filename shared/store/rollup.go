@@ -34,7 +34,6 @@ func (s *Store) rollupRefs(prefixes []apikey.Prefix) []*firestore.DocumentRef {
 	return refs
 }
 
-// readRollup returns no history if the document does not exist.
 func readRollup(snap *firestore.DocumentSnapshot) (usage.History, error) {
 	if !snap.Exists() {
 		return nil, nil
@@ -69,10 +68,9 @@ func (s *Store) Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.
 // DamagedError is returned by calls that skipped damaged documents and did everything else.
 type DamagedError struct{ Documents []error }
 
-// Error returns the errors of all documents.
 func (e *DamagedError) Error() string { return errors.Join(e.Documents...).Error() }
 
-// readRollups reads rollups, and counts damaged ones. The errors are in the order of snaps.
+// readRollups counts damaged rollups. The errors are in the order of snaps.
 func (s *Store) readRollups(snaps []*firestore.DocumentSnapshot) (histories []usage.History, damaged []error) {
 	histories, damaged = make([]usage.History, len(snaps)), make([]error, len(snaps))
 	for i, snap := range snaps {
@@ -83,7 +81,6 @@ func (s *Store) readRollups(snaps []*firestore.DocumentSnapshot) (histories []us
 	return histories, damaged
 }
 
-// withoutNil returns the errors as a [DamagedError], or nil if there are none.
 func withoutNil(damaged []error) error {
 	if damaged = slices.DeleteFunc(damaged, func(err error) bool { return err == nil }); len(damaged) > 0 {
 		return &DamagedError{damaged}
@@ -135,7 +132,7 @@ func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, cha
 }
 
 // RollupsOlder returns up to limit keys whose rollups contain earlier days. It skips damaged
-// rollups, and then returns the keys with a [DamagedError].
+// rollups, and then also returns a [DamagedError].
 func (s *Store) RollupsOlder(ctx context.Context, before usage.Day, limit int) (prefixes []apikey.Prefix, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -169,7 +166,7 @@ type settledDoc struct {
 func (s *Store) settledRef() *firestore.DocumentRef { return s.mark("usage") }
 
 // SettledDay returns the last finalized day. Until that day, all counters are compacted and
-// included in the rollups, and neither changes again. It returns not_found before the first one.
+// included in the rollups, and neither changes again.
 func (s *Store) SettledDay(ctx context.Context) (usage.Day, error) {
 	d, err := get(ctx, s.settledRef(), "settled day", shape[settledDoc])
 	if err != nil {
@@ -203,11 +200,11 @@ func (s *Store) SettleDay(ctx context.Context, day usage.Day) error {
 
 // incompleteDoc is not a part of marks/usage, because earlier versions replace that document.
 type incompleteDoc struct {
-	Days []string `firestore:"days"` // YYYY-MM-DD, ascending
+	Days []string `firestore:"days"`
 }
 
-// MarkIncomplete records that the rollups lack counts of a finalized day, because a counter is
-// damaged. It removes days before earliest.
+// MarkIncomplete records that the rollups lack counts of a finalized day. It removes days before
+// earliest.
 func (s *Store) MarkIncomplete(ctx context.Context, day, earliest usage.Day) error {
 	ref := s.mark("incomplete")
 	return s.transact(ctx, "mark "+day.String()+" as incomplete", func(_ context.Context, tx *firestore.Transaction, b *batch) error {

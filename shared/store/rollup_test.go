@@ -17,7 +17,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// raise raises one day of each key.
+// raise adds requests to a day of each key.
 func raise(t *testing.T, s *store.Store, day usage.Day, allowed uint64, prefixes ...apikey.Prefix) {
 	t.Helper()
 	err := s.UpdateRollups(t.Context(), prefixes, func(_ apikey.Prefix, h usage.History) usage.History {
@@ -42,7 +42,7 @@ func TestUpdateRollups(t *testing.T) {
 	check.OK(t, err)
 	fields := map[string]any{"days": want[2].Pack(), "oldest": "2028-02-26", "last_seen": "2028-02-29"}
 	check.Equal(t, "stored", fields, snap.Data())
-	raise(t, s, day, 1, "aaaaaaaa") // what does not change is not written
+	raise(t, s, day, 1, "aaaaaaaa") // an unchanged history is not written
 	again, err := raw.Doc("rollups/key-aaaaaaaa").Get(t.Context())
 	if err != nil || !again.UpdateTime.Equal(snap.UpdateTime) {
 		t.Errorf("written again at %s, %v", again.UpdateTime, err)
@@ -69,7 +69,6 @@ func TestOldRollups(t *testing.T) {
 	}
 }
 
-// Changes at once do not overwrite each other.
 func TestUpdateRollupsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -92,8 +91,6 @@ func TestUpdateRollupsAtOnce(t *testing.T) {
 	}
 }
 
-// A damaged rollup is skipped and stays as it is. The others of the call are read, changed
-// and found.
 func TestDamagedRollup(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -143,7 +140,7 @@ func TestSettleDay(t *testing.T) {
 	for _, step := range []struct{ settle, want string }{
 		{"2026-02-28", "2026-02-28"},
 		{"2026-03-01", "2026-03-01"},
-		{"2026-02-28", "2026-03-01"}, // never back
+		{"2026-02-28", "2026-03-01"}, // the day never decreases
 	} {
 		check.OK(t, s.SettleDay(t.Context(), dayOf(t, step.settle)))
 		if got, err := s.SettledDay(t.Context()); err != nil || got.String() != step.want {
@@ -152,7 +149,7 @@ func TestSettleDay(t *testing.T) {
 	}
 }
 
-// A full batch of keys that were used on every kept day.
+// A full batch of keys that were used on all 92 days.
 func TestRollupsOfABusyInstallation(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -22,7 +22,6 @@ type Narrowed struct {
 	Keys  []apikey.Key // the first narrowedShown keys, after the change
 }
 
-// keysNaming finds the usable keys whose scope names an app.
 func (s *Store) keysNaming(ref app.Ref) firestore.Query {
 	return s.keys().Where("namespace", "==", ref.Namespace).Where("apps", "array-contains", ref.Name).Where("status", "in", apikey.Usable())
 }
@@ -53,8 +52,7 @@ func (s *Store) LeaveScopes(ctx context.Context, expected app.App) (Narrowed, er
 	}
 }
 
-// narrow removes an app from the scopes of up to narrowPage usable keys. It preserves fields of
-// later versions.
+// narrow preserves fields of later versions.
 func (s *Store) narrow(ctx context.Context, tx *firestore.Transaction, b *batch, ref app.Ref) ([]apikey.Key, error) {
 	snaps, err := tx.Documents(s.keysNaming(ref).Limit(narrowPage)).GetAll()
 	if err != nil {

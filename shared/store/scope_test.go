@@ -17,8 +17,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// An app leaves the scopes of all usable keys before it is deleted. A scope that named no
-// other app then covers no app. Fields that a later version has written stay.
+// A key whose scope named only this app then covers no app. Fields of a later version remain.
 func TestDeletedAppLeavesScopes(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -63,7 +62,7 @@ func TestDeletedAppLeavesScopes(t *testing.T) {
 	storeApps(t, s, "hello") // no usable key names it
 }
 
-// More keys than one transaction changes leave the scope, also when the app is deleted at once.
+// More keys than one transaction changes.
 func TestManyKeysLeaveScopes(t *testing.T) {
 	t.Parallel()
 	for name, deleted := range map[string]func(*store.Store, context.Context, app.App) error{
@@ -95,8 +94,7 @@ func TestManyKeysLeaveScopes(t *testing.T) {
 	}
 }
 
-// A new app is rejected while the scope of a usable key names an earlier app of its name,
-// which a version before has deleted.
+// An earlier version deleted an app without removing it from scopes.
 func TestNewAppOfANameInScope(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

@@ -1,14 +1,12 @@
 // Package store reads and writes Sluice's documents in Firestore; README.md lists the collections.
 // No other package imports Firestore.
 //
-// Exported functions take and return domain types. They return these problems of package problem:
+// Functions return problems of package problem: not_found, already_exists, conflict if a change
+// lost a race, unavailable if Firestore does not respond in time, and invalid_page for an invalid
+// page token.
 //
-//   - not_found if a document does not exist, already_exists if it does
-//   - conflict if a change lost a race, unavailable if Firestore does not respond in time
-//   - invalid_page if a page token is invalid
-//
-// A document type exists only if the stored form of a field differs from the domain type's, such as
-// a time that is null when it is zero. It embeds the domain type:
+// A document type exists only if a stored field differs from the domain type's, such as a zero
+// time, which is null. It embeds the domain type:
 //
 //	type planDoc struct {
 //		plan.Plan
@@ -38,19 +36,19 @@ type Store struct {
 	client  *firestore.Client
 	watcher *watcher
 	locks   keyedMutex
-	now     func() time.Time // stamps audit records and events
+	now     func() time.Time // for audit records and events
 
 	keyCounts  keyCounts
 	announcing bool // see [Store.AnnounceEvents]
 }
 
-// Database contains the settings that [Open] needs.
+// Database contains the settings for [Open].
 type Database struct {
-	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
+	Project string `env:"GOOGLE_CLOUD_PROJECT, required"`
 }
 
-// Open returns a client of a Google Cloud project's database, or of the emulator at
-// $FIRESTORE_EMULATOR_HOST. It does not connect yet.
+// Open returns a client of a project's database, or of the emulator at $FIRESTORE_EMULATOR_HOST. It
+// does not connect yet.
 func Open(ctx context.Context, project string) (*Store, error) {
 	w := &watcher{}
 	opts, err := clientOptions(w)
@@ -67,7 +65,7 @@ func Open(ctx context.Context, project string) (*Store, error) {
 // Close ends the connection.
 func (s *Store) Close() error { return s.client.Close() }
 
-// Now returns the store's time. Later reads see everything committed before that time.
+// Now returns the store's time. Later reads see everything committed before it.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -78,7 +76,6 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return snaps[0].ReadTime, nil
 }
 
-// problemOf converts a Firestore status to a problem. what is the noun for the message.
 func problemOf(err error, what string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return problem.Of(problem.Unavailable).Because(err)
@@ -93,7 +90,7 @@ func problemOf(err error, what string) error {
 	case codes.Aborted, codes.FailedPrecondition:
 		return problem.Of(problem.Conflict).Because(err)
 	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled:
-		// The store and the connection also fail with Internal and Canceled.
+		// Internal and Canceled are also failures of the store or the connection.
 		return problem.Of(problem.Unavailable).Because(err)
 	case codes.InvalidArgument:
 		if lostTransaction(err) {
@@ -103,8 +100,8 @@ func problemOf(err error, what string) error {
 	return err
 }
 
-// lostTransaction reports whether Firestore no longer knows the transaction: the connection broke,
-// and the library resent the commit. The first commit may have succeeded. Only the message text
+// lostTransaction reports whether Firestore no longer knows the transaction, because the connection
+// broke and the library resent the commit. The first commit may have succeeded. Only the message
 // identifies this error.
 func lostTransaction(err error) bool {
 	text := status.Convert(err).Message()

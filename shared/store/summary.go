@@ -15,12 +15,12 @@ import (
 
 // Summary is the usage of an environment, as rollup writes it.
 type Summary struct {
-	Days    usage.History   // of all keys together, up to Settled
-	Settled usage.Day       // the last finalized day at the last pass over all keys
-	Busiest []apikey.Prefix // the keys with the most requests on these days
+	Days    usage.History   // of all keys, up to Settled
+	Settled usage.Day       // last finalized day at the last pass over all keys
+	Busiest []apikey.Prefix // keys with the most requests on these days
 
 	Used      []apikey.Prefix // keys with requests on later days, sorted
-	Attention []apikey.Prefix // used keys that are near their limits
+	Attention []apikey.Prefix // used keys near their limits
 }
 
 type summaryDoc struct {
@@ -150,8 +150,7 @@ func prefixesOf(texts []string) []apikey.Prefix {
 	return prefixes
 }
 
-// CountKeys counts the keys of a search without Text and App. It costs one document read per 1,000
-// keys.
+// CountKeys counts the keys of a search without Text and App, at one document read per 1,000 keys.
 func (s *Store) CountKeys(ctx context.Context, q KeySearch) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -19,15 +19,14 @@ import (
 type tokenDoc struct {
 	servicetoken.Token
 
-	Hash     []byte     `firestore:"hash"`      // SHA-256 of the full token
-	LastUsed *time.Time `firestore:"last_used"` // null if never used
+	Hash     []byte     `firestore:"hash"` // SHA-256 of the full token
+	LastUsed *time.Time `firestore:"last_used"`
 }
 
 func tokenToDoc(t servicetoken.Token) tokenDoc {
 	return tokenDoc{Token: t, Hash: t.Hash[:], LastUsed: timeOrNull(t.LastUsed)}
 }
 
-// readToken rejects incomplete hashes, like readKey.
 func readToken(snap *firestore.DocumentSnapshot) (servicetoken.Token, error) {
 	d, err := shape[tokenDoc](snap)
 	if err != nil {
@@ -56,10 +55,10 @@ func (s *Store) tokenRef(id servicetoken.ID) (*firestore.DocumentRef, error) {
 
 func noToken() error { return problem.New(problem.NotFound, "There is no such service token.") }
 
-// CreateToken stores a new service token. Its name must be unique in its project, which can have
-// [servicetoken.MaxPerProject] tokens. The transaction reads and writes the project's document, so
-// creations conflict, and none succeeds after the project's deletion. The query for other tokens
-// starts after that read, so it is exact. CreateToken returns already_exists or too_many_tokens.
+// CreateToken stores a new service token. The transaction reads and writes the project's document,
+// so creations conflict, and none succeeds after the project's deletion. The query for other tokens
+// starts after that read, so it is exact. CreateToken returns already_exists for a used name, or
+// too_many_tokens.
 func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 	op := "create " + string(t.ID)
 	ref, err := s.tokenRef(t.ID)
@@ -175,8 +174,8 @@ func (s *Store) ReportTokenLeak(ctx context.Context, id servicetoken.ID, l apike
 // useTimeout limits the delay of a request by the write of its token's last use.
 const useTimeout = time.Second
 
-// UseToken records the last use of a service token, unless the token has changed since it was read:
-// of concurrent calls, one writes and the others return conflict.
+// UseToken records the last use of a service token. It returns a conflict problem if the token has
+// changed since it was read, for example by a concurrent call.
 func (s *Store) UseToken(ctx context.Context, t servicetoken.Token, at time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, useTimeout)
 	defer cancel()
@@ -197,8 +196,8 @@ const (
 	issuesPage = 500
 )
 
-// KeysIssuedBy returns the unrevoked keys that a service token created or rotated, by ID. It
-// considers the latest 5,000 audit records.
+// KeysIssuedBy returns the unrevoked keys that a service token created or rotated, by ID, from the
+// latest 5,000 audit records.
 func (s *Store) KeysIssuedBy(ctx context.Context, t servicetoken.Token) ([]apikey.Key, error) {
 	// Two processes wrote the token and the records, by two clocks.
 	q := audit.Query{Project: t.Project, From: t.CreatedAt.Add(-sameChange), Actor: t.Actor(), Actions: []audit.Action{audit.CreateKey, audit.RotateKey}}

@@ -32,7 +32,7 @@ func newToken(t testing.TB, project, name string) servicetoken.Token {
 	return token
 }
 
-// names are those of a project's tokens, in no order.
+// tokenNames returns the names of a project's tokens.
 func tokenNames(t testing.TB, s *store.Store, project string) map[string]bool {
 	t.Helper()
 	all, _, err := s.Tokens(t.Context(), project, store.Page{Size: 2 * servicetoken.MaxPerProject})
@@ -75,8 +75,7 @@ func TestServiceToken(t *testing.T) {
 	check.Equal(t, "another project's", map[string]bool{"nightly": true}, tokenNames(t, s, "other"))
 }
 
-// TestKeysIssuedBy checks that the keys of a service token are those that it created or
-// rotated, without revoked keys and keys of an earlier token of the same name.
+// TestKeysIssuedBy also covers revoked keys and keys of an earlier token with the same name.
 func TestKeysIssuedBy(t *testing.T) {
 	t.Parallel()
 	s, ada := storetest.New(t), asAda(t)
@@ -114,8 +113,7 @@ func TestKeysIssuedBy(t *testing.T) {
 	}
 }
 
-// TestTokenUse: of two who write a use at once one does, and none brings a revoked token
-// back.
+// Of two concurrent writes, one succeeds. Neither restores a revoked token.
 func TestTokenUse(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), asAda(t)
@@ -143,7 +141,7 @@ func TestTokenUse(t *testing.T) {
 	wantProblem(t, "read it revoked", err, problem.NotFound)
 }
 
-// TestTokensGoWithTheirProject: who makes a project of the same name later has none of them.
+// A later project of the same name has no tokens.
 func TestTokensGoWithTheirProject(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), asAda(t)
@@ -159,8 +157,7 @@ func TestTokensGoWithTheirProject(t *testing.T) {
 	}
 }
 
-// TestTokenLimit: two processes that create tokens at once do not pass the bound, nor
-// take a name twice.
+// Two processes create tokens concurrently.
 func TestTokenLimit(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

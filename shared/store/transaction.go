@@ -21,7 +21,6 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// optimisticTimeout is the timeout of an optimistic update with all its attempts.
 const optimisticTimeout = 20 * time.Second
 
 // A retry waits for a random time. Its bound doubles from firstPause to maxPause.
@@ -32,10 +31,10 @@ const (
 
 // batch collects the writes of one commit. Firestore requires all reads before the first write.
 type batch struct {
-	what   string             // noun for error messages; "" for "document"
+	what   string             // noun for error messages
 	app    []firestore.Update // updates of the app's document in an optimistic update
-	record string             // ID of the audit record; "" if there is none
-	plan   time.Time          // update time of the last plan read; zero if there is none
+	record string             // ID of the audit record, if any
+	plan   time.Time          // update time of the last plan read, if any
 	writes []func(*firestore.Transaction) error
 }
 
@@ -43,8 +42,7 @@ func (b *batch) set(ref *firestore.DocumentRef, d any) {
 	b.writes = append(b.writes, func(tx *firestore.Transaction) error { return tx.Set(ref, d) })
 }
 
-// change writes the fields that differ. It preserves other fields, which a newer release may have
-// written.
+// change writes the fields that differ, and preserves those of newer releases.
 func (b *batch) change(ref *firestore.DocumentRef, was, is any) {
 	if fields := changedFields(was, is); len(fields) > 0 {
 		b.update(ref, fields...)
@@ -85,7 +83,6 @@ func (b *batch) delete(refs ...*firestore.DocumentRef) {
 	}
 }
 
-// write performs all writes except app.
 func (b *batch) write(tx *firestore.Transaction) error {
 	for _, write := range b.writes {
 		if err := write(tx); err != nil {
@@ -95,17 +92,17 @@ func (b *batch) write(tx *firestore.Transaction) error {
 	return nil
 }
 
-// change reads in a transaction and adds the writes to b. It may run more than once.
+// change reads in a transaction and adds writes to b. It may run more than once.
 type change func(ctx context.Context, tx *firestore.Transaction, b *batch) error
 
-// transact runs f and its writes in one transaction, and returns a problem of f unchanged. op
-// describes the operation, such as "create plan plan-starter".
+// transact runs f and its writes in one transaction. op describes the operation, such as "create
+// plan plan-starter".
 func (s *Store) transact(ctx context.Context, op string, f change) error {
 	_, err := s.commit(ctx, op, f)
 	return err
 }
 
-// done is a committed batch with its commit time by the store's clock.
+// done is a committed batch.
 type done struct {
 	batch
 
@@ -152,7 +149,7 @@ func (s *Store) made(ctx context.Context, b *batch, err error) (at time.Time, ok
 	return snap.CreateTime, true
 }
 
-// transactAlone is transact for changes of one document. They run one at a time in this process.
+// transactAlone runs changes of one document one at a time in this process.
 func (s *Store) transactAlone(ctx context.Context, op string, ref *firestore.DocumentRef, f change) error {
 	_, err := s.commitAlone(ctx, op, ref, f)
 	return err
@@ -172,16 +169,16 @@ func (s *Store) commitAlone(ctx context.Context, op string, ref *firestore.Docum
 type current struct {
 	ref      app.Ref
 	doc      appDoc
-	version  time.Time       // update time of the app's document
-	revision deploy.Revision // zero if there is none
+	version  time.Time
+	revision deploy.Revision
 }
 
-// optimistic changes an app's revisions and builds in one commit. f receives the app and adds the
-// writes to b. If another commit intervenes, f runs again; try counts from 1.
+// optimistic changes an app's revisions and builds in one commit. f runs again if another commit
+// intervenes; try counts from 1.
 //
 // In a locking transaction, concurrent writers would wait for each other. Instead, optimistic reads
 // without locks, first the app's document, and commits only if that document is unchanged. Every
-// such update changes it, so all data read is still current at the commit.
+// such update changes it, so all data read is still current.
 func (s *Store) optimistic(ctx context.Context, op string, ref app.Ref, f func(ctx context.Context, c current, b *batch, try int) error) error {
 	ctx, cancel := context.WithTimeout(ctx, optimisticTimeout)
 	defer cancel()
@@ -256,10 +253,10 @@ type keyedMutex struct {
 
 type keyLock struct {
 	held chan struct{}
-	open int // number of holders and waiters
+	open int // holders and waiters
 }
 
-// lock reports false if ctx ends before it acquires the document's lock.
+// lock reports false if ctx ends first.
 func (m *keyedMutex) lock(ctx context.Context, doc string) (unlock func(), ok bool) {
 	m.mu.Lock()
 	if m.locks == nil {

@@ -48,8 +48,7 @@ func TestKeyedMutex(t *testing.T) {
 	}
 }
 
-// TestProblemOf: what is the store's or the network's failure is unavailable, what is
-// ours stays as it is and becomes an internal error.
+// Failures of the store or the network are unavailable; other errors become internal errors.
 func TestProblemOf(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -75,8 +74,7 @@ func TestProblemOf(t *testing.T) {
 	}
 }
 
-// FuzzValidID: an id that a page token may hold names a document of its collection
-// and nothing else, whatever joins it to a path.
+// An ID from a page token must not refer to a document of another collection.
 func FuzzValidID(f *testing.F) {
 	for _, id := range []string{"key-ab12cd34", "shop-prod.hello", "", ".", "..", "a/b", "__name__", "__id7__", "____", "a\x00b", "é", strings.Repeat("a", 600), "%2e%2e"} {
 		f.Add(id)

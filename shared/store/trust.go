@@ -36,7 +36,6 @@ func (s *Store) RemoveTrust(ctx context.Context, ref app.Ref, id string) error {
 	})
 }
 
-// changeTrusts changes an app's trusts. The record is about the trust with the ID.
 func (s *Store) changeTrusts(ctx context.Context, ref app.Ref, action audit.Action, id string, change func([]app.Trust) ([]app.Trust, error)) error {
 	return s.transactAlone(ctx, string(action)+" of "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		before, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
@@ -56,7 +55,6 @@ func (s *Store) changeTrusts(ctx context.Context, ref app.Ref, action audit.Acti
 	})
 }
 
-// trustView returns nil if no trust has the ID.
 func trustView(trusts []app.Trust, id string) audit.Values {
 	for _, t := range trusts {
 		if t.ID == id {

@@ -16,9 +16,8 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// TestUnclearCommit: a change of which the store says that it was cancelled is told by its
-// record: it was made, with the time at which it was, or it is unavailable and can be made
-// again.
+// After a canceled commit, the audit record shows whether it was made. If not, the change is
+// unavailable and can be repeated.
 func TestUnclearCommit(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

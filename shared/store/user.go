@@ -48,8 +48,7 @@ func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.Us
 	})
 }
 
-// UsersExist returns the names that are not users, in their order. It does not look up invalid
-// usernames.
+// UsersExist returns the names that are not users, in their order.
 func (s *Store) UsersExist(ctx context.Context, names []string) (missing []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -75,8 +74,7 @@ func (s *Store) UsersExist(ctx context.Context, names []string) (missing []strin
 	return missing, nil
 }
 
-// sessionDoc is a document of sessions: a session that was signed out. It is stored until the token
-// would expire.
+// sessionDoc is a session that was signed out. It is stored until the token would expire.
 type sessionDoc struct {
 	ExpiresAt time.Time `firestore:"expires_at"`
 }

@@ -147,7 +147,7 @@ func TestSignedOut(t *testing.T) {
 	want(true, "ONE", "ada", 2)
 	want(true, "ONE", "nobody", 3)
 
-	for range 2 { // twice is harmless
+	for range 2 { // repeat it
 		check.OK(t, s.SignOut(t.Context(), "ONE", time.Now().Add(time.Hour)))
 	}
 	want(true, "ONE", "ada", 3)

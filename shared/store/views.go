@@ -72,14 +72,12 @@ func appView(a app.App) audit.Values {
 	return v
 }
 
-// newAppView adds the initial image.
 func newAppView(a app.App) audit.Values {
 	v := appView(a)
 	v["image"] = a.Image
 	return v
 }
 
-// deploymentView omits unset fields.
 func deploymentView(r deploy.Revision) audit.Values {
 	if r.Number == 0 {
 		return nil
@@ -122,7 +120,6 @@ func keyView(k apikey.Key) audit.Values {
 	}
 }
 
-// keyChange returns the audited change of a key.
 func keyChange(stored, changed apikey.Key) audit.Change {
 	c := audit.Change{
 		Action: audit.UpdateKey, Project: changed.Project, Resource: keyPath(changed), Besides: environmentPath(changed.Project, changed.Environment),
@@ -138,7 +135,7 @@ func keyChange(stored, changed apikey.Key) audit.Change {
 	return c
 }
 
-// leakChange is keyChange for a leak. It adds where the secret was found, and which secret leaked.
+// leakChange adds where the secret was found, and which secret leaked.
 func leakChange(stored, changed apikey.Key, l apikey.Leak) audit.Change {
 	c := keyChange(stored, changed)
 	c.Action = audit.LeakKey

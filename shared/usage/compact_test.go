@@ -19,7 +19,7 @@ func sum(counters []Counter) Sums {
 	return s
 }
 
-// Compacting moves no sum, also when it is done again with what came since.
+// Repeated compaction, also with new counters, changes no sum.
 func TestCompactKeepsSums(t *testing.T) {
 	t.Parallel()
 	counter := rapid.Custom(func(t *rapid.T) Counter {

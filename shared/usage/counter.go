@@ -14,46 +14,43 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 )
 
-// Source names one checker process: random, fresh at each start.
+// Source identifies a checker process by a random name.
 type Source string
 
-// Shards is how many documents a source's day is spread over: the most that one
-// flush writes, however many keys and requests there were.
+// Shards is the number of documents per source and day, and thus the maximum that a flush writes.
 const Shards = 64
 
-// Counter is one document of counters: what one source has counted of one shard
-// of the keys in one day, as absolute totals that only ever grow.
+// Counter contains the absolute totals of one source for one shard of the keys and one day. Totals
+// never decrease.
 type Counter struct {
 	Day    Day
 	Source Source
-	Shard  int // 0 to [Shards]-1; which keys share a shard is the source's own affair
+	Shard  int // 0 to [Shards]-1; each source assigns keys to shards itself
 	Counts Packed
 
-	// Damaged is the reason why the stored counts cannot be read. Such a counter has no
-	// counts.
+	// Damaged is the reason why the stored counts are unreadable.
 	Damaged error
 }
 
-// CounterID is the id of a counter's document.
+// CounterID returns the ID of a counter's document.
 func CounterID(day Day, source Source, shard int) string {
 	return day.String() + "." + string(source) + "." + strconv.Itoa(shard)
 }
 
-// Count is one key's totals within a Counter.
+// Count is one key's totals in a Counter.
 type Count struct {
 	Prefix apikey.Prefix
 	Totals Totals
 }
 
-// ErrDamaged says that packed counts cannot be read.
+// ErrDamaged is returned for unreadable packed counts.
 var ErrDamaged = errors.New("packed counts are damaged")
 
-// Packed are counts as bytes: for each key its prefix's 8 bytes and its three
-// totals as varints. A busy shard's document stays far below Firestore's 1 MiB:
-// about 14 bytes a key, where a map of fields would take about 80.
+// Packed is the encoded form of counts: for each key its 8-byte prefix and three totals as varints,
+// about 14 bytes. A map of fields would take about 80; Firestore's limit is 1 MiB per document.
 type Packed []byte
 
-// Pack adds one key's totals at p's end.
+// Pack appends one key's totals.
 func (p Packed) Pack(prefix apikey.Prefix, t Totals) Packed {
 	p = append(p, prefix...)
 	p = binary.AppendUvarint(p, t.Allowed)
@@ -61,7 +58,7 @@ func (p Packed) Pack(prefix apikey.Prefix, t Totals) Packed {
 	return binary.AppendUvarint(p, t.QuotaDenied)
 }
 
-// Check tells whether p can be read to its end. Error: [ErrDamaged].
+// Check returns [ErrDamaged] if p is unreadable.
 func (p Packed) Check() error {
 	for len(p) > 0 {
 		_, rest, ok := p.next()
@@ -73,7 +70,7 @@ func (p Packed) Check() error {
 	return nil
 }
 
-// All gives the counts in p; of damaged ones those before the damage.
+// All iterates over the counts. It stops at damaged data.
 func (p Packed) All() iter.Seq[Count] {
 	return func(yield func(Count) bool) {
 		for len(p) > 0 {
@@ -86,7 +83,7 @@ func (p Packed) All() iter.Seq[Count] {
 	}
 }
 
-// Equal tells whether two are the same, byte for byte.
+// Equal compares the bytes.
 func (p Packed) Equal(o Packed) bool { return bytes.Equal(p, o) }
 
 func (p Packed) next() (c Count, rest Packed, ok bool) {
@@ -104,17 +101,17 @@ func (p Packed) next() (c Count, rest Packed, ok bool) {
 	return c, rest, true
 }
 
-// Sums are keys' totals over any number of counters.
+// Sums are keys' totals over several counters.
 type Sums map[apikey.Prefix]Totals
 
-// Add adds what a counter holds.
+// Add adds the counts of a counter.
 func (s Sums) Add(counts Packed) {
 	for c := range counts.All() {
 		s[c.Prefix] = s[c.Prefix].Plus(c.Totals)
 	}
 }
 
-// Counts gives the sums in the order of prefixes.
+// Counts returns the sums, sorted by prefix.
 func (s Sums) Counts() []Count {
 	counts := make([]Count, 0, len(s))
 	for p, t := range s {
@@ -124,29 +121,25 @@ func (s Sums) Counts() []Count {
 	return counts
 }
 
-// compacted names the sources of counters that sum up those of others.
 const compacted = "compacted"
 
 const (
-	// maxCompacted bounds a compacted counter, in bytes: half of what a document
-	// may hold. Sources put keys into shards each in its own way, so the sum of
-	// some small counters can be a large one.
+	// maxCompacted is the maximum size of a compacted counter, in bytes: half of a document.
 	maxCompacted = 512 << 10
-	// compactedParts is how many such counters a shard of a day can have: room for
-	// some 300 000 keys in each of the 64 shards.
+	// compactedParts is the maximum number of compacted counters per shard and day. They can hold
+	// about 300,000 keys.
 	compactedParts = 8
 )
 
-// ErrTooMany says that a shard has more keys than its compacted counters can hold.
+// ErrTooMany is returned if a shard has more keys than its compacted counters can hold.
 var ErrTooMany = errors.New("more keys than compacted counters can hold")
 
-// Compacted tells whether a source stands for others that were summed up.
+// Compacted reports whether s is the source of compacted counters.
 func (s Source) Compacted() bool {
 	return s == compacted || strings.HasPrefix(string(s), compacted+"-")
 }
 
-// CompactedSources are all sources that are [Source.Compacted]. Most shards have
-// a counter of the first one alone.
+// CompactedSources returns the sources of compacted counters. Most shards have only the first.
 func CompactedSources() []Source {
 	all := make([]Source, compactedParts)
 	for i := range all {
@@ -155,9 +148,8 @@ func CompactedSources() []Source {
 	return all
 }
 
-// Compact sums up the counters of one day and shard into one of a source that is
-// [Source.Compacted], or into a few where one would be too large. They hold, key
-// for key, exactly what the counters given held. Error: [ErrTooMany].
+// Compact returns the sum of the counters of one day and shard, split if it is too large. It
+// returns [ErrTooMany] if it does not fit.
 func Compact(day Day, shard int, counters []Counter) ([]Counter, error) {
 	sums := Sums{}
 	for _, c := range counters {

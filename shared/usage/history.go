@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// Dated are the totals of one day.
+// Dated is the totals of one day.
 type Dated struct {
 	Day    Day
 	Totals Totals
 }
 
-// History is what is kept of one key: the days that had any traffic, ascending.
-// It is a value: no method changes it.
+// History is the stored usage of a key: the days with requests, ascending. Methods do not modify
+// it.
 type History []Dated
 
-// On gives a day's totals; those of a day without traffic are zero.
+// On returns a day's totals.
 func (h History) On(day Day) Totals {
 	if i, ok := h.find(day); ok {
 		return h[i].Totals
@@ -25,9 +25,8 @@ func (h History) On(day Day) Totals {
 	return Totals{}
 }
 
-// Raise takes in what was counted on a day. Totals only ever grow, so of two
-// sums the larger one is the later one, total by total: a sum that was read
-// earlier, or after some of the day's counters were deleted, changes nothing.
+// Raise merges a day's totals into the history. Totals never decrease, so the larger one is the
+// later one: a sum that is outdated or lacks deleted counters changes nothing.
 func (h History) Raise(day Day, t Totals) History {
 	if h.On(day).Covers(t) {
 		return h
@@ -41,16 +40,16 @@ func (h History) Raise(day Day, t Totals) History {
 	return slices.Insert(raised, i, Dated{Day: day, Totals: t})
 }
 
-// Since leaves out the days before first.
+// Since returns the history without the days before first.
 func (h History) Since(first Day) History {
 	i, _ := h.find(first)
 	return h[i:]
 }
 
-// Equal tells whether two are the same.
+// Equal reports whether the histories are equal.
 func (h History) Equal(o History) bool { return slices.Equal(h, o) }
 
-// Counted gives the days that are not zero.
+// Counted iterates over the days with requests.
 func (h History) Counted() iter.Seq[Dated] {
 	return func(yield func(Dated) bool) {
 		for _, d := range h {
@@ -65,7 +64,7 @@ func (h History) find(day Day) (int, bool) {
 	return slices.BinarySearchFunc(h, day, func(d Dated, day Day) int { return int(d.Day) - int(day) })
 }
 
-// LastSeen is the last day with any traffic among those kept today.
+// LastSeen returns the last stored day with requests.
 func (h History) LastSeen(today Day) (Day, bool) {
 	last, seen := Day(0), false
 	for d := range h.Counted() {
@@ -76,7 +75,7 @@ func (h History) LastSeen(today Day) (Day, bool) {
 	return last, seen
 }
 
-// Total adds up the days of a window.
+// Total returns the sum of a window's days.
 func (h History) Total(w Window) Totals {
 	var sum Totals
 	for _, d := range h.Since(w.From) {
@@ -87,9 +86,8 @@ func (h History) Total(w Window) Totals {
 	return sum
 }
 
-// Pack writes a history as bytes: for each day the distance from the day before
-// (of the first, from 1970-01-01) and its three totals, all as varints. 92 busy
-// days take about 1 KiB. Days before 1970 cannot be written and never occur.
+// Pack encodes a history: for each day the distance from the previous one (initially 1970-01-01)
+// and three totals, all as varints. 92 busy days take about 1 KiB.
 func (h History) Pack() []byte {
 	var b []byte
 	last := Day(0)
@@ -103,7 +101,7 @@ func (h History) Pack() []byte {
 	return b
 }
 
-// UnpackHistory reads what Pack wrote. Error: [ErrDamaged].
+// UnpackHistory decodes the result of Pack. It returns [ErrDamaged].
 func UnpackHistory(b []byte) (History, error) {
 	var h History
 	last := uint64(0)

@@ -16,8 +16,8 @@ func TestHistory(t *testing.T) {
 	first := h
 	h = h.Raise(9, Totals{QuotaDenied: 3})
 	h = h.Raise(10, Totals{Allowed: 5, RateDenied: 1})
-	h = h.Raise(10, Totals{Allowed: 4, RateDenied: 2}) // each total keeps its larger value
-	h = h.Raise(11, Totals{})                          // nothing counted is nothing kept
+	h = h.Raise(10, Totals{Allowed: 4, RateDenied: 2}) // each total retains its larger value
+	h = h.Raise(11, Totals{})                          // zero totals are not stored
 	want := History{{8, Totals{RateDenied: 2}}, {9, Totals{QuotaDenied: 3}}, {10, Totals{Allowed: 5, RateDenied: 2}}}
 	check.Equal(t, "raised", want, h)
 	check.Equal(t, "a history was changed by raising it", History{{8, Totals{RateDenied: 2}}, {10, Totals{Allowed: 1}}}, first)
@@ -60,7 +60,6 @@ func TestHistoryPack(t *testing.T) {
 	})
 }
 
-// Taking in sums in any order, any number of times, leads to the same.
 func TestRaiseInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +75,6 @@ func TestRaiseInAnyOrder(t *testing.T) {
 	})
 }
 
-// A document holds 92 busy days in a small part of what it may.
 func TestHistoryIsSmall(t *testing.T) {
 	t.Parallel()
 	var h History

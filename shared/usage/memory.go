@@ -3,23 +3,22 @@ package usage
 import "time"
 
 const (
-	// MemoryPath is the path at which a checker returns the counts that it holds in memory.
-	// The request is a sealed question (package explain) with the prefixes of keys.
+	// MemoryPath is the path at which a checker returns its counts in memory. The request is a
+	// signed query (package explain).
 	MemoryPath = "/usage"
 
-	// MaxMemoryKeys is the highest number of keys in one question.
+	// MaxMemoryKeys is the maximum number of keys in a query.
 	MaxMemoryKeys = 500
 )
 
-// Memory is a checker's response: the counts of some keys that it holds in memory.
+// Memory is a checker's response with counts in memory.
 type Memory struct {
-	Run    string    `json:"run"`   // as in its canaries
-	At     time.Time `json:"as_of"` // when the counts were read
+	Run    string    `json:"run"` // as in its canaries
+	At     time.Time `json:"as_of"`
 	Counts []Held    `json:"counts"`
 }
 
-// Held is the usage of a key that one source has counted on one day: its total, which its
-// counter has in the store, or will have.
+// Held is the total of a key by one source on one day. The source may not have stored it yet.
 type Held struct {
 	Prefix      string `json:"prefix"`
 	Source      string `json:"source"`

@@ -3,28 +3,24 @@ package usage
 import "github.com/sluicegate/sluice/shared/problem"
 
 const (
-	// RetentionDays is for how many days usage is kept, today among them (promise U3).
+	// RetentionDays is the number of days for which usage is stored, including today (promise U3).
 	RetentionDays = 92
-	// ShownDays is how many days a report covers when it is not asked for others.
+	// ShownDays is the default number of days of a report.
 	ShownDays = 90
 )
 
-// EarliestKept is the retention cutoff: the first day of which usage is kept.
+// EarliestKept returns the first day for which usage is stored.
 func EarliestKept(today Day) Day { return today - (RetentionDays - 1) }
 
-// Window is a range of kept days, both ends in it.
+// Window is a range of stored days, both ends included.
 type Window struct{ From, To Day }
 
-// NewWindow makes the window of a report from what was asked for; nil is not
-// asked for (promises U4, U5).
+// NewWindow returns the window of a report (promises U4, U5). A nil to is today. A nil from is the
+// first of the last [ShownDays] days, or the earliest stored day if to is before that. The window
+// is limited to the stored days until today.
 //
-// to is moved back to today, and from forward to the earliest kept day. Left
-// out, to is today, and from begins the last [ShownDays] days through today; a to
-// before those takes in all that is kept up to it. A from in the future stands
-// after the last day there can be, and is no window.
-//
-// Problems: invalid_window when from is after to; window_expired when the whole
-// window is before the earliest kept day.
+// NewWindow returns window_expired if to is before the earliest stored day. It returns
+// invalid_window if from is after to or today.
 func NewWindow(from, to *Day, today Day) (Window, error) {
 	earliest := EarliestKept(today)
 	w := Window{From: today - (ShownDays - 1), To: today}
@@ -50,23 +46,23 @@ func NewWindow(from, to *Day, today Day) (Window, error) {
 	return w, nil
 }
 
-// LastDays is the window of the last n days through today.
+// LastDays returns the window of the last n days, including today.
 func LastDays(n int, today Day) Window { return Window{From: today - Day(n-1), To: today} }
 
 // Report is a key's usage in a window (promise U4).
 type Report struct {
 	Window Window
 	Totals Totals
-	Days   []Dated // one for each day of the window, zeros too
+	Days   []Dated // one per day of the window
 
-	// LastSeen is the last kept day with any traffic, denied or allowed, in the
-	// window or not; Seen is false when there is none.
+	// LastSeen is the last stored day with requests, in the window or not. Seen is false if there
+	// is none.
 	LastSeen Day
 	Seen     bool
 }
 
-// NewReport reports a history. What it holds of days after today (a checker's
-// clock may be ahead) will be reported when they come.
+// NewReport returns the report of a history. It omits days after today, which a fast checker clock
+// may cause.
 func NewReport(w Window, h History, today Day) Report {
 	r := Report{Window: w, Days: make([]Dated, 0, w.To-w.From+1)}
 	for day := w.From; day <= w.To; day++ {

@@ -1,9 +1,7 @@
-// Package usage holds what is counted of each key, and how it is reported
-// (promises U1 to U5).
+// Package usage counts and reports the requests of keys per UTC calendar day (promises U1 to U5).
 //
-// A key's requests are counted per UTC calendar day in three totals. Each
-// checker process, a source, counts for itself and writes absolute totals, so
-// that writing twice changes nothing; the truth is the sum over sources.
+// Each checker process is a source, and writes its absolute totals, so repeated writes change
+// nothing. The result is the sum over all sources.
 package usage
 
 import (
@@ -12,35 +10,35 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Totals count a key's requests by outcome.
+// Totals are a key's requests by outcome.
 type Totals struct {
 	Allowed     uint64
 	RateDenied  uint64
 	QuotaDenied uint64
 }
 
-// Plus adds two totals.
+// Plus returns the sum of two totals.
 func (t Totals) Plus(o Totals) Totals {
 	return Totals{t.Allowed + o.Allowed, t.RateDenied + o.RateDenied, t.QuotaDenied + o.QuotaDenied}
 }
 
-// Zero tells whether nothing was counted.
+// Zero reports whether all totals are zero.
 func (t Totals) Zero() bool { return t == Totals{} }
 
-// Max gives the larger of each total.
+// Max returns the larger of each total.
 func (t Totals) Max(o Totals) Totals {
 	return Totals{max(t.Allowed, o.Allowed), max(t.RateDenied, o.RateDenied), max(t.QuotaDenied, o.QuotaDenied)}
 }
 
-// Covers tells whether none of o's totals is larger.
+// Covers reports whether none of o's totals is larger.
 func (t Totals) Covers(o Totals) bool { return t.Max(o) == t }
 
-// Day is a UTC calendar day, counted from 1970-01-01 as 0.
+// Day is the number of UTC calendar days since 1970-01-01.
 type Day int32
 
 const dayLayout = "2006-01-02"
 
-// DayOf gives the day that holds t.
+// DayOf returns the day that contains t.
 func DayOf(t time.Time) Day {
 	s := t.Unix()
 	d := s / 86400
@@ -50,13 +48,12 @@ func DayOf(t time.Time) Day {
 	return Day(d)
 }
 
-// Start is the day's first instant.
+// Start returns the start of the day.
 func (d Day) Start() time.Time { return time.Unix(int64(d)*86400, 0).UTC() }
 
-// String writes the day as YYYY-MM-DD.
 func (d Day) String() string { return d.Start().Format(dayLayout) }
 
-// ParseDay reads YYYY-MM-DD. Problem: invalid_date.
+// ParseDay parses YYYY-MM-DD. It returns invalid_date.
 func ParseDay(s string) (Day, error) {
 	t, err := time.Parse(dayLayout, s)
 	if err != nil || len(s) != len(dayLayout) {
@@ -65,23 +62,20 @@ func ParseDay(s string) (Day, error) {
 	return DayOf(t), nil
 }
 
-// End is the day's end: the first instant of the next.
+// End returns the start of the next day.
 func (d Day) End() time.Time { return (d + 1).Start() }
 
-// Closed tells whether the day's counters may be compacted at a time.
+// Closed reports whether the day's counters can be compacted.
 func (d Day) Closed(now time.Time) bool { return !now.Before(d.End().Add(Closing)) }
 
-// The life of a day's counters. The order of these is what makes compaction
-// safe: a checker creates no counter of a day later than Late after its end, so
-// by Closing every source of the day is there, and one that is missing will not
-// come. Replacing the sources by their sum then counts nothing twice. Between
-// the two lies a whole day for clocks that differ.
+// Checkers create no counter of a day after Late, so at Closing no further source can appear, and
+// compaction counts nothing twice. The day between both tolerates clocks that differ.
 const (
-	// Late is how long after its end a day's counter may still be created.
+	// Late is the time after the end of a day until which its counters can be created.
 	Late = 24 * time.Hour
-	// Closing is how long after its end a day's counters may be compacted.
+	// Closing is the time after the end of a day from which its counters can be compacted.
 	Closing = 2 * Late
-	// CounterDays is for how many days, today among them, counters are kept: the
-	// longest quota period has 31, and the rest is for late starters.
+	// CounterDays is the number of days for which counters are stored, including today. The longest
+	// quota period has 31 days; the others are for checkers that start late.
 	CounterDays = 35
 )

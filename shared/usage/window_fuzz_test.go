@@ -6,8 +6,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// FuzzNewWindow: a window lies in what is kept and in what was asked for, and what is
-// refused has one of its two reasons.
 func FuzzNewWindow(f *testing.F) {
 	f.Add("2026-03-01", "2026-03-14", int32(20526))
 	f.Add("", "", int32(20526))
@@ -15,7 +13,7 @@ func FuzzNewWindow(f *testing.F) {
 	f.Add("", "2025-12-01", int32(20526))
 	f.Add("0001-01-01", "9999-12-31", int32(0))
 	f.Fuzz(func(t *testing.T, from, to string, now int32) {
-		today := Day(now % 3_000_000) // some 8 000 years
+		today := Day(now % 3_000_000) // about 8,000 years
 		ask := func(s string) *Day {
 			d, err := ParseDay(s)
 			if err != nil {

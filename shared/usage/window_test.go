@@ -18,14 +18,13 @@ func day(t *testing.T, s string) Day {
 	return d
 }
 
-// The table of promises U4 and U5. Today is a day after a leap day, unless the
-// row says otherwise.
+// TestNewWindow verifies promises U4 and U5.
 func TestNewWindow(t *testing.T) {
 	t.Parallel()
-	const today = "2028-03-01" // the earliest kept day is 2027-12-01
+	const today = "2028-03-01" // the earliest stored day is 2027-12-01
 	tests := []struct {
 		name, from, to, today string
-		want                  string // "from..to", or a problem's code
+		want                  string // "from..to", or a problem code
 	}{
 		{"nothing asked for is 90 days", "", "", today, "2027-12-03..2028-03-01"},
 		{"one day", "2028-02-10", "2028-02-10", today, "2028-02-10..2028-02-10"},
@@ -78,8 +77,6 @@ func windowOrCode(t *testing.T, from, to, today string) string {
 	return w.From.String() + ".." + w.To.String()
 }
 
-// Whatever is asked for: a window is of kept days, lies within what was asked
-// for, and is refused only where no kept day is in it.
 func TestNewWindowHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,6 +1,5 @@
-// Package storetest gives tests a real document store: Google's Firestore
-// emulator, with a project of its own for every test, so that tests run in
-// parallel and see nothing of each other.
+// Package storetest provides a Firestore emulator to tests. Each test has its own project, so tests
+// can run in parallel.
 package storetest
 
 import (
@@ -28,11 +27,10 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// hostVariable names the emulator of a whole test run, if there is one; see package services.
+// hostVariable is the emulator of a whole test run, if any; see package services.
 const hostVariable = "FIRESTORE_EMULATOR_HOST"
 
-// start starts one emulator per test process, unless the environment names one.
-// It ends with the process.
+// start starts an emulator for this process unless hostVariable is set.
 var start = sync.OnceValue(func() error {
 	if os.Getenv(hostVariable) == "" {
 		server, err := firestore.Start(context.Background(), firestore.Options{})
@@ -46,8 +44,8 @@ var start = sync.OnceValue(func() error {
 	return warm()
 })
 
-// warm waits until the emulator answers as fast as a store asks it to. Where many
-// start at once, the first calls of each take longer than that.
+// warm waits until the emulator responds within a store's timeout. The first calls are slower if
+// many emulators start at once.
 func warm() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -71,7 +69,7 @@ func within(ctx context.Context, limit time.Duration, do func(context.Context) e
 	return do(ctx)
 }
 
-// Project makes sure that an emulator runs and gives the id of an empty project.
+// Project starts an emulator if necessary, and returns the ID of an empty project.
 func Project(t testing.TB) string {
 	t.Helper()
 	if err := start(); err != nil {
@@ -80,13 +78,13 @@ func Project(t testing.TB) string {
 	return "test-" + strings.ToLower(rand.Text()[:16])
 }
 
-// New opens a store on an empty project and closes it when the test ends.
+// New returns a store with an empty project. It is closed when the test ends.
 func New(t testing.TB) *store.Store {
 	t.Helper()
 	return Open(t, Project(t))
 }
 
-// Open opens a store on a project and closes it when the test ends.
+// Open returns a store with the project. It is closed when the test ends.
 func Open(t testing.TB, project string) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), project)
@@ -99,8 +97,8 @@ func Open(t testing.TB, project string) *store.Store {
 	return s
 }
 
-// Environment stores a project and an environment of it, as most documents need
-// them, unless they are there. Olga owns the project, ada develops and vera views it.
+// Environment creates a project and an environment unless they exist. Olga owns the project, ada is
+// a developer and vera a viewer.
 func Environment(t testing.TB, s *store.Store, project, name string) {
 	t.Helper()
 	EnvironmentOf(t, s, app.Project{
@@ -109,7 +107,7 @@ func Environment(t testing.TB, s *store.Store, project, name string) {
 	}, name)
 }
 
-// EnvironmentOf stores a project and an environment of it unless they exist.
+// EnvironmentOf creates a project and an environment unless they exist.
 func EnvironmentOf(t testing.TB, s *store.Store, p app.Project, name string) {
 	t.Helper()
 	unlessThere := func(create func() error) {
@@ -130,8 +128,8 @@ func EnvironmentOf(t testing.TB, s *store.Store, p app.Project, name string) {
 	})
 }
 
-// App stores an app, with the first revision of its image if it has one. It sets the
-// namespace, and the host and the port if they are missing.
+// App creates an app, with a revision of its image if it has one. It sets the namespace, and the
+// host and port if they are missing.
 func App(t testing.TB, s *store.Store, a app.App) app.App {
 	t.Helper()
 	a.Namespace = a.Project + "-" + a.Environment
@@ -141,8 +139,8 @@ func App(t testing.TB, s *store.Store, a app.App) app.App {
 	return a
 }
 
-// Make creates what a test begins with, also while the emulator is still starting. What it
-// says is unavailable may have been made all the same.
+// Make calls create, and retries while the emulator is unavailable. An unavailable call may have
+// succeeded.
 func Make(t testing.TB, create func() error) {
 	t.Helper()
 	err := create()
@@ -154,7 +152,7 @@ func Make(t testing.TB, create func() error) {
 	check.OK(t, err)
 }
 
-// DeleteApp deletes the app that has the name at the time of the call.
+// DeleteApp deletes the app with the current name.
 func DeleteApp(ctx context.Context, s *store.Store, ref app.Ref) error {
 	a, err := s.App(ctx, ref.Namespace, ref.Name)
 	if err != nil {
@@ -163,7 +161,7 @@ func DeleteApp(ctx context.Context, s *store.Store, ref app.Ref) error {
 	return s.DeleteApp(ctx, a)
 }
 
-// DeleteEnvironment deletes the environment that has the name at the time of the call.
+// DeleteEnvironment deletes the environment with the current name.
 func DeleteEnvironment(ctx context.Context, s *store.Store, project, name string) error {
 	e, err := s.Environment(ctx, project, name)
 	if err != nil {
@@ -172,7 +170,7 @@ func DeleteEnvironment(ctx context.Context, s *store.Store, project, name string
 	return s.DeleteEnvironment(ctx, e)
 }
 
-// DeleteProject deletes the project that has the name at the time of the call.
+// DeleteProject deletes the project with the current name.
 func DeleteProject(ctx context.Context, s *store.Store, name string) error {
 	p, err := s.Project(ctx, name)
 	if err != nil {
@@ -181,7 +179,7 @@ func DeleteProject(ctx context.Context, s *store.Store, name string) error {
 	return s.DeleteProject(ctx, p)
 }
 
-// ObserveBuild observes the build that has the number at the time of the call.
+// ObserveBuild observes the build with the current number.
 func ObserveBuild(ctx context.Context, s *store.Store, ref app.Ref, n int64, run deploy.Run, now time.Time) (deploy.Build, error) {
 	b, err := s.Build(ctx, ref, n)
 	if err != nil {
@@ -190,14 +188,14 @@ func ObserveBuild(ctx context.Context, s *store.Store, ref app.Ref, n int64, run
 	return s.ObserveBuild(ctx, ref, b, run, now)
 }
 
-// CopyKey stores n copies of a stored key, each with its own prefix.
+// CopyKey creates n copies of a stored key, each with its own prefix.
 func CopyKey(t testing.TB, project string, id apikey.ID, n int) {
 	t.Helper()
 	copyOf(t, project, "keys", id, n)
 }
 
-// CopyEntry stores the entries of the copies of [CopyKey] in the list of keys. Only the ID of
-// the stored key finds them, not their own IDs.
+// CopyEntry creates entries for the copies of [CopyKey] in the list of keys. Searches find them
+// only by the ID of the stored key.
 func CopyEntry(t testing.TB, project string, id apikey.ID, n int) {
 	t.Helper()
 	copyOf(t, project, "keylist", id, n)
@@ -233,8 +231,7 @@ func copyOf(t testing.TB, project, collection string, id apikey.ID, n int) {
 	}
 }
 
-// Damage replaces a document, such as "counters/2026-03-14.run-1.0", by one whose content
-// cannot be read. fields are the fields that queries look for.
+// Damage replaces a document by an unreadable one. fields are the fields used by queries.
 func Damage(t testing.TB, project, path string, fields map[string]any) {
 	t.Helper()
 	c, err := client.NewClient(t.Context(), project)
@@ -247,8 +244,7 @@ func Damage(t testing.TB, project, path string, fields map[string]any) {
 	}
 }
 
-// Change writes fields of a document, such as "keys/key-ab12cd34", as an earlier release or
-// another program does. Without fields it deletes the document.
+// Change sets fields of a document, or deletes it if fields is nil.
 func Change(t testing.TB, project, path string, fields map[string]any) {
 	t.Helper()
 	c, err := client.NewClient(t.Context(), project)
@@ -262,6 +258,5 @@ func Change(t testing.TB, project, path string, fields map[string]any) {
 	check.OK(t, err)
 }
 
-// First is what an app begins with when nobody says more: the plain revision of its image,
-// if it has one.
+// First returns the default initial history of an app.
 func First(a app.App) store.First { return store.First{Revision: deploy.First(a)} }

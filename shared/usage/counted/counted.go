@@ -1,21 +1,17 @@
-// Package counted reads what was counted of keys, for the functions that tell it.
+// Package counted reads the usage of keys for reports.
 //
-// Days that are settled come from the keys' rollups alone. Of the days that are not,
-// usually today and the two before it, the counters are read too, and the larger of
-// rollup and counters holds, total by total: both are sums that only grow. So what is
-// told is exact as soon as the checkers have flushed, and stays right however late the
-// rollup is. The order of reading matters: first how far days are settled, then the
-// counters, last the rollups. A day that is settled meanwhile, and whose counters may
-// then be gone, is whole in the rollup that is read last.
+// The usage of finalized days is in the rollups. For later days, it is the larger of rollup and
+// counters for each total. Both never decrease, so the result is exact once the checkers have
+// written their counts, regardless of the rollup's delay.
 //
-// Checkers hold counts in memory until they write them. A report of few keys includes these:
-// each checker returns its own totals, by source and day, and the larger one of the total in
-// memory and the total in the store counts. So a request shows at once.
+// Reads are in this order: the last finalized day, the counters, the rollups. A day that is
+// finalized in between is complete in the rollup, even if its counters were already deleted.
 //
-// The counters are a document for each source and shard (a shard holds a thousand
-// keys), however many keys and requests there were. They are of all keys, so they are
-// kept for a moment and shared by the requests of that time: a page that shows a
-// hundred keys reads them once.
+// Reports of few keys include the totals in the checkers' memory: for each source and day, the
+// larger of the total in memory and the stored total counts.
+//
+// There is one counter for each source and shard of about 1,000 keys. Concurrent requests share the
+// counters for a short time: a page with a hundred keys reads them once.
 package counted
 
 import (
@@ -31,67 +27,64 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Recent is what a function that uses it reads from its environment.
+// Recent contains the settings of a function that reads usage.
 type Recent struct {
-	// Seconds is the time for which counters that were read serve other requests. 0 reads them
-	// for every request. Counts of a checker that does not respond show within that time and
-	// its flush interval, 4 s by default.
+	// Seconds is the time for which counters are reused; 0 disables it. Counts of a checker that
+	// does not respond appear after this time and its flush interval (default 4 s).
 	Seconds int `env:"RECENT_SECONDS, default=2"`
 }
 
-// Life is the same as a duration.
+// Life returns Seconds as a duration.
 func (r Recent) Life() time.Duration { return time.Duration(r.Seconds) * time.Second }
 
-// Store keeps what was counted; *store.Store implements it.
+// Store stores counts; *store.Store implements it.
 type Store interface {
-	// SettledDay gives the last day that is whole in the rollups, like all before
-	// it. Problem: not_found before the first.
+	// SettledDay returns the last finalized day. It returns not_found before the first one.
 	SettledDay(ctx context.Context) (usage.Day, error)
 	EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error
 	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) // in the order of prefixes
-	IncompleteDays(ctx context.Context) ([]usage.Day, error)                        // settled days that lack counts
+	IncompleteDays(ctx context.Context) ([]usage.Day, error)                        // finalized days that lack counts
 }
 
 // Reader reads the histories of keys.
 type Reader struct {
 	store    Store
-	checkers *Checkers // nil calls none
+	checkers *Checkers // nil disables queries
 	life     time.Duration
 	recent   *Shared[days]
 }
 
-// days are the counts of the days that are not settled; once read, they do not change.
+// days are the immutable counts of the days that are not finalized.
 type days struct {
-	at         time.Time // start of the reading
-	first      usage.Day // the first of the days
+	at         time.Time
+	first      usage.Day
 	counters   []usage.Counter
 	sums       map[usage.Day]usage.Sums
-	incomplete []usage.Day // days that lack counts, settled or not
+	incomplete []usage.Day // days that lack counts, finalized or not
 }
 
-// NewReader makes a reader.
+// NewReader returns a reader.
 func NewReader(st Store, checkers *Checkers, cfg Recent) *Reader {
 	return &Reader{store: st, checkers: checkers, life: cfg.Life(), recent: NewShared[days]()}
 }
 
-// rollupsAtOnce is how many rollups one call reads.
 const rollupsAtOnce = 500
 
 // Reading is the usage of keys.
 type Reading struct {
 	Histories  []usage.History // in the order of the keys
-	Incomplete []usage.Day     // days that lack counts, because a counter is damaged
-	AsOf       time.Time       // of the oldest checker that responded; without one, of the counters
+	Incomplete []usage.Day     // days that lack counts because a counter is damaged
+	AsOf       time.Time       // time of the oldest checker response, or of the counters if there is none
 }
 
-// Read reads the usage of keys, with the counts that checkers hold in memory if there are at
-// most [usage.MaxMemoryKeys] keys.
+// Read returns the usage of keys. It includes the counts in the checkers' memory for at most
+// [usage.MaxMemoryKeys] keys.
 func (r *Reader) Read(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) (Reading, error) {
 	held, asOf := r.checkers.held(ctx, prefixes)
 	return r.read(ctx, prefixes, now, held, asOf)
 }
 
-// ReadStored is Read without the counts that checkers hold, and calls none of them.
+// ReadStored is Read without the counts in the checkers' memory.
 func (r *Reader) ReadStored(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) (Reading, error) {
 	return r.read(ctx, prefixes, now, nil, time.Time{})
 }
@@ -103,17 +96,17 @@ func (r *Reader) read(ctx context.Context, prefixes []apikey.Prefix, now func() 
 	if asOf.IsZero() {
 		asOf = recent.at
 	}
-	out.AsOf = asOf.UTC().Truncate(time.Microsecond) // as stored times
+	out.AsOf = asOf.UTC().Truncate(time.Microsecond) // precision of stored times
 	return out, err
 }
 
-// Open is the stored usage of all keys on days that a summary does not have.
+// Open is the stored usage of all keys on days that a summary does not include.
 type Open struct {
 	Sums       map[usage.Day]usage.Sums
-	Incomplete []usage.Day // days that lack counts, of any time
+	Incomplete []usage.Day // all days that lack counts
 }
 
-// Open returns the stored usage on the days after one, up to today.
+// Open returns the stored usage on the days after the given one, up to today.
 func (r *Reader) Open(ctx context.Context, after usage.Day, now func() time.Time) (Open, error) {
 	recent, err := r.recent.Read(ctx, now, r.counters)
 	if err != nil {
@@ -128,7 +121,7 @@ func (r *Reader) Open(ctx context.Context, after usage.Day, now func() time.Time
 	if after+1 >= recent.first {
 		return open, nil
 	}
-	// Settled since the summary was written: the counters still exist.
+	// Finalized since the summary was written: the counters still exist.
 	err = r.store.EachCounter(ctx, after+1, recent.first-1, func(c usage.Counter) error {
 		if open.Sums[c.Day] == nil {
 			open.Sums[c.Day] = usage.Sums{}
@@ -139,8 +132,8 @@ func (r *Reader) Open(ctx context.Context, after usage.Day, now func() time.Time
 	return open, err
 }
 
-// LastSeen returns the last day with any traffic of each key as it is stored, in the order of
-// prefixes; 0 is none. It keeps no histories.
+// LastSeen returns each key's last day with stored requests, in the order of prefixes; 0 if there
+// is none.
 func (r *Reader) LastSeen(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) ([]usage.Day, error) {
 	days := make([]usage.Day, 0, len(prefixes))
 	_, err := r.each(ctx, prefixes, now, nil, func(h usage.History) {
@@ -150,8 +143,6 @@ func (r *Reader) LastSeen(ctx context.Context, prefixes []apikey.Prefix, now fun
 	return days, err
 }
 
-// each hands the histories of keys to use, in the order of prefixes, with the counts that
-// checkers hold.
 func (r *Reader) each(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time, held []usage.Held, use func(usage.History)) (days, error) {
 	recent, err := r.recent.Read(ctx, now, r.counters)
 	if err != nil {
@@ -176,13 +167,12 @@ func (r *Reader) each(ctx context.Context, prefixes []apikey.Prefix, now func() 
 	return recent, nil
 }
 
-// counters reads the counters of the days that are not settled; they serve for RECENT_SECONDS.
 func (r *Reader) counters(ctx context.Context, now time.Time) (days, time.Duration, error) {
 	today := usage.DayOf(now)
 	first := usage.EarliestKept(today)
 	settled, err := r.store.SettledDay(ctx)
 	switch {
-	case problem.Is(err, problem.NotFound): // nothing was ever rolled up
+	case problem.Is(err, problem.NotFound): // no day is finalized
 	case err != nil:
 		return days{}, 0, fmt.Errorf("read what is not settled: %w", err)
 	default:
@@ -211,11 +201,9 @@ func (r *Reader) counters(ctx context.Context, now time.Time) (days, time.Durati
 	return read, r.life, nil
 }
 
-// week is how many days a list of keys shows of each.
 const week = 7
 
-// Wire returns the JSON form of a report. incomplete are days that lack counts, in the report's
-// window or not.
+// Wire returns the JSON form of a report. incomplete may contain days outside the window.
 func Wire(r usage.Report, incomplete []usage.Day) wire.UsageReport {
 	out := wire.UsageReport{
 		From: r.Window.From.String(), To: r.Window.To.String(),
@@ -230,7 +218,7 @@ func Wire(r usage.Report, incomplete []usage.Day) wire.UsageReport {
 	return out
 }
 
-// WireTotals tells totals.
+// WireTotals returns the JSON form of totals.
 func WireTotals(t usage.Totals) wire.UsageTotals {
 	return wire.UsageTotals{Allowed: t.Allowed, RateDenied: t.RateDenied, QuotaDenied: t.QuotaDenied}
 }
@@ -243,7 +231,7 @@ func wireDays(days []usage.Dated) []wire.UsageDay {
 	return out
 }
 
-// Lately tells what was counted of a key of a plan with limits l.
+// Lately returns the recent usage of a key with limits l.
 func Lately(h usage.History, l plan.Limits, asOf, now time.Time) wire.KeyUsage {
 	today := usage.DayOf(now)
 	return wire.KeyUsage{
@@ -253,7 +241,7 @@ func Lately(h usage.History, l plan.Limits, asOf, now time.Time) wire.KeyUsage {
 	}
 }
 
-// QuotaUse tells how far the quota of limits l is used up; nil without a quota.
+// QuotaUse returns the use of the quota of l; nil without a quota.
 func QuotaUse(h usage.History, l plan.Limits, now time.Time) *wire.QuotaUse {
 	if l.Quota == 0 {
 		return nil
@@ -262,28 +250,27 @@ func QuotaUse(h usage.History, l plan.Limits, now time.Time) *wire.QuotaUse {
 	return &wire.QuotaUse{Quota: l.Quota, Period: string(l.Period), Used: h.Total(period).Allowed, ResetsAt: l.Period.End(now)}
 }
 
-// Shared is something that is read for many requests at once: one request reads, those
-// that come meanwhile wait for it, and all until it is too old share what it got.
+// Shared caches a value that several requests need. One request loads it while the others wait.
 type Shared[T any] struct {
-	turn chan struct{} // holds a token while nobody reads; guards what follows
+	turn chan struct{} // holds a token unless a load is in progress; guards the other fields
 
-	at    time.Time // when the reading of value began; zero before the first
+	at    time.Time // start of the load; zero before the first
 	life  time.Duration
 	value T
 }
 
-// NewShared makes one of which nothing was read yet.
+// NewShared returns an empty cache.
 func NewShared[T any]() *Shared[T] {
 	s := &Shared[T]{turn: make(chan struct{}, 1)}
 	s.turn <- struct{}{}
 	return s
 }
 
-// Load reads it, and says for how long that serves.
+// Load returns a value and the time for which it can be reused.
 type Load[T any] func(ctx context.Context, at time.Time) (value T, life time.Duration, err error)
 
-// Read gives what was read no longer ago than its life, and on the same UTC day. What
-// fails is not kept.
+// Read returns the cached value if it is valid and was loaded on the same UTC day, and otherwise
+// loads it. Errors are not cached.
 func (s *Shared[T]) Read(ctx context.Context, now func() time.Time, load Load[T]) (T, error) {
 	asked := now()
 	select {

@@ -9,8 +9,6 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// A request that waits for another's reading can give up; a reading that fails is not
-// kept.
 func TestReadingFails(t *testing.T) {
 	t.Parallel()
 	s := NewShared[int]()
@@ -33,7 +31,6 @@ func TestReadingFails(t *testing.T) {
 	}
 }
 
-// The counts in a checker's memory add only what the same source lacks in the store.
 func TestUnwritten(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)

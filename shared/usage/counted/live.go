@@ -14,22 +14,21 @@ import (
 )
 
 const (
-	maxMemory = 1 << 20     // bytes of a response
-	patience  = time.Second // default of [Checkers.Patience]
+	maxMemory = 1 << 20
+	patience  = time.Second
 )
 
-// Checkers calls the checkers for the counts that they hold in memory.
+// Checkers queries the checkers for their counts in memory.
 type Checkers struct {
 	Client  *checkers.Client
 	Members func(ctx context.Context, t store.CanaryType) (checkers.List, error)
 	Log     *slog.Logger
 
-	Patience time.Duration // longest wait for the responses; 0 is 1 s
+	Patience time.Duration // timeout; 0 for 1 s
 }
 
-// held returns the counts of keys in the memory of all checkers that respond, and the time
-// of the oldest response; zero without one. A checker that does not respond, or is of
-// an earlier release, is left out: it writes its counts within seconds, if it lives.
+// held returns the counts in memory of all checkers that respond, and the time of the oldest
+// response. Other checkers write their counts within seconds.
 func (c *Checkers) held(ctx context.Context, prefixes []apikey.Prefix) (all []usage.Held, asOf time.Time) {
 	if c == nil || c.Client.CheckerCAFile == "" || len(prefixes) == 0 || len(prefixes) > usage.MaxMemoryKeys {
 		return nil, time.Time{}
@@ -69,14 +68,13 @@ func (c *Checkers) held(ctx context.Context, prefixes []apikey.Prefix) (all []us
 	return all, asOf
 }
 
-// source is one checker process on one day.
 type source struct {
 	day  usage.Day
 	name usage.Source
 }
 
-// unwritten returns the part of held that the counters read so far lack, by day and key. Both
-// are totals of the same source, so the larger one is right, and nothing counts twice.
+// unwritten returns the part of held that is not in the counters. Both are totals of the same
+// source, so nothing counts twice.
 func (d days) unwritten(held []usage.Held, now time.Time) map[usage.Day]usage.Sums {
 	stored := map[source]usage.Sums{}
 	for _, h := range held {
