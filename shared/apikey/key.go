@@ -39,8 +39,8 @@ func Usable() []Status { return []Status{Active, Disabled} }
 
 // Limits of keys (promises K1, K2, K5).
 const (
-	MaxName      = 100 // characters
-	MaxApps      = 100 // apps in a scope
+	MaxName      = 100
+	MaxApps      = 100
 	MaxGrace     = 30 * 24 * time.Hour
 	DefaultGrace = 24 * time.Hour
 )
@@ -48,9 +48,9 @@ const (
 // Key is an API key without its secret.
 type Key struct {
 	Prefix      Prefix    `firestore:"prefix"`
-	Project     string    `firestore:"project"`     // such as "shop"
-	Environment string    `firestore:"environment"` // such as "prod"
-	Namespace   string    `firestore:"namespace"`   // such as "shop-prod"; the key is invalid in others
+	Project     string    `firestore:"project"`
+	Environment string    `firestore:"environment"`
+	Namespace   string    `firestore:"namespace"` // such as "shop-prod"; the key is invalid in others
 	Plan        plan.ID   `firestore:"plan"`
 	Name        string    `firestore:"name"` // optional, forwarded to the app
 	Apps        []string  `firestore:"apps"` // scope, sorted; empty for every app of the environment; see [ShownScope]
@@ -63,7 +63,7 @@ type Key struct {
 	PreviousUntil time.Time `firestore:"-"`
 
 	CreatedAt time.Time `firestore:"created_at"`
-	CreatedBy string    `firestore:"created_by"` // username
+	CreatedBy string    `firestore:"created_by"`
 	UpdatedAt time.Time `firestore:"updated_at"` // for a revoked key, the time of the revocation
 	RevokedBy string    `firestore:"revoked_by"` // username; "" if an early version revoked the key
 
@@ -132,12 +132,11 @@ func (k Key) Revoke(now time.Time, by string) Key {
 func CheckName(name string) error {
 	bad := func(c rune) bool { return !unicode.IsPrint(c) }
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxName || strings.ContainsFunc(name, bad) || strings.TrimSpace(name) != name {
-		return problem.New(problem.InvalidName, "A key's name has at most %d printable characters and no space at its ends.", MaxName)
+		return problem.New(problem.InvalidName, "name must have at most %d printable characters, and no space at its ends.", MaxName)
 	}
 	return nil
 }
 
-// lastYear is the last year that RFC 3339 and the store can represent.
 const lastYear = 9999
 
 // timestamp requires parts of RFC 3339 that package time does not: two digits for the hour, a point
@@ -148,7 +147,7 @@ var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+
 func ParseExpiry(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)
 	if t = t.UTC().Truncate(time.Microsecond); err != nil || !timestamp.MatchString(text) || t.Year() > lastYear {
-		return time.Time{}, problem.Of(problem.InvalidExpiry) // 9999-12-31T23:59:59-01:00 is too late because of its offset
+		return time.Time{}, problem.Of(problem.InvalidExpiry) // too late because of an offset, such as 9999-12-31T23:59:59-01:00
 	}
 	return t, nil
 }
@@ -166,7 +165,7 @@ func CheckExpiry(expires, now time.Time) error {
 func Scope(apps []string) ([]string, error) {
 	sorted := slices.Sorted(slices.Values(apps))
 	if len(sorted) > MaxApps || len(slices.Compact(slices.Clone(sorted))) != len(sorted) {
-		return nil, problem.New(problem.InvalidScope, "apps names at most %d apps, each once.", MaxApps)
+		return nil, problem.New(problem.InvalidScope, "apps must contain at most %d apps, each once.", MaxApps)
 	}
 	return sorted, nil
 }
@@ -234,8 +233,8 @@ const RequestRemembered = 24 * time.Hour
 // Request is a call that issues a full key and that the client may repeat. Because a full key is
 // shown only once (promise K3), a repeated call is rejected.
 type Request struct {
-	ID      string // 64 hex digits; "" makes every call a new one
-	Content string // 64 hex digits, a hash of the content
+	ID      string // "" makes every call a new one
+	Content string // hash of the content
 	At      time.Time
 }
 

@@ -13,7 +13,7 @@ import (
 // Pattern matches full keys in text. [Parse] also verifies the checksum.
 const Pattern = `sluice_[0-9a-z]{8}_[0-9A-Za-z]{38}`
 
-// secretForm matches full keys and service tokens, of which the last characters may be missing.
+// secretForm also matches secrets whose last characters are missing.
 var secretForm = regexp.MustCompile(`sluice_(?:st_)?([0-9a-z]{8,12})_[0-9A-Za-z]{32}`)
 
 // HoldsSecret reports whether text contains a full key or a service token. It does not verify
@@ -44,9 +44,9 @@ func LeakPolicies() []LeakPolicy { return []LeakPolicy{LeakDisable, LeakRevoke} 
 // Valid reports whether p is a policy.
 func (p LeakPolicy) Valid() bool { return slices.Contains(LeakPolicies(), p) }
 
-// Leak is the report that a secret was public.
+// Leak is a report of a public secret.
 type Leak struct {
-	Secret Hash      `firestore:"-"` // of the full key
+	Secret Hash      `firestore:"-"`
 	At     time.Time `firestore:"at"`
 	By     string    `firestore:"by"`     // a username, "token:nightly" or "program:github"
 	URL    string    `firestore:"url"`    // from [FoundAt]; "" if unknown
@@ -83,7 +83,7 @@ func (k Key) WithLeak(l Leak, p LeakPolicy) Key {
 	return k
 }
 
-// LeakShown is the time for which overviews show a leak that requires no further action.
+// LeakShown is the time for which overviews show a leak that requires no action.
 const LeakShown = 7 * 24 * time.Hour
 
 var forever = time.Date(lastYear, 12, 31, 0, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // Go has no constant times

@@ -83,8 +83,7 @@ func Seal(random io.Reader, public string) (string, error) {
 func Random() io.Reader { return rand.Reader }
 
 // Parse verifies the format and the checksum of a full key and returns its prefix. It is meant for
-// searching text and detecting typing errors, and authenticates nothing. The checker does not need
-// it: a lookup in memory is faster.
+// searching text and detecting typing errors, and authenticates nothing.
 func Parse(full []byte) (prefix []byte, ok bool) {
 	if len(full) != Length || string(full[:len(marker)]) != marker || full[len(marker)+PrefixLength] != '_' {
 		return nil, false
@@ -96,8 +95,7 @@ func Parse(full []byte) (prefix []byte, ok bool) {
 	return prefix, true
 }
 
-// Sealed reports whether full ends with a secret and the correct checksum. It authenticates
-// nothing.
+// Sealed reports whether full ends with a secret and the correct checksum.
 func Sealed(full []byte) bool {
 	if len(full) < SecretLength || !allIn62(full[len(full)-SecretLength:]) {
 		return false

@@ -62,7 +62,7 @@ const (
 	UpdateApp Action = "app.update"
 	DeleteApp Action = "app.delete"
 
-	ReleaseHost Action = "host.release" // a reserved host
+	ReleaseHost Action = "host.release"
 
 	EnableWebhook  Action = "webhook.enable" // or replace its token
 	DisableWebhook Action = "webhook.disable"
@@ -80,7 +80,7 @@ const (
 	UpdateKey Action = "key.update"
 	RotateKey Action = "key.rotate"
 	RevokeKey Action = "key.revoke"
-	LeakKey   Action = "key.leak" // a secret of the key was public
+	LeakKey   Action = "key.leak"
 
 	ReleaseQuota Action = "key.release_quota" // requests held by lost checkers
 
@@ -160,9 +160,9 @@ type Record struct {
 	Origin   trace.Request
 	Action   Action
 	Outcome  Outcome
-	Project  string // "" for the installation
+	Project  string
 	Resource string // such as "projects/shop/api-keys/key-ab12cd34"
-	Old, New Values // only differences; nil if the resource did not or does not exist
+	Old, New Values // only differences
 }
 
 // Change is the part of a record that the caller provides.
@@ -177,9 +177,9 @@ type Change struct {
 
 // Query selects records. Zero fields select all.
 type Query struct {
-	Project  string // "" for the installation
+	Project  string
 	From, To time.Time
-	Actor    string // a username, "token:nightly", "webhook", "build 7", …
+	Actor    string // such as a username, "token:nightly", "webhook" or "build 7"
 	Actions  []Action
 	Resource string // with its parts
 }

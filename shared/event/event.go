@@ -78,7 +78,7 @@ type Announcement struct {
 	ID          string // the same each time it is sent
 	Type        Type   // "" for a deployment
 	Subject     string // scope of the order: an [apikey.ID], an [app.Ref], or [Installation]
-	Project     string // "" for the installation
+	Project     string
 	Environment string
 	At          time.Time // by the writer's clock
 
@@ -101,16 +101,16 @@ type Key struct {
 	ID        apikey.ID
 	Name      string
 	Plan      plan.ID
-	Apps      []string // as in [apikey.Key]
+	Apps      []string
 	Status    apikey.Status
-	ExpiresAt time.Time // zero if the key never expires
-	Within    int       // for key.expiring: 14 or 1 days
+	ExpiresAt time.Time
+	Within    int // for key.expiring: 14 or 1 days
 }
 
 // Quota is the use of a key's quota.
 type Quota struct {
 	Key     Key
-	Percent int // 80 or 100
+	Percent int
 	Quota   int64
 	Used    int64 // may exceed a soft quota
 	Period  plan.Period
@@ -128,7 +128,7 @@ type Gate struct {
 // Gates is the state of all gates.
 type Gates struct {
 	Checkers int
-	Since    time.Time // start of the denials, also for gate.recovered
+	Since    time.Time // start of the denials
 }
 
 // Waiting is an announcement in the outbox.
@@ -136,12 +136,12 @@ type Waiting struct {
 	Announcement
 
 	Place  Place
-	Waited time.Duration // by the store's clock
+	Waited time.Duration
 }
 
 // Place is the position of an announcement in the outbox; zero is before the first.
 type Place struct {
-	At time.Time // commit time
+	At time.Time
 	ID string
 }
 
@@ -165,7 +165,7 @@ func keyOf(k apikey.Key) Key {
 	return Key{ID: k.ID(), Name: k.Name, Plan: k.Plan, Apps: k.Apps, Status: k.Status, ExpiresAt: k.ExpiresAt}
 }
 
-// OfKeyChange returns the event type of a key's change. ok is false if it is not announced.
+// OfKeyChange returns the event type of a key's change. ok is false if there is none.
 func OfKeyChange(stored, changed apikey.Key) (t Type, ok bool) {
 	switch {
 	case changed.Secret != stored.Secret:
@@ -183,7 +183,7 @@ func OfKeyChange(stored, changed apikey.Key) (t Type, ok bool) {
 	return KeyEnabled, true
 }
 
-// OfGate announces the new state of an app's gate. ok is false if it is not announced.
+// OfGate announces the new state of an app's gate. ok is false if there is no event for it.
 func OfGate(a app.App, before app.GateState) (n Announcement, ok bool) {
 	n = Announcement{
 		ID: rand.Text(), Type: GateEngaged, Subject: a.Ref().String(), Project: a.Project, Environment: a.Environment, At: a.Gate.Since,

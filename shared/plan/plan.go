@@ -19,8 +19,8 @@ type ID string
 
 // Limits of plans (promise P1).
 const (
-	MinRate  = 0.01    // requests per second
-	MaxRate  = 100_000 // requests per second
+	MinRate  = 0.01
+	MaxRate  = 100_000
 	MaxBurst = 1_000_000
 	MaxQuota = 1_000_000_000_000
 
@@ -40,8 +40,8 @@ type Limits struct {
 // Plan is a named set of limits in one environment.
 type Plan struct {
 	ID        ID     `firestore:"id"`
-	Namespace string `firestore:"namespace"` // such as "shop-prod"
-	Name      string `firestore:"name"`      // 1 to 63 characters
+	Namespace string `firestore:"namespace"`
+	Name      string `firestore:"name"`
 	Limits
 	CreatedAt time.Time `firestore:"created_at"`
 	UpdatedAt time.Time `firestore:"updated_at"`
@@ -62,11 +62,11 @@ func (l Limits) Check() error {
 func (l Limits) checkQuota() error {
 	switch {
 	case (l.Quota == 0) != (l.Period == ""):
-		return problem.New(problem.InvalidQuota, "quota and quota_period come together.")
+		return problem.New(problem.InvalidQuota, "Set quota and quota_period together.")
 	case l.Quota < 0 || l.Quota > MaxQuota:
 		return problem.Of(problem.InvalidQuota)
 	case l.Period != "" && !l.Period.Valid():
-		return problem.At("quota_period", problem.New(problem.InvalidQuota, "quota_period is day, week or month."))
+		return problem.At("quota_period", problem.New(problem.InvalidQuota, "quota_period must be day, week or month."))
 	case l.Hard:
 		return CheckMode(Hard, l.Quota)
 	}
@@ -89,10 +89,10 @@ func (l Limits) Mode() Mode {
 func CheckName(name string) error {
 	bad := func(c rune) bool { return !unicode.IsPrint(c) }
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxName || strings.ContainsFunc(name, bad) {
-		return problem.New(problem.InvalidName, "A plan's name has 1 to %d printable characters.", maxName)
+		return problem.New(problem.InvalidName, "name must have 1 to %d printable characters.", maxName)
 	}
 	if strings.TrimSpace(name) == "" {
-		return problem.New(problem.InvalidName, "A plan's name needs at least one character that is not a space.")
+		return problem.New(problem.InvalidName, "name must contain at least one character that is not a space.")
 	}
 	return nil
 }
@@ -164,9 +164,9 @@ func (m Mode) Valid() bool { return slices.Contains(Modes(), m) }
 func CheckMode(m Mode, quota int64) error {
 	switch {
 	case !m.Valid():
-		return problem.At("quota_mode", problem.New(problem.InvalidQuota, "quota_mode is soft or hard."))
+		return problem.At("quota_mode", problem.New(problem.InvalidQuota, "quota_mode must be soft or hard."))
 	case quota == 0:
-		return problem.At("quota_mode", problem.New(problem.InvalidQuota, "quota_mode goes with a quota."))
+		return problem.At("quota_mode", problem.New(problem.InvalidQuota, "quota_mode requires a quota."))
 	}
 	return nil
 }

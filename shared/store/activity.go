@@ -27,11 +27,11 @@ type Entry struct {
 	Deployment deploy.Revision // zero if there is none or it is deleted
 	Build      deploy.Build
 	Key        apikey.Key
-	Receipt    hook.Receipt // zero except for a webhook call
+	Receipt    hook.Receipt // only for a webhook call
 }
 
 // sameChange is the maximum difference between the times of a record and of its revision or build,
-// by two clocks. It excludes earlier apps with the same name.
+// by two clocks.
 const sameChange = time.Minute
 
 // Activity lists the events of an environment, newest first, of one kind or of all if kind is "". q
@@ -64,7 +64,6 @@ func (s *Store) Activity(ctx context.Context, e app.Environment, kind audit.Kind
 	return entries, next, nil
 }
 
-// idleCalls lists the webhook calls that changed nothing.
 func (s *Store) idleCalls(ctx context.Context, e app.Environment, q audit.Query, page Page) ([]Entry, string, error) {
 	of := slices.DeleteFunc(hook.Results(), func(r hook.Result) bool {
 		return r.Changes() || q.Actor != "" && q.Actor != callerOf(r).Name
@@ -95,7 +94,6 @@ func callerOf(r hook.Result) trace.Actor {
 	return trace.Actor{Kind: trace.Webhook, Name: "webhook"}
 }
 
-// follow adds the current state of the objects to records.
 func (s *Store) follow(ctx context.Context, namespace string, records []audit.Record) ([]Entry, error) {
 	entries := make([]Entry, len(records))
 	var refs []*firestore.DocumentRef
@@ -113,7 +111,7 @@ func (s *Store) follow(ctx context.Context, namespace string, records []audit.Re
 	defer cancel()
 	snaps, err := s.client.GetAll(ctx, refs)
 	if err != nil {
-		return nil, fmt.Errorf("follow the records of %s: %w", namespace, problemOf(err, "document"))
+		return nil, fmt.Errorf("read the objects of records in %s: %w", namespace, problemOf(err, "document"))
 	}
 	for i, snap := range snaps {
 		if !snap.Exists() {

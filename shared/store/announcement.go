@@ -23,10 +23,10 @@ type announcementDoc struct {
 	Project     string    `firestore:"project"`
 	Environment string    `firestore:"environment"`
 	At          time.Time `firestore:"at,serverTimestamp"`
-	Time        time.Time `firestore:"time"`       // time of the event
+	Time        time.Time `firestore:"time"`
 	ExpiresAt   time.Time `firestore:"expires_at"` // TTL field, in case no function empties the outbox
 
-	Namespace string            `firestore:"namespace"` // this and the next three fields are of a deployment
+	Namespace string            `firestore:"namespace"` // of a deployment, like the next three
 	App       string            `firestore:"app"`
 	Outcome   string            `firestore:"outcome"`
 	Revision  *deploy.Revision  `firestore:"revision"`
@@ -153,8 +153,8 @@ func (s *Store) announceKey(b *batch, t event.Type, k apikey.Key) {
 	s.announce(b, event.OfKey(t, k, s.now().UTC().Truncate(time.Microsecond)))
 }
 
-// Announcements lists up to limit announcements after the given position, in commit order. It
-// includes all that were committed before the call.
+// Announcements lists announcements after the given position, in commit order. It includes all that
+// were committed before the call.
 func (s *Store) Announcements(ctx context.Context, after event.Place, limit int) ([]event.Waiting, error) {
 	q := s.announcements().OrderBy("at", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc).Limit(limit)
 	if after.ID != "" {
@@ -170,7 +170,7 @@ func (s *Store) Announcements(ctx context.Context, after event.Place, limit int)
 	return waiting, nil
 }
 
-// Announced deletes an announcement that was sent. It is idempotent.
+// Announced deletes an announcement that was sent.
 func (s *Store) Announced(ctx context.Context, id string) error {
-	return forget(ctx, s.announcements().Doc(id))
+	return deleteDoc(ctx, s.announcements().Doc(id))
 }

@@ -54,7 +54,7 @@ func changeKey(t *testing.T, s *store.Store, k apikey.Key, change func(*apikey.K
 	check.OK(t, err)
 }
 
-// Each change is made by another process, whose clock is wrong by a day or is set back.
+// Each change is made by another process, whose clock is wrong.
 func TestKeyIsAnnounced(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -153,10 +153,10 @@ func TestExpiries(t *testing.T) {
 		}
 	}
 	soon := time.Now().Add(500 * time.Millisecond)
-	lag := 30 * time.Second // delay of announcements
+	lag := 30 * time.Second
 	var want []string
 	for i, e := range event.Expiries() {
-		for n := range 5 { // at the same time, and more than a page
+		for n := range 5 { // more than a page
 			k := announcedKey(t, s, apikey.Prefix(fmt.Sprintf("aaaaa%d%02d", i, n)), soon.Add(e.Before()-lag))
 			if n == 0 {
 				changeKey(t, s, k, func(k *apikey.Key) { k.Status = apikey.Revoked })
@@ -185,7 +185,7 @@ func TestExpiries(t *testing.T) {
 		look()
 		lines, ids = outbox(t, s)
 	}
-	slices.Sort(want) // the order of events at the same time is not defined
+	slices.Sort(want) // their order is not defined
 	slices.Sort(lines)
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

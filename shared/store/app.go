@@ -21,8 +21,8 @@ const allPage = 200
 type appDoc struct {
 	app.App
 
-	Revisions int64 `firestore:"revisions"` // highest assigned number
-	Builds    int64 `firestore:"builds"`    // highest assigned number
+	Revisions int64 `firestore:"revisions"`
+	Builds    int64 `firestore:"builds"` // highest assigned number, like Revisions
 }
 
 func deployedOf(r deploy.Revision) app.Deployed {
@@ -49,12 +49,12 @@ type First struct {
 	Build    *deploy.Build   // of a git app, so that it cannot be lost
 }
 
-// CreateApp stores a new app with its initial history, and claims its host. It returns not_found
-// for a missing environment, host_taken, host_reserved if another project's app released the host
-// recently, and name_in_scope if a usable key's scope names an app that an earlier version deleted.
+// CreateApp stores a new app with its initial history, and claims its host. It returns host_taken,
+// host_reserved if another project's app released the host recently, and name_in_scope if a usable
+// key's scope names an app that an earlier version deleted.
 func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 	ref := a.Ref()
-	return s.transactAlone(ctx, "create app "+ref.String(), s.hostRef(a.Host), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transactSerially(ctx, "create app "+ref.String(), s.hostRef(a.Host), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		e, err := s.txEnvironment(tx, a.Namespace)
 		if err != nil {
 			return err
@@ -88,7 +88,6 @@ func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 	})
 }
 
-// txAbsent returns taken if a document exists.
 func txAbsent(tx *firestore.Transaction, ref *firestore.DocumentRef, taken error) error {
 	snaps, err := tx.GetAll([]*firestore.DocumentRef{ref})
 	if err == nil && snaps[0].Exists() {
@@ -128,11 +127,11 @@ func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 	}
 }
 
-// UpdateApp replaces the stored app with the result of change. The name cannot change. A new host
-// is claimed, and the previous one reserved for the project. UpdateApp then may return host_taken,
-// host_reserved and too_many_host_reservations.
+// UpdateApp replaces the stored app with the result of change. A new host is claimed, and the
+// previous one reserved for the project. UpdateApp then may return host_taken, host_reserved and
+// too_many_host_reservations.
 func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (changed app.App, err error) {
-	err = s.transactAlone(ctx, "update app "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	err = s.transactSerially(ctx, "update app "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		d, err := txGet(tx, s.appRef(ref), "app", shape[appDoc])
 		if err != nil {
 			return err
@@ -142,7 +141,7 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 			return err
 		}
 		if changed.Ref() != ref {
-			return fmt.Errorf("%s may not become %s", ref, changed.Ref())
+			return fmt.Errorf("app %s cannot be renamed to %s", ref, changed.Ref())
 		}
 		if changed.Host != before.Host {
 			if err := errors.Join(s.claimHost(tx, b, changed), s.releaseHost(tx, b, before)); err != nil {
@@ -161,13 +160,11 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 	return changed, err
 }
 
-// deletePage is the number of history documents that one transaction deletes.
 const deletePage = 200
 
 // DeleteApp deletes an app with its history, and reserves its host for its project. The last
 // transaction verifies that no usable key's scope names the app. [Store.IssueKey] reads the app in
-// its transaction, so no scope names a deleted app. It returns not_found if the app was replaced by
-// one with the same name, and too_many_host_reservations.
+// its transaction, so no scope names a deleted app. It may return too_many_host_reservations.
 func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
 	for last := false; !last; {
 		err := s.transact(ctx, "delete app "+expected.Ref().String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) (err error) {

@@ -195,12 +195,11 @@ func TestListApps(t *testing.T) {
 	}
 	check.Equal(t, "all apps", all, got)
 	for range s.AllApps(t.Context()) {
-		break // stop early
+		break
 	}
 }
 
-// TestLateDeletion deletes an app, environment or project that was replaced by one with the same
-// name.
+// TestLateDeletion deletes an object that was replaced by one with the same name.
 func TestLateDeletion(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -30,7 +30,7 @@ type recordDoc struct {
 	Outcome   string    `firestore:"outcome"`
 	Project   string    `firestore:"project"`
 	Resource  string    `firestore:"resource"`
-	Within    []string  `firestore:"within"` // for queries: the resource, its parents, and another affected resource
+	Within    []string  `firestore:"within"` // the resource, its parents, and another affected resource
 	Old       string    `firestore:"old"`    // JSON; "" if the object did not exist
 	New       string    `firestore:"new"`
 	ExpiresAt time.Time `firestore:"expires_at"`
@@ -61,7 +61,7 @@ func encodeValues(v audit.Values) string {
 		return ""
 	}
 	text, err := json.Marshal(v)
-	if err != nil { // texts, finite numbers, booleans and lists of them always encode
+	if err != nil { // such values always encode
 		panic(err)
 	}
 	return string(text)
@@ -95,7 +95,6 @@ func (s *Store) newRecord(ctx context.Context, c audit.Change) (*firestore.Docum
 	}
 }
 
-// timeID returns the prefix of the IDs of a time.
 func timeID(at time.Time) string { return fmt.Sprintf("%016x", math.MaxInt64-at.UnixMicro()) }
 
 func drawID(at time.Time) string { return timeID(at) + strings.ToLower(rand.Text()[:12]) }
@@ -108,7 +107,7 @@ func (s *Store) record(ctx context.Context, b *batch, c audit.Change) {
 }
 
 // Change returns the times at which an audited change updated keys and plans. It returns not_found
-// for changes of other projects or of other objects.
+// for changes of other projects or objects.
 func (s *Store) Change(ctx context.Context, project, id string) (checkers.Change, error) {
 	none := problem.New(problem.NotFound, "There is no such change.")
 	if !validID(id) {
@@ -133,7 +132,6 @@ func (s *Store) Change(ctx context.Context, project, id string) (checkers.Change
 	return c, err
 }
 
-// recordUpdate records nothing if the values are equal.
 func (s *Store) recordUpdate(ctx context.Context, b *batch, c audit.Change) {
 	if c.Old, c.New = audit.Diff(c.Old, c.New); len(c.Old)+len(c.New) > 0 {
 		s.record(ctx, b, c)
@@ -199,7 +197,7 @@ func between(coll *firestore.CollectionRef, query firestore.Query, from, to time
 	return query
 }
 
-// DeleteRecords deletes up to limit records from before the given time, and returns their number.
+// DeleteRecords deletes records from before the given time.
 func (s *Store) DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "records", s.records().Where(firestore.DocumentID, ">", s.records().Doc(timeID(before)+"~")), limit)
 }

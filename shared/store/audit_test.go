@@ -222,7 +222,7 @@ func TestRecords(t *testing.T) {
 	tests := []struct {
 		name string
 		q    audit.Query
-		want []int // indexes in all
+		want []int
 	}{
 		{"an actor", audit.Query{Actor: "user-0"}, []int{0, 2, 4}},
 		{"an action", audit.Query{Actions: []audit.Action{audit.EnableWebhook}}, []int{0, 1, 2, 3, 4}},

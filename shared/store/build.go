@@ -50,8 +50,8 @@ func (d pendingDoc) value() PendingBuild {
 	return PendingBuild{App: app.Ref{Namespace: d.Namespace, Name: d.App}, Number: d.Number}
 }
 
-// RecordBuild adds a build to an app. rule returns the build without a number; it may run more than
-// once. RecordBuild returns its errors, and too_many_builds.
+// RecordBuild adds a build to an app. rule returns the build without a number. RecordBuild may
+// return too_many_builds.
 func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error) {
 	recorded, _, err := s.RecordBuildOnce(ctx, ref, hook.Delivery{}, time.Time{}, rule)
 	return recorded, err
@@ -77,7 +77,7 @@ func (s *Store) RecordBuildOnce(ctx context.Context, ref app.Ref, d hook.Deliver
 			return err
 		}
 		recorded = s.addBuild(ctx, c, b, build)
-		s.keepRequest(b, d, c.doc.value(), hook.Answer{Action: hook.Build, Build: recorded.Number}, now)
+		s.storeRequest(b, d, c.doc.value(), hook.Answer{Action: hook.Build, Build: recorded.Number}, now)
 		return nil
 	})
 	return recorded, fresh, err
@@ -146,10 +146,9 @@ func (s *Store) PendingBuilds(ctx context.Context, page Page) ([]PendingBuild, s
 	return list(ctx, s.pendingBuilds(), s.pendingBuilds().Query, page, decode[pendingDoc])
 }
 
-// ForgetBuild deletes the pending document of a build whose app was deleted. Other builds delete it
-// when they end.
+// ForgetBuild deletes the pending document of a build whose app was deleted.
 func (s *Store) ForgetBuild(ctx context.Context, p PendingBuild) error {
-	return forget(ctx, s.pendingRef(p.App, p.Number))
+	return deleteDoc(ctx, s.pendingRef(p.App, p.Number))
 }
 
 // ObserveBuild updates a build from its run. If the run has built an image, the same commit records

@@ -152,7 +152,6 @@ func TestNewerBuildWins(t *testing.T) {
 	}
 }
 
-// The later app has the same name, and its build the same number.
 func TestObserveBuildOfAnEarlierApp(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

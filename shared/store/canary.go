@@ -64,9 +64,9 @@ type canaryDoc struct {
 	Key []byte `firestore:"question_key"`
 }
 
-// longestCeiling is the longest configurable ceiling, and the default for canaries without a valid
+// maxCeiling is the longest configurable ceiling, and the default for canaries without a valid
 // one.
-const longestCeiling = 90 * time.Second
+const maxCeiling = 90 * time.Second
 
 func readMember(snap *firestore.DocumentSnapshot) (checkers.Member, error) {
 	d, err := shape[canaryDoc](snap)
@@ -80,8 +80,8 @@ func readMember(snap *firestore.DocumentSnapshot) (checkers.Member, error) {
 	if len(d.Key) == len(m.Key) {
 		m.Key = checkers.QueryKey(d.Key)
 	}
-	if m.Ceiling <= 0 || m.Ceiling > longestCeiling {
-		m.Ceiling = longestCeiling
+	if m.Ceiling <= 0 || m.Ceiling > maxCeiling {
+		m.Ceiling = maxCeiling
 	}
 	return m, nil
 }
@@ -110,8 +110,7 @@ func (s *Store) DeleteCanary(ctx context.Context, t CanaryType, replica string) 
 	return nil
 }
 
-// DeleteStaleCanaries deletes the canaries last written before the given time, and returns their
-// number.
+// DeleteStaleCanaries deletes the canaries last written before the given time.
 func (s *Store) DeleteStaleCanaries(ctx context.Context, before time.Time) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()

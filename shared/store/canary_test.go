@@ -24,7 +24,6 @@ func TestDeleteStaleCanaries(t *testing.T) {
 			check.OK(t, s.WriteCanary(t.Context(), kind, store.Canary{Replica: replica, Run: "r", Seq: 1}))
 		}
 	}
-	// These IDs are close to those of canaries.
 	for _, id := range []string{"canary", "canary-a", "canary0", "canaries.a"} {
 		if _, err := raw.Doc("keys/"+id).Set(t.Context(), map[string]any{"x": 1}); err != nil {
 			t.Fatal(err)
@@ -84,7 +83,6 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestChange compares the result of a change with the later read of its record.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

@@ -18,7 +18,7 @@ import (
 
 // Page is a part of a list, in the order of document IDs.
 type Page struct {
-	Size  int    // maximum number of items; must be positive
+	Size  int    // must be positive
 	Token string // of the previous page; "" for the first page
 }
 
@@ -37,7 +37,6 @@ func sameTime(a, b time.Time) bool {
 	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }
 
-// shape reads a document into its stored form.
 func shape[D any](snap *firestore.DocumentSnapshot) (d D, err error) {
 	if err := snap.DataTo(&d); err != nil {
 		return d, fmt.Errorf("read %s: %w", snap.Ref.ID, err)
@@ -70,17 +69,17 @@ func txGet[V any](tx *firestore.Transaction, ref *firestore.DocumentRef, what st
 	return read(snap)
 }
 
-func forget(ctx context.Context, ref *firestore.DocumentRef) error {
+func deleteDoc(ctx context.Context, ref *firestore.DocumentRef) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if _, err := ref.Delete(ctx); err != nil {
-		return fmt.Errorf("forget %s: %w", ref.ID, problemOf(err, "document"))
+		return fmt.Errorf("delete %s: %w", ref.ID, problemOf(err, "document"))
 	}
 	return nil
 }
 
-// prune deletes up to limit documents of a query in one commit, at most [maxWrites], and returns
-// their number. also returns a further document to delete for an ID.
+// prune deletes documents, at most [maxWrites]. also returns a further document to delete for an
+// ID.
 func (s *Store) prune(ctx context.Context, what string, q firestore.Query, limit int, also ...func(id string) *firestore.DocumentRef) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -119,7 +118,6 @@ func find[V any](ctx context.Context, q firestore.Query, read reader[V]) ([]V, e
 	return readAll(snaps, read)
 }
 
-// each iterates over the documents of a query until the first error.
 func each[V any](ctx context.Context, q firestore.Query, read reader[V]) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
@@ -203,7 +201,7 @@ func onePage[V any](ctx context.Context, coll *firestore.CollectionRef, q firest
 
 func tokenOf(id string) string { return base64.RawURLEncoding.EncodeToString([]byte(id)) }
 
-// validID reports whether id can be part of a document path. Firestore reserves "__…__".
+// validID reports whether id can be part of a document path.
 func validID(id string) bool {
 	reserved := strings.HasPrefix(id, "__") && strings.HasSuffix(id, "__")
 	if id == "" || len(id) > 512 || id == "." || id == ".." || reserved {

@@ -57,8 +57,6 @@ func TestPaging(t *testing.T) {
 	}
 }
 
-// A page begins after the last ID of the previous one, so concurrent changes neither repeat nor
-// hide other items.
 func TestPagingWhileChanging(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

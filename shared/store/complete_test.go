@@ -17,10 +17,8 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// commits are the times of the writes of a document.
 type commits []time.Time
 
-// moments stores the received batches and their times of receipt.
 type moments struct {
 	batches  []store.Batch[plan.Plan]
 	received []time.Time
@@ -40,8 +38,8 @@ func (m *moments) Receive(b store.Batch[plan.Plan]) error {
 
 func (m *moments) Heard() {}
 
-// TestNoCommitIsMissing verifies for listeners of changing documents: a batch, or one that follows
-// within its lag, contains every commit until its time. Waits for propagation depend on this.
+// TestNoCommitIsMissing verifies that a batch, or one that follows within its lag, contains every
+// commit until its time. Waits for propagation depend on this.
 func TestNoCommitIsMissing(t *testing.T) {
 	t.Parallel()
 	const writers, listeners = 8, 10
@@ -75,7 +73,7 @@ func TestNoCommitIsMissing(t *testing.T) {
 				}
 				follows := slices.IndexFunc(m.batches[n:], func(b store.Batch[plan.Plan]) bool { return seqIn(b, w) >= expected })
 				if follows < 0 {
-					break // the listener ended first
+					break
 				}
 				lag := m.received[n+follows].Sub(m.received[n])
 				late, latest = late+1, max(latest, lag)
@@ -115,7 +113,7 @@ func write(ctx context.Context, t *testing.T, doc *firestore.DocumentRef) commit
 	for ctx.Err() == nil {
 		r, err := doc.Set(context.WithoutCancel(ctx), map[string]any{"run": "r", "seq": int64(len(all) + 1)})
 		if err != nil {
-			t.Logf("write %d: %v", len(all)+1, err) // the next write has its number, whether or not it was made
+			t.Logf("write %d: %v", len(all)+1, err)
 			continue
 		}
 		all = append(all, r.UpdateTime)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// bulkTimeout is the timeout of a call that reads or writes many documents.
+	// bulkTimeout applies to calls that read or write many documents.
 	bulkTimeout = 60 * time.Second
 	// maxWrites is the maximum number of writes in a transaction; Firestore's limit is 500.
 	maxWrites = 400
@@ -28,10 +28,10 @@ const (
 var ErrNotClosed = errors.New("the day is not closed yet")
 
 type counterDoc struct {
-	Day    string `firestore:"day"` // YYYY-MM-DD
+	Day    string `firestore:"day"`
 	Source string `firestore:"source"`
 	Shard  int64  `firestore:"shard"`
-	Counts []byte `firestore:"counts"` // usage.Packed; not indexed
+	Counts []byte `firestore:"counts"`
 }
 
 func counterToDoc(c usage.Counter) counterDoc {
@@ -78,17 +78,17 @@ func (s *Store) CounterVersion(ctx context.Context, day usage.Day, source usage.
 		return CounterVersion{}, nil
 	}
 	if err != nil {
-		return CounterVersion{}, fmt.Errorf("ask for a counter's version: %w", err)
+		return CounterVersion{}, fmt.Errorf("read counter version: %w", err)
 	}
 	return CounterVersion{snap.UpdateTime}, nil
 }
 
-// VersionAt returns the version of a write at a time, for fake stores that inject faults.
+// VersionAt returns the version of a write, for fake stores that inject faults.
 func VersionAt(t time.Time) CounterVersion { return CounterVersion{t} }
 
 // EachCounter calls use for each counter of the days first to last, until use returns an error. It
-// is one snapshot, without both a sum and the counters compacted into it. A damaged counter has no
-// counts. Documents with other IDs are skipped.
+// reads one snapshot, without both a sum and the counters compacted into it. A damaged counter has
+// no counts.
 func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -131,7 +131,6 @@ func counterOf(id string) (c usage.Counter, ok bool) {
 	return usage.Counter{Day: on, Source: usage.Source(source), Shard: n}, noDay == nil && noNumber == nil
 }
 
-// readCounter counts damaged counters. ok is false if the document is not a counter.
 func (s *Store) readCounter(snap *firestore.DocumentSnapshot) (c usage.Counter, ok bool) {
 	if c, ok = counterOf(snap.Ref.ID); !ok {
 		return c, false
@@ -158,7 +157,7 @@ func (s *Store) countDamaged(kind string) {
 	}
 }
 
-// OldestCounter returns the first day that has a counter. It returns not_found if there are none.
+// OldestCounter returns the first day that has a counter.
 func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -238,8 +237,7 @@ func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shar
 	return nil
 }
 
-// DeleteCounters deletes up to [maxWrites] counters of earlier days, and returns their number.
-// Damaged counters remain.
+// DeleteCounters deletes up to [maxWrites] undamaged counters of earlier days.
 func (s *Store) DeleteCounters(ctx context.Context, before usage.Day) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()

@@ -37,7 +37,6 @@ func writeCounter(t *testing.T, s *store.Store, c usage.Counter) store.CounterVe
 	return v
 }
 
-// counters returns the counters of some days by source and shard.
 func counters(t *testing.T, s *store.Store, first, last string) map[string]usage.Packed {
 	t.Helper()
 	found := map[string]usage.Packed{}
@@ -49,7 +48,6 @@ func counters(t *testing.T, s *store.Store, first, last string) map[string]usage
 	return found
 }
 
-// A source cannot write a counter that was compacted.
 func TestCounterGone(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -210,8 +208,7 @@ func TestCompactOpenDay(t *testing.T) {
 }
 
 // TestReadDuringCompaction reads concurrently with compactions, which must not change any sum. The
-// emulator may show a half of the commit in progress. The test thus tolerates one shard with both
-// the sources and their sum, or with neither.
+// emulator may show a half of one commit, so the test tolerates one wrong shard.
 func TestReadDuringCompaction(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -263,8 +260,8 @@ func TestReadDuringCompaction(t *testing.T) {
 	}
 }
 
-// halfCompacted returns the shards of a day that contain neither exactly all sources, each with a
-// count of 1, nor exactly their sum.
+// halfCompacted returns the shards of a day that contain neither exactly all sources nor exactly
+// their sum.
 func halfCompacted(t *testing.T, s *store.Store, day usage.Day, shards, sources int) (halves []int) {
 	t.Helper()
 	sums, alone := make([]uint64, shards), make([]int, shards)

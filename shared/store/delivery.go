@@ -12,12 +12,11 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// deliveryDoc contains the response to a webhook call, or only the app of a used pipeline token. It
-// is valid until expires_at.
+// deliveryDoc contains the response to a webhook call, or only the app of a used pipeline token.
 type deliveryDoc struct {
-	App       string    `firestore:"app"`            // an [app.Ref]
+	App       string    `firestore:"app"`
 	AppMade   time.Time `firestore:"app_created_at"` // excludes earlier apps with the same name
-	Body      string    `firestore:"body"`           // SHA-256, hex
+	Body      string    `firestore:"body"`
 	Action    string    `firestore:"action"`
 	Revision  int64     `firestore:"revision"`
 	Build     int64     `firestore:"build"`
@@ -46,9 +45,9 @@ func (s *Store) deliveryRef(id string) *firestore.DocumentRef {
 }
 
 // Receive records the work that a webhook call requests together with the response, in one commit.
-// A repeated delivery thus changes the app once, and fresh is false. rule may run more than once;
-// if it rejects the call, nothing is recorded. A call without an ID is always new. Receive returns
-// a conflict problem if the delivery had another body.
+// A repeated delivery thus changes the app once, and fresh is false. If rule rejects the call,
+// nothing is recorded. A call without an ID is always new. Receive returns a conflict problem if
+// the delivery had another body.
 func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error) {
 	err = s.optimistic(ctx, "receive a call for "+ref.String(), ref, func(ctx context.Context, c current, b *batch, _ int) error {
 		before, found, err := s.delivery(ctx, d, c.doc.value(), now)
@@ -59,7 +58,7 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 			answer, fresh = before, false
 			return nil
 		}
-		if err := s.spend(ctx, b, ref, d.Token); err != nil {
+		if err := s.spendToken(ctx, b, ref, d.Token); err != nil {
 			return err
 		}
 		out, err := rule(c.doc.value())
@@ -71,21 +70,21 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 			return err
 		}
 		answer, fresh = out.Answer(number), true
-		s.keepRequest(b, d, c.doc.value(), answer, now)
+		s.storeRequest(b, d, c.doc.value(), answer, now)
 		return nil
 	})
 	return answer, fresh, err
 }
 
-// spend marks a pipeline token as used. It returns an invalid_token problem if the token was used
-// before. Tokens expire before their documents.
-func (s *Store) spend(ctx context.Context, b *batch, ref app.Ref, token hook.Spent) error {
+// spendToken marks a pipeline token as used. It returns invalid_token if the token was used before.
+// Tokens expire before their documents.
+func (s *Store) spendToken(ctx context.Context, b *batch, ref app.Ref, token hook.Spent) error {
 	if token.ID == "" {
 		return nil
 	}
 	_, err := get(ctx, s.deliveryRef(token.ID), "token", shape[deliveryDoc])
 	if err == nil {
-		return problem.Of(problem.InvalidToken).Because(errors.New("the pipeline's token was used before"))
+		return problem.Of(problem.InvalidToken).Because(errors.New("pipeline token already used"))
 	}
 	if !problem.Is(err, problem.NotFound) {
 		return err
@@ -107,7 +106,7 @@ func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now t
 	case !now.Before(doc.ExpiresAt), !doc.AppMade.Equal(to.CreatedAt):
 		return hook.Answer{}, false, nil
 	case doc.Body != d.Body:
-		return hook.Answer{}, false, problem.New(problem.Conflict, "This delivery came with another body before.")
+		return hook.Answer{}, false, problem.New(problem.Conflict, "This delivery was already received with another body.")
 	}
 	return doc.answer(), true, nil
 }
@@ -120,7 +119,7 @@ func (s *Store) requested(ctx context.Context, d hook.Delivery, to app.App, now 
 	return before, found, err
 }
 
-func (s *Store) keepRequest(b *batch, d hook.Delivery, to app.App, a hook.Answer, now time.Time) {
+func (s *Store) storeRequest(b *batch, d hook.Delivery, to app.App, a hook.Answer, now time.Time) {
 	if d.ID != "" {
 		b.set(s.deliveryRef(d.ID), deliveryToDoc(to, d, a, now.Add(hook.Remembered)))
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// deployCall returns the rule of a call that deploys an image.
 func deployCall(image string) func(app.App) (hook.Outcome, error) {
 	return func(app.App) (hook.Outcome, error) {
 		return hook.Outcome{
@@ -74,7 +73,7 @@ func TestReceiveRefused(t *testing.T) {
 	if after, err := s.App(t.Context(), "shop-prod", "hello"); err != nil || after.Revision != before.Revision {
 		t.Errorf("the app has become %+v, %v", after, err)
 	}
-	// The rejected call was not recorded, so it can be repeated with another body.
+	// The rejected call was not recorded.
 	if got, fresh := receive(t, s, delivery("1", "y"), noon(), deployCall("hello:v2")); !fresh || got.Revision != 2 {
 		t.Errorf("got %+v, fresh %v", got, fresh)
 	}

@@ -32,17 +32,15 @@ func (s *Store) revisionRef(ref app.Ref, n int64) *firestore.DocumentRef {
 	return s.revisions(ref).Doc(strconv.FormatInt(n, 10))
 }
 
-// RecordDeployment adds a revision to an app and makes it the current one. Concurrent calls get
-// different numbers. rule receives the current revision, zero before the first, and returns the new
-// one without a number. It may run more than once.
+// RecordDeployment adds a revision to an app and makes it the current one. rule receives the
+// current revision, zero before the first, and returns the new one without a number.
 func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (deploy.Revision, error) {
 	recorded, _, err := s.RecordDeploymentOnce(ctx, ref, hook.Delivery{}, time.Time{}, rule)
 	return recorded, err
 }
 
-// RecordDeploymentOnce is RecordDeployment for a request that may be repeated. A repeated request
-// returns the recorded revision, and fresh is false. It returns idempotency_key_reused if the
-// requests differ.
+// RecordDeploymentOnce is RecordDeployment for a request that may be repeated, like
+// [Store.RecordBuildOnce].
 func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (recorded deploy.Revision, fresh bool, err error) {
 	id := rand.Text()
 	err = s.optimistic(ctx, "record deployment of "+ref.String(), ref, func(ctx context.Context, c current, b *batch, try int) error {
@@ -69,7 +67,7 @@ func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.De
 			return err
 		}
 		recorded = s.addRevision(ctx, c, b, rev, id)
-		s.keepRequest(b, d, c.doc.value(), hook.Answer{Action: hook.Deploy, Revision: recorded.Number}, now)
+		s.storeRequest(b, d, c.doc.value(), hook.Answer{Action: hook.Deploy, Revision: recorded.Number}, now)
 		return nil
 	})
 	return recorded, fresh, err
@@ -106,14 +104,14 @@ func (s *Store) Deployments(ctx context.Context, ref app.Ref, page Page) ([]depl
 }
 
 // UpdateDeployment replaces an app's current revision with the result of change, which reports
-// whether to write it and may run more than once. A revision that becomes live supersedes the
-// previous one. A revision that finishes is announced in the same commit. UpdateDeployment returns
-// a conflict problem if the revision is not current.
+// whether to write it. A revision that becomes live supersedes the previous one. A revision that
+// finishes is announced in the same commit. UpdateDeployment returns a conflict problem if the
+// revision is not current.
 func (s *Store) UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, change func(deploy.Revision) (deploy.Revision, bool)) (changed deploy.Revision, err error) {
 	op := fmt.Sprintf("update revision %d of %s", revision, ref)
 	err = s.optimistic(ctx, op, ref, func(ctx context.Context, c current, b *batch, _ int) error {
 		if c.doc.Revision != revision {
-			return problem.New(problem.Conflict, "Revision %d is not the current one any more.", revision)
+			return problem.New(problem.Conflict, "Revision %d is no longer the current revision.", revision)
 		}
 		var write bool
 		if changed, write = change(c.revision); !write {

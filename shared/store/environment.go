@@ -30,9 +30,9 @@ func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (app.
 	return txGet(tx, s.environments().Doc(namespace), "environment", shape[app.Environment])
 }
 
-// CreateEnvironment stores a new environment of an existing project. It returns namespace_taken if
-// another environment has the same namespace, and namespace_not_empty if another project's
-// environment had it ([Store.ReleaseNamespace]).
+// CreateEnvironment stores a new environment. It returns namespace_taken if another environment has
+// the same namespace, and namespace_not_empty if another project's environment had it
+// ([Store.ReleaseNamespace]).
 func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error {
 	return s.transact(ctx, "create environment "+e.Namespace, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		p, err := txGet(tx, s.projects().Doc(e.Project), "project", decode[projectDoc])
@@ -73,7 +73,7 @@ func (s *Store) txNamespace(tx *firestore.Transaction, namespace string, p app.P
 
 // ReleaseNamespace makes an empty namespace available to every project.
 func (s *Store) ReleaseNamespace(ctx context.Context, namespace string) error {
-	return forget(ctx, s.namespaceRef(namespace))
+	return deleteDoc(ctx, s.namespaceRef(namespace))
 }
 
 // Environment returns an environment of a project.
@@ -96,8 +96,8 @@ func (s *Store) Environments(ctx context.Context, project string, page Page) ([]
 
 // DeleteEnvironment deletes an environment without apps, plans and usable keys, together with its
 // revoked keys. [Store.CreateApp] and [Store.CreatePlan] read the environment in their
-// transactions, and [Store.IssueKey] the plan, so nothing remains without an environment. It
-// returns not_empty, or not_found if the environment was replaced by one with the same name.
+// transactions, and [Store.IssueKey] the plan, so nothing remains without an environment. It may
+// return not_empty.
 func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment) error {
 	project, name := expected.Project, expected.Name
 	namespace, err := environmentID(project, name)
@@ -134,8 +134,7 @@ func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment)
 	return nil
 }
 
-// emptyEnvironment deletes some revoked keys, and reports whether these were the last. It returns
-// not_empty if anything else exists.
+// emptyEnvironment deletes some revoked keys, and reports whether these were the last.
 func (s *Store) emptyEnvironment(tx *firestore.Transaction, b *batch, namespace string) (last bool, err error) {
 	for what, q := range map[string]firestore.Query{
 		"apps":  s.apps().Query,
@@ -147,7 +146,7 @@ func (s *Store) emptyEnvironment(tx *firestore.Transaction, b *batch, namespace 
 			return false, err
 		}
 		if holds {
-			return false, problem.New(problem.NotEmpty, "The environment still has %s; delete or revoke those first.", what)
+			return false, problem.New(problem.NotEmpty, "The environment still has %s. Delete or revoke them first.", what)
 		}
 	}
 	revoked, err := tx.Documents(s.keys().Where("namespace", "==", namespace).Limit(deletePage)).GetAll()

@@ -20,17 +20,14 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// OpenIntercepted opens a store on the emulator with an interceptor of streams.
 func OpenIntercepted(ctx context.Context, project string, through grpc.StreamClientInterceptor) (*Store, error) {
 	return openWith(ctx, project, grpc.WithStreamInterceptor(through))
 }
 
-// OpenAnswered opens a store on the emulator with an interceptor of unary calls.
 func OpenAnswered(ctx context.Context, project string, through grpc.UnaryClientInterceptor) (*Store, error) {
 	return openWith(ctx, project, grpc.WithUnaryInterceptor(through))
 }
 
-// OpenCounted opens a store on the emulator with both interceptors.
 func OpenCounted(ctx context.Context, project string, unary grpc.UnaryClientInterceptor, stream grpc.StreamClientInterceptor) (*Store, error) {
 	return openWith(ctx, project, grpc.WithUnaryInterceptor(unary), grpc.WithStreamInterceptor(stream))
 }
@@ -48,7 +45,6 @@ func openWith(ctx context.Context, project string, through ...grpc.DialOption) (
 	return &Store{client: client, now: time.Now}, nil
 }
 
-// Put writes any document.
 func (s *Store) Put(ctx context.Context, t testing.TB, at string, fields map[string]any) {
 	t.Helper()
 	if _, err := s.client.Doc(at).Set(ctx, fields); err != nil {
@@ -68,7 +64,6 @@ func (s *Store) Copy(ctx context.Context, t testing.TB, from, to string) {
 	}
 }
 
-// SetClock sets the clock for audit records and events.
 func (s *Store) SetClock(now func() time.Time) { s.now = now }
 
 // Documents returns a document of each kind, with all optional fields.

@@ -17,32 +17,32 @@ import (
 // Keys listens to all keys except revoked ones, beginning with a complete batch. It returns an
 // error when ctx or the stream ends.
 func (f *Feed) Keys(ctx context.Context, to Receiver[apikey.Key]) error {
-	return listen(ctx, f, allBut("keys", string(apikey.Revoked)), heardKey, to)
+	return listen(ctx, f, allBut("keys", string(apikey.Revoked)), parseKey, to)
 }
 
 // Plans listens to all plans, like [Feed.Keys].
 func (f *Feed) Plans(ctx context.Context, to Receiver[plan.Plan]) error {
-	return listen(ctx, f, all("plans"), heardPlan, to)
+	return listen(ctx, f, all("plans"), parsePlan, to)
 }
 
 // Counters listens to all counters, like [Feed.Keys].
 func (f *Feed) Counters(ctx context.Context, to Receiver[usage.Counter]) error {
-	return listen(ctx, f, all("counters"), heardCounter, to)
+	return listen(ctx, f, all("counters"), parseCounter, to)
 }
 
-func heardKey(id string, f fields) (apikey.Key, error) {
+func parseKey(id string, f fields) (apikey.Key, error) {
 	r := fieldReader{fields: f}
 	k := apikey.Key{
 		Prefix:        apikey.Prefix(r.text("prefix")),
-		Environment:   r.told("environment"),
+		Environment:   r.optionalText("environment"),
 		Namespace:     r.text("namespace"),
 		Plan:          plan.ID(r.text("plan")),
 		Name:          r.text("name"),
 		Apps:          r.texts("apps"),
 		Status:        apikey.Status(r.text("status")),
 		Secret:        r.hash("secret"),
-		ExpiresAt:     r.instant("expires_at"),
-		PreviousUntil: r.instant("previous_until"),
+		ExpiresAt:     r.timestamp("expires_at"),
+		PreviousUntil: r.timestamp("previous_until"),
 	}
 	if !k.PreviousUntil.IsZero() {
 		k.Previous = r.hash("previous")
@@ -56,14 +56,14 @@ func heardKey(id string, f fields) (apikey.Key, error) {
 	return k, r.err
 }
 
-var errOtherID = errors.New("the document's id is not the one that its fields make")
+var errOtherID = errors.New("document ID does not match the fields")
 
-func heardPlan(id string, f fields) (plan.Plan, error) {
+func parsePlan(id string, f fields) (plan.Plan, error) {
 	r := fieldReader{fields: f}
 	p := plan.Plan{
 		ID:        plan.ID(r.text("id")),
 		Namespace: r.text("namespace"),
-		Name:      r.told("name"),
+		Name:      r.optionalText("name"),
 		Limits: plan.Limits{
 			Rate:   r.number("rate"),
 			Burst:  r.integer("burst"),
@@ -81,7 +81,7 @@ func heardPlan(id string, f fields) (plan.Plan, error) {
 	return p, p.Check()
 }
 
-func heardCounter(id string, f fields) (usage.Counter, error) {
+func parseCounter(id string, f fields) (usage.Counter, error) {
 	r := fieldReader{fields: f}
 	c := usage.Counter{
 		Source: usage.Source(r.text("source")),
@@ -102,7 +102,7 @@ func heardCounter(id string, f fields) (usage.Counter, error) {
 	return c, c.Counts.Check()
 }
 
-func heardCanary(id string, f fields) (Canary, error) {
+func parseCanary(id string, f fields) (Canary, error) {
 	r := fieldReader{fields: f}
 	c := Canary{Replica: strings.TrimPrefix(id, canaryMark), Run: r.text("run"), Seq: r.integer("seq")}
 	c.Address = f["address"].GetStringValue() // missing in canaries of earlier releases
@@ -120,7 +120,7 @@ type fieldReader struct {
 
 func (r *fieldReader) fail(name string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("field %s is missing or of another type", name)
+		r.err = fmt.Errorf("field %s is missing or has the wrong type", name)
 	}
 }
 
@@ -136,8 +136,8 @@ func (r *fieldReader) text(name string) string {
 	return field[*pb.Value_StringValue](r, name).GetStringValue()
 }
 
-// told returns an optional text that affects no decision.
-func (r *fieldReader) told(name string) string { return r.fields[name].GetStringValue() }
+// optionalText returns a text that affects no decision.
+func (r *fieldReader) optionalText(name string) string { return r.fields[name].GetStringValue() }
 
 func (r *fieldReader) integer(name string) int64 {
 	return field[*pb.Value_IntegerValue](r, name).GetIntegerValue()
@@ -175,7 +175,7 @@ func (r *fieldReader) hard(name string) bool {
 	return m == plan.Hard
 }
 
-func (r *fieldReader) instant(name string) time.Time {
+func (r *fieldReader) timestamp(name string) time.Time {
 	if r.absent(name) {
 		return time.Time{}
 	}

@@ -51,8 +51,6 @@ func TestStoredFields(t *testing.T) {
 	}
 }
 
-// fieldPaths returns the paths of a document's fields. An array of maps has its own path and those
-// of its first map.
 func fieldPaths(prefix string, fields map[string]any) []string {
 	var paths []string
 	for name, value := range fields {

@@ -20,7 +20,7 @@ const (
 // hostDoc is an app's claim on a host, or a reservation for the project of an app that released it.
 // Earlier versions treat a reservation as a claim.
 type hostDoc struct {
-	App         string    `firestore:"app"` // an [app.Ref]; the former app in a reservation
+	App         string    `firestore:"app"` // [app.Ref]; the former app in a reservation
 	Project     string    `firestore:"project,omitempty"`
 	ProjectMade time.Time `firestore:"project_created_at,omitempty"` // excludes later projects with the same name
 	Reserved    bool      `firestore:"reserved,omitempty"`
@@ -30,7 +30,7 @@ type hostDoc struct {
 // Reservation is a host that is reserved for a project.
 type Reservation struct {
 	Host    string
-	App     string // the app that released the host, as namespace.name
+	App     string // namespace.name
 	Project string // may be deleted
 	Until   time.Time
 }
@@ -44,7 +44,6 @@ func (s *Store) hosts() *firestore.CollectionRef { return s.client.Collection("h
 
 func (s *Store) hostRef(host string) *firestore.DocumentRef { return s.hosts().Doc(host) }
 
-// claimHost assigns an app's host to it. It returns host_taken or host_reserved.
 func (s *Store) claimHost(tx *firestore.Transaction, b *batch, a app.App) error {
 	snaps, err := tx.GetAll([]*firestore.DocumentRef{s.hostRef(a.Host)})
 	if err != nil {
@@ -116,7 +115,7 @@ func (s *Store) txProjectMade(tx *firestore.Transaction, project string) (time.T
 	return p.CreatedAt, err
 }
 
-// CheckRelease returns a too_many_host_reservations problem if an app cannot release its host.
+// CheckRelease returns too_many_host_reservations if an app cannot release its host.
 func (s *Store) CheckRelease(ctx context.Context, a app.App) error {
 	return s.transact(ctx, "check the host of "+a.Ref().String(), func(_ context.Context, tx *firestore.Transaction, _ *batch) error {
 		return s.releaseHost(tx, &batch{}, a)
@@ -130,7 +129,7 @@ func (s *Store) Reservations(ctx context.Context, page Page) ([]Reservation, str
 
 // ReleaseReservation makes a reserved host available to every project.
 func (s *Store) ReleaseReservation(ctx context.Context, host string) error {
-	none := problem.New(problem.NotFound, "That host is not reserved.")
+	none := problem.New(problem.NotFound, "The host is not reserved.")
 	if !validID(host) {
 		return none
 	}
@@ -151,8 +150,7 @@ func (s *Store) ReleaseReservation(ctx context.Context, host string) error {
 	})
 }
 
-// DeleteReservations deletes up to limit reservations that ended before the given time, and returns
-// their number.
+// DeleteReservations deletes reservations that ended before the given time.
 func (s *Store) DeleteReservations(ctx context.Context, before time.Time, limit int) (int, error) {
 	deleted := 0
 	err := s.transact(ctx, "delete old reservations", func(_ context.Context, tx *firestore.Transaction, b *batch) error {

@@ -11,7 +11,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// hostWorld is a store with apps that claim and release hosts.
 type hostWorld struct {
 	*testing.T
 	*store.Store

@@ -40,7 +40,7 @@ type indexFile struct {
 		Fields     []struct {
 			Path  string `json:"fieldPath"`
 			Order string `json:"order"`
-			Array string `json:"arrayConfig"` // "CONTAINS", without an order
+			Array string `json:"arrayConfig"`
 		} `json:"fields"`
 	} `json:"indexes"`
 	Overrides []struct {
@@ -66,12 +66,12 @@ func readIndexes(t *testing.T) indexFile {
 type asked struct {
 	collection string
 	equal      []string // fields compared with ==, in or array-contains
-	ranged     []string // fields with other comparisons or orders, in this order; "f desc" too
+	ranged     []string // fields with other comparisons or orders; "f desc" too
 }
 
 // composite returns the fields of the composite index that Firestore requires for a query, or nil.
-// For equalities, Firestore merges single-field indexes in the order of IDs. One field with a range
-// or order needs none either, unless there is also an equality.
+// Equalities are served by merged single-field indexes, and so is the range or order of one field
+// without equalities.
 func (a asked) composite() []string {
 	if len(a.ranged) == 0 || len(a.equal) == 0 && len(a.ranged) == 1 {
 		return nil
@@ -91,7 +91,6 @@ func (a asked) served(indexes []string) bool {
 	})
 }
 
-// recorder records the queries of a connection.
 type recorder struct {
 	mu   sync.Mutex
 	seen map[string]asked
@@ -281,7 +280,7 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(err)
 	day := usage.DayOf(noon())
 	check(s.EachCounter(ctx, day, day, func(usage.Counter) error { return nil }))
-	_, _ = s.OldestCounter(ctx) // none exists
+	_, _ = s.OldestCounter(ctx)
 	_, err = s.DeleteCounters(ctx, day)
 	check(err)
 	_, err = s.RollupsOlder(ctx, day, 10)
@@ -316,7 +315,6 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(storetest.DeleteEnvironment(ctx, s, "shop", "prod"))
 }
 
-// askedInSource lists the queried fields in the package's source.
 func askedInSource(t *testing.T) []string {
 	t.Helper()
 	var fields []string

@@ -33,7 +33,7 @@ func keyToDoc(k apikey.Key) keyDoc {
 	d := keyDoc{
 		Key: k, Secret: k.Secret[:], ExpiresAt: timeOrNull(k.ExpiresAt), PreviousUntil: timeOrNull(k.PreviousUntil), Leak: leakToDoc(k.Leak),
 	}
-	d.Apps = append([]string{}, k.Apps...) // never null
+	d.Apps = append([]string{}, k.Apps...)
 	if d.PreviousUntil != nil {
 		d.Previous = k.Previous[:]
 	}
@@ -50,16 +50,16 @@ func readKey(snap *firestore.DocumentSnapshot) (apikey.Key, error) {
 	k.ExpiresAt, k.PreviousUntil = zeroOrTime(d.ExpiresAt), zeroOrTime(d.PreviousUntil)
 	var ok bool
 	if k.Secret, ok = hashOf(d.Secret); !ok {
-		return apikey.Key{}, fmt.Errorf("read %s: its secret's hash has %d bytes", k.ID(), len(d.Secret))
+		return apikey.Key{}, fmt.Errorf("read %s: hash of the secret has %d bytes", k.ID(), len(d.Secret))
 	}
 	if k.Leak, ok = d.Leak.value(); !ok {
-		return apikey.Key{}, fmt.Errorf("read %s: its leak's hash has %d bytes", k.ID(), len(d.Leak.Secret))
+		return apikey.Key{}, fmt.Errorf("read %s: hash of the leaked secret has %d bytes", k.ID(), len(d.Leak.Secret))
 	}
 	if d.PreviousUntil == nil {
 		return k, nil
 	}
 	if k.Previous, ok = hashOf(d.Previous); !ok {
-		return apikey.Key{}, fmt.Errorf("read %s: its previous secret's hash has %d bytes", k.ID(), len(d.Previous))
+		return apikey.Key{}, fmt.Errorf("read %s: hash of the previous secret has %d bytes", k.ID(), len(d.Previous))
 	}
 	return k, nil
 }
@@ -111,7 +111,7 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, li
 			}
 			b.create(ref, keyToDoc(k))
 			s.list(b, k)
-			s.noteIssued(b, r, k.ID())
+			s.recordIssued(b, r, k.ID())
 			s.announceKey(b, event.KeyCreated, k)
 			s.record(ctx, b, audit.Change{
 				Action: audit.CreateKey, Project: k.Project, Resource: keyPath(k), Besides: environmentPath(k.Project, k.Environment), New: keyView(k),
@@ -123,8 +123,7 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, li
 	return checkers.Change{ID: made.record, Keys: made.at, Plans: made.plan}, err
 }
 
-// DeleteRevokedKeys deletes up to limit keys that were revoked before the given time, and returns
-// their number.
+// DeleteRevokedKeys deletes keys that were revoked before the given time.
 func (s *Store) DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "keys", s.keys().Where("status", "==", string(apikey.Revoked)).Where("updated_at", "<", before), limit, s.listRef)
 }
@@ -158,7 +157,7 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, page Page) ([]apikey.Key,
 	return list(ctx, s.keys(), s.filtered(f), page, readKey)
 }
 
-// EachKey iterates over the keys of a filter in the order of their IDs.
+// EachKey iterates over the keys of a filter by ID.
 func (s *Store) EachKey(ctx context.Context, f KeyFilter) iter.Seq2[apikey.Key, error] {
 	return each(ctx, s.filtered(f).OrderBy(firestore.DocumentID, firestore.Asc), readKey)
 }
@@ -193,17 +192,17 @@ func (f KeyFilter) on(q firestore.Query) firestore.Query {
 	return q
 }
 
-// ReissueKey replaces a key with the result of change, which may run more than once. A new plan or
-// scope is verified as in [Store.IssueKey]; an unchanged one is not, so a key with a deleted app
-// can still be disabled. An unchanged key is not written.
+// ReissueKey replaces a key with the result of change. A new plan or scope is verified as in
+// [Store.IssueKey]; an unchanged one is not, so a key with a deleted app can still be disabled. An
+// unchanged key is not written.
 func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (changed apikey.Key, c checkers.Change, err error) {
 	op := "update " + string(id)
 	ref, err := s.keyRef(id)
 	if err != nil {
 		return apikey.Key{}, c, fmt.Errorf("%s: %w", op, err)
 	}
-	var last time.Time // time of the key's last change
-	made, err := s.commitAlone(ctx, op, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	var last time.Time
+	made, err := s.commitSerially(ctx, op, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		stored, err := txGet(tx, ref, "key", readKey, &last)
 		if err != nil {
 			return err
@@ -217,12 +216,12 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		if reflect.DeepEqual(keyToDoc(changed), keyToDoc(stored)) {
 			return nil
 		}
-		if err := s.checkMoved(tx, b, stored, changed); err != nil {
+		if err := s.checkReferences(tx, b, stored, changed); err != nil {
 			return err
 		}
 		b.change(ref, keyToDoc(stored), keyToDoc(changed))
 		s.relist(b, changed)
-		s.noteIssued(b, r, id)
+		s.recordIssued(b, r, id)
 		s.recordUpdate(ctx, b, keyChange(stored, changed))
 		if t, ok := event.OfKeyChange(stored, changed); ok {
 			s.announceKey(b, t, changed)
@@ -237,7 +236,7 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 	return changed, c, err
 }
 
-func (s *Store) checkMoved(tx *firestore.Transaction, b *batch, stored, changed apikey.Key) error {
+func (s *Store) checkReferences(tx *firestore.Transaction, b *batch, stored, changed apikey.Key) error {
 	if changed.Plan != stored.Plan {
 		if err := s.planExists(tx, b, changed.Namespace, changed.Plan); err != nil {
 			return err
@@ -285,7 +284,7 @@ func (s *Store) appsExist(tx *firestore.Transaction, namespace string, apps []st
 }
 
 func unknownApp(name string) error {
-	return problem.New(problem.InvalidScope, "There is no app %.40q in the key's environment.", name)
+	return problem.New(problem.InvalidScope, "The key's environment has no app %.40q.", name)
 }
 
 func timeOrNull(t time.Time) *time.Time {
@@ -304,7 +303,7 @@ func zeroOrTime(t *time.Time) time.Time {
 
 type keyRequestDoc struct {
 	Key       string    `firestore:"key"`
-	Content   string    `firestore:"content"` // identifies the content of the request
+	Content   string    `firestore:"content"`
 	ExpiresAt time.Time `firestore:"expires_at"`
 }
 
@@ -325,11 +324,11 @@ func (s *Store) notIssued(tx *firestore.Transaction, r apikey.Request) error {
 	case d.Content != r.Content:
 		return problem.Of(problem.IdempotencyKeyReused)
 	default:
-		return problem.New(problem.AlreadyIssued, "This very request has issued the full key of %s before; it was shown that once.", d.Key)
+		return problem.New(problem.AlreadyIssued, "This request already issued the full key of %s. A full key is shown only once. If it is lost, rotate the key.", d.Key)
 	}
 }
 
-func (s *Store) noteIssued(b *batch, r apikey.Request, id apikey.ID) {
+func (s *Store) recordIssued(b *batch, r apikey.Request, id apikey.ID) {
 	if r.ID != "" {
 		b.set(s.deliveryRef(r.ID), keyRequestDoc{Key: string(id), Content: r.Content, ExpiresAt: r.At.Add(apikey.RequestRemembered)})
 	}

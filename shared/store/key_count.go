@@ -85,8 +85,8 @@ type keyCount struct {
 
 	version time.Time // of the environment's document, read before the count
 	keys    int
-	own     int       // creations admitted since at, and those in progress then
-	at      time.Time // start of the count
+	own     int // creations admitted since at, and those in progress then
+	at      time.Time
 }
 
 // enter returns an environment's count. The caller must call forget.
@@ -110,18 +110,17 @@ func (m *keyCounts) enter(namespace string, now time.Time) (c *keyCount, forget 
 	}
 }
 
-// counter returns the version of the environment's document before the count.
 type counter func(context.Context) (version time.Time, keys int, err error)
 
 // admit waits until fewer than keysInProgress creations are in progress, and counts if necessary. A
 // zero version requires a count during the transaction. The caller must free inProgress if err is
 // nil.
 func (c *keyCount) admit(ctx context.Context, limit int, now func() time.Time, count counter) (version time.Time, err error) {
-	if err := take(ctx, c.turn); err != nil {
+	if err := acquire(ctx, c.turn); err != nil {
 		return version, err
 	}
 	defer func() { <-c.turn }()
-	if err := take(ctx, c.inProgress); err != nil {
+	if err := acquire(ctx, c.inProgress); err != nil {
 		return version, err
 	}
 	place := placeOfCount(c.keys, c.own, now().Sub(c.at), limit)
@@ -141,7 +140,7 @@ func (c *keyCount) admit(ctx context.Context, limit int, now func() time.Time, c
 	return version, nil
 }
 
-func take(ctx context.Context, slots chan struct{}) error {
+func acquire(ctx context.Context, slots chan struct{}) error {
 	select {
 	case slots <- struct{}{}:
 		return nil
@@ -189,7 +188,7 @@ func (s *Store) commitBelow(ctx context.Context, op, namespace string, limit int
 			return made, err
 		}
 	}
-	return s.commitAlone(ctx, op, s.environments().Doc(namespace), issue(func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.commitSerially(ctx, op, s.environments().Doc(namespace), issue(func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		return s.roomForKey(ctx, tx, b, namespace, limit)
 	}))
 }
@@ -223,8 +222,8 @@ func (s *Store) checkVersion(tx *firestore.Transaction, namespace string, versio
 	return err
 }
 
-// roomForKey counts an environment's keys during a transaction that first reads the environment's
-// document, and writes that document near the limit. It returns too_many_keys at the limit.
+// roomForKey counts keys in a transaction that first reads the environment's document, and writes
+// it near the limit.
 func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, b *batch, namespace string, limit int) error {
 	if _, err := s.txEnvironment(tx, namespace); err != nil {
 		return err
@@ -234,7 +233,7 @@ func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, b *ba
 	case err != nil:
 		return err
 	case n >= limit:
-		return problem.New(problem.TooManyKeys, "The environment has %d keys, as many as it may; revoke some that are not needed.", limit)
+		return problem.New(problem.TooManyKeys, "The environment has reached its limit of %d keys. Revoke unused keys.", limit)
 	case n >= limit-keysAtOnce:
 		b.update(s.environments().Doc(namespace), firestore.Update{Path: "full_at", Value: firestore.ServerTimestamp})
 	}

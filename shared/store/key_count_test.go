@@ -88,8 +88,7 @@ func TestKeyProcesses(t *testing.T) {
 	}
 }
 
-// A count allows keysPerCount creations, less those in progress at its start. Other creations wait,
-// and a failed count takes no slot.
+// A count allows keysPerCount creations, less those in progress at its start.
 func TestCountAllowsCreations(t *testing.T) {
 	t.Parallel()
 	now := func() time.Time { return time.Unix(1, 0) }
@@ -110,7 +109,7 @@ func TestCountAllowsCreations(t *testing.T) {
 	if err := admit(t.Context(), broken); !errors.Is(err, broken) || len(c.inProgress) != 0 {
 		t.Fatalf("a count that fails: got %v and %d in progress", err, len(c.inProgress))
 	}
-	const third = 2*keysPerCount - (keysInProgress - 1) // first creation of the third count
+	const third = 2*keysPerCount - (keysInProgress - 1)
 	for i := range third + 1 {
 		check.OK(t, admit(t.Context(), nil))
 		if want := 2 + i/keysPerCount + i/third; counts != want {
@@ -156,13 +155,12 @@ func TestIdleCountIsForgotten(t *testing.T) {
 	}
 }
 
-// simulation is an environment with the processes that create its keys.
 type simulation struct {
 	*rand.Rand
 
 	limit     int
 	keys      int
-	version   time.Time // of the environment's document
+	version   time.Time
 	clock     time.Time
 	pace      time.Duration // longest step of the clock
 	calm      int           // mean steps between two disturbances
@@ -170,7 +168,6 @@ type simulation struct {
 	peak      int           // maximum of unwritten since the limit was near
 }
 
-// create creates a key in one process. It calls yield when other processes may act.
 func (s *simulation) create(ctx context.Context, c *keyCount, yield func() bool) error {
 	read := func(context.Context) (time.Time, int, error) {
 		version := s.version
@@ -274,7 +271,7 @@ func (s *simulation) run(t *testing.T, seed uint64) {
 					t.Error(err)
 				}
 			})
-			next() // up to its count
+			next()
 			p.creating = append(p.creating, next)
 		}
 		if len(p.creating) > 0 {

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// TestKeyLimitAcrossProcesses creates keys in two processes up to the limit. Each process has an
-// old count, from far below the limit.
+// TestKeyLimitAcrossProcesses creates keys in two processes up to the limit. Each has an old count,
+// from far below the limit.
 func TestKeyLimitAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	const limit = 505 // creations count in their transaction from the sixth key on
@@ -77,8 +77,6 @@ func TestKeyLimitAcrossProcesses(t *testing.T) {
 	}
 }
 
-// TestOutdatedCountIsNotUsed fills an environment in one process while another one has an old
-// count.
 func TestOutdatedCountIsNotUsed(t *testing.T) {
 	t.Parallel()
 	const limit = 502 // creations count in their transaction from the third key on
@@ -106,7 +104,6 @@ func TestOutdatedCountIsNotUsed(t *testing.T) {
 	wantProblem(t, "one too many", err, problem.TooManyKeys)
 }
 
-// calls counts the calls of a store by operation, and the documents read.
 type calls struct {
 	mu sync.Mutex
 	of map[string]int
@@ -234,7 +231,6 @@ func TestRevokedKeysAreNotHeard(t *testing.T) {
 	}
 }
 
-// Listeners and sums of counters ignore documents that Sluice did not write.
 func TestForeignDocuments(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

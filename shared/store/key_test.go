@@ -192,7 +192,6 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// IDs of canaries and other paths are not keys.
 func TestKeyIDsThatAreNone(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -239,7 +238,6 @@ func newKey(t testing.TB) apikey.Key {
 	}
 }
 
-// storeKey stores a key of plan-starter in shop-prod, modified by with.
 func storeKey(t testing.TB, s *store.Store, with func(*apikey.Key)) apikey.Key {
 	t.Helper()
 	k := newKey(t)
@@ -252,7 +250,6 @@ func storeKey(t testing.TB, s *store.Store, with func(*apikey.Key)) apikey.Key {
 	return k
 }
 
-// storeApps stores apps in shop-prod, its project and the environment.
 func storeApps(t testing.TB, s *store.Store, names ...string) {
 	t.Helper()
 	storetest.Environment(t, s, "shop", "prod")
@@ -272,7 +269,6 @@ func toPlan(id plan.ID) func(apikey.Key) (apikey.Key, error) {
 	}
 }
 
-// The document contains the key's ID, a hash of the request, and the TTL field.
 func TestKeyRequestDocument(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

@@ -68,8 +68,7 @@ func TestUpdateKey(t *testing.T) {
 	}
 }
 
-// A key can be disabled and renamed although an app of its scope was deleted. An update without a
-// change is not written.
+// A key can be disabled and renamed although an app of its scope was deleted.
 func TestUpdateKeyThatStays(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

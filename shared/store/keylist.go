@@ -22,10 +22,10 @@ type listedDoc struct {
 	Environment string   `firestore:"environment"`
 	Plan        string   `firestore:"plan"`
 	Status      string   `firestore:"status"`
-	Apps        []string `firestore:"apps"`       // of the scope; [everyApp] if it covers all apps
-	Words       []string `firestore:"words"`      // [apikey.Key.SearchTerms]
-	Expires     string   `firestore:"expires"`    // [sortable]; "" never
-	LeakUntil   string   `firestore:"leak_until"` // [sortable] of [apikey.Key.LeakShownUntil]; "" never
+	Apps        []string `firestore:"apps"` // of the scope; [everyApp] if it covers all apps
+	Words       []string `firestore:"words"`
+	Expires     string   `firestore:"expires"`
+	LeakUntil   string   `firestore:"leak_until"` // of [apikey.Key.LeakShownUntil]
 	LastSeen    string   `firestore:"last_seen"`  // YYYY-MM-DD; "" never; written by rollup
 }
 
@@ -80,10 +80,10 @@ type KeySearch struct {
 
 	Text      string // result of [apikey.SearchText]
 	App       string
-	Expired   time.Time // the key expires at this time or earlier
-	Unexpired time.Time // the key expires after this time, or never
-	Since     time.Time // with Expired: the key expires after this time
-	Leaked    time.Time // the key's leak is shown after this time
+	Expired   time.Time // expires at this time or earlier
+	Unexpired time.Time // expires after this time, or never
+	Since     time.Time // with Expired: expires after this time
+	Leaked    time.Time // leak shown after this time
 
 	// LastSeen sorts by the day of last use, latest first. Otherwise, Leaked sorts by leak, latest
 	// first, and Expired by expiry. The default is the order of IDs.
@@ -92,7 +92,7 @@ type KeySearch struct {
 
 // KeyPlace is the position of a key in a sorted list.
 type KeyPlace struct {
-	Value string // of the sort field; "" in the order of IDs
+	Value string // of the sort field
 	ID    apikey.ID
 }
 
@@ -103,9 +103,8 @@ type Candidate struct {
 	Selected bool
 }
 
-// FindKeys reads up to limit entries after a place, or from the start if it is zero. Fewer than
-// limit are the last. Entries may be older than the keys. FindKeys returns a conflict problem if
-// the database lacks an index.
+// FindKeys reads up to limit entries after a place. Fewer than limit are the last. Entries may be
+// older than the keys. FindKeys returns a conflict problem if the database lacks an index.
 func (s *Store) FindKeys(ctx context.Context, q KeySearch, after KeyPlace, limit int) ([]Candidate, error) {
 	snaps, err := snapshots(ctx, s.searched(q, after).Select("apps", "words", "expires", "leak_until", "last_seen").Limit(limit))
 	if err != nil {
@@ -142,7 +141,6 @@ func (s *Store) searched(q KeySearch, after KeyPlace) firestore.Query {
 	return f.StartAfter(after.Value, s.listRef(string(after.ID)))
 }
 
-// order returns the sort field; "" for the order of IDs.
 func (q KeySearch) order() string {
 	switch {
 	case q.LastSeen:
@@ -186,9 +184,9 @@ type listDoc struct {
 // ListState is the progress of rollup's comparison of the entries with the keys.
 type ListState struct {
 	After   apikey.ID // last key compared in this pass; "" between passes
-	Day     string    // YYYY-MM-DD on which the last pass ended; "" before that
+	Day     string    // YYYY-MM-DD on which the last pass ended
 	Changed time.Time // all changes of keys before this time are in the list
-	Settled usage.Day // last finalized day at the last pass; 0 before that
+	Settled usage.Day // last finalized day at the last pass
 }
 
 // listStale is the age from which the list is not used: an earlier release may change only the
@@ -219,15 +217,15 @@ func (s *Store) KeyList(ctx context.Context) (ListState, error) {
 
 // SetKeyList stores the progress of rollup.
 func (s *Store) SetKeyList(ctx context.Context, l ListState) error {
-	return s.transact(ctx, "mark the list of keys", func(_ context.Context, _ *firestore.Transaction, b *batch) error {
+	return s.transact(ctx, "store the state of the key list", func(_ context.Context, _ *firestore.Transaction, b *batch) error {
 		b.set(s.mark("keylist"), listDoc{string(l.After), l.Day, l.Changed, int(l.Settled)})
 		return nil
 	})
 }
 
-// RelistKeys compares up to limit keys after an ID, or from the start if it is "", with the list.
-// It corrects the list, and deletes entries without a key. It calls use for each undamaged key with
-// its rollup. It returns the last compared ID, or "" after the last key.
+// RelistKeys compares up to limit keys after an ID with the list. It corrects the list, and deletes
+// entries without a key. It calls use for each undamaged key with its rollup. It returns the last
+// compared ID, or "" after the last key.
 func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int, use func(apikey.Key, usage.History)) (last apikey.ID, corrected int, err error) {
 	from := max(string(after), "key-") // canaries have lower IDs
 	page := func(coll *firestore.CollectionRef) ([]*firestore.DocumentSnapshot, error) {
@@ -303,7 +301,7 @@ func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.Docu
 	}
 	var wrong []string
 	for i, key := range keys {
-		if !listedRight(key, used[i], listed[key.Ref.ID]) {
+		if !entryMatches(key, used[i], listed[key.Ref.ID]) {
 			wrong = append(wrong, key.Ref.ID)
 		}
 		k, damaged := readKey(key)
@@ -328,7 +326,7 @@ func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.Docu
 	return corrected, nil
 }
 
-func listedRight(key, rollup, entry *firestore.DocumentSnapshot) bool {
+func entryMatches(key, rollup, entry *firestore.DocumentSnapshot) bool {
 	var is listedDoc
 	absent := entry == nil || !entry.Exists() || entry.DataTo(&is) != nil
 	want, err := entryOf(key, rollup, is)
@@ -356,7 +354,6 @@ func entryOf(key, rollup *firestore.DocumentSnapshot, is listedDoc) (listedDoc, 
 	return d, nil
 }
 
-// correctList preserves fields of later releases.
 func (s *Store) correctList(ctx context.Context, ids []string) error {
 	return s.transact(ctx, fmt.Sprintf("correct %d entries of the list of keys", len(ids)), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
 		var refs []*firestore.DocumentRef
@@ -392,8 +389,8 @@ func (s *Store) correctList(ctx context.Context, ids []string) error {
 	})
 }
 
-// noteSeen writes into existing entries. The transaction must not have written yet.
-func (s *Store) noteSeen(tx *firestore.Transaction, b *batch, last map[*firestore.DocumentRef]string) error {
+// setLastSeen writes into existing entries. The transaction must not have written yet.
+func (s *Store) setLastSeen(tx *firestore.Transaction, b *batch, last map[*firestore.DocumentRef]string) error {
 	refs := make([]*firestore.DocumentRef, 0, len(last))
 	for ref := range last {
 		refs = append(refs, ref)

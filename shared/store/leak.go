@@ -25,7 +25,6 @@ func leakToDoc(l *apikey.Leak) *leakDoc {
 	return &leakDoc{Leak: *l, Secret: l.Secret[:]}
 }
 
-// value reports false if the hash is incomplete.
 func (d *leakDoc) value() (l *apikey.Leak, ok bool) {
 	if d == nil {
 		return nil, true
@@ -50,8 +49,8 @@ func LeakResults() []LeakResult {
 	return []LeakResult{LeakUnknown, LeakKnown, LeakEnded, LeakRecorded}
 }
 
-// ReportLeak records a leak and applies the leak policy of the key's project; see
-// [apikey.Key.WithLeak]. Unknown keys and repeated reports are not errors, and cost one read.
+// ReportLeak records a leak and applies the project's leak policy; see [apikey.Key.WithLeak].
+// Unknown keys and repeated reports are not errors, and cost one read.
 func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (result LeakResult, c checkers.Change, err error) {
 	seen, err := s.Key(ctx, id)
 	if problem.Is(err, problem.NotFound) {
@@ -64,7 +63,7 @@ func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (re
 		return result, c, nil
 	}
 	ref := s.keys().Doc(string(id))
-	made, err := s.commitAlone(ctx, "report leak of "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	made, err := s.commitSerially(ctx, "report leak of "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		stored, err := txGet(tx, ref, "key", readKey)
 		if err != nil {
 			return err

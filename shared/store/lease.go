@@ -29,7 +29,7 @@ type leaseDoc struct {
 	Since map[string]time.Time `firestore:"since,omitempty"`
 }
 
-var errLease = errors.New("a lease is not between 0 and the largest quota")
+var errLease = errors.New("lease is negative or too large")
 
 // sum rejects numbers that no process writes.
 func (d leaseDoc) sum(process string) (own, others int64, err error) {
@@ -49,10 +49,9 @@ func (d leaseDoc) sum(process string) (own, others int64, err error) {
 func (s *Store) leases() *firestore.CollectionRef { return s.client.Collection("leases") }
 
 // Lease sets the requests that a process holds of a key's quota in a period. change receives the
-// stored numbers and returns the new one; it may run more than once. Each write depends on the
-// version that was read, so the numbers are still current, and delayed writes change nothing. An
-// unchanged number is written only if force is set, to invalidate delayed writes. Lease returns a
-// conflict problem if all attempts lose their race.
+// stored numbers and returns the new one. Each write depends on the version that was read, so
+// delayed writes change nothing. An unchanged number is written only if force is set, to invalidate
+// delayed writes. Lease returns a conflict problem if all attempts lose their race.
 func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -69,7 +68,6 @@ func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force b
 	return err
 }
 
-// lease makes one attempt.
 func (s *Store) lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
 	ref := s.leases().Doc(t.ID())
 	snap, err := ref.Get(ctx)
@@ -110,7 +108,7 @@ func (s *Store) lease(ctx context.Context, t usage.Term, process string, force b
 // ended is the entry for the requests that ended processes have spent.
 const ended = "ended"
 
-// endAtOnce is the number of leases per commit, and endCommits the number of concurrent commits.
+// endAtOnce is the number of leases per commit, and endCommits that of concurrent commits.
 const endAtOnce, endCommits = 200, 8
 
 // EndLeases releases the unspent requests of ended processes. It is idempotent, and later writes of
@@ -122,7 +120,7 @@ func (s *Store) EndLeases(ctx context.Context, all []usage.Ended) (rest []usage.
 	g.SetLimit(endCommits)
 	for some := range slices.Chunk(all, endAtOnce) {
 		g.Go(func() error {
-			left, err := s.endSome(ctx, some, 0)
+			left, err := s.endBatch(ctx, some, 0)
 			mu.Lock()
 			defer mu.Unlock()
 			rest = append(rest, left...)
@@ -133,8 +131,8 @@ func (s *Store) EndLeases(ctx context.Context, all []usage.Ended) (rest []usage.
 	return rest, err
 }
 
-// endSome ends leases in one commit. After a lost race, it ends each half separately.
-func (s *Store) endSome(ctx context.Context, some []usage.Ended, try int) (rest []usage.Ended, err error) {
+// endBatch ends leases in one commit. After a lost race, it ends each half separately.
+func (s *Store) endBatch(ctx context.Context, some []usage.Ended, try int) (rest []usage.Ended, err error) {
 	const tries, longest = 8, 50 * time.Millisecond
 	err = s.tryEnd(ctx, some)
 	lost := problem.Is(err, problem.Conflict) || problem.Is(err, problem.AlreadyExists) || problem.Is(err, problem.NotFound)
@@ -144,11 +142,11 @@ func (s *Store) endSome(ctx context.Context, some []usage.Ended, try int) (rest 
 	case !lost || len(some) == 1 && try == tries || !trace.Sleep(ctx, rand.N(longest)): //nolint:gosec // spreads tries, protects nothing
 		return some, err
 	case len(some) == 1:
-		return s.endSome(ctx, some, try+1)
+		return s.endBatch(ctx, some, try+1)
 	}
 	half := len(some) / 2
-	left, err := s.endSome(ctx, some[:half], 0)
-	right, errRight := s.endSome(ctx, some[half:], 0)
+	left, err := s.endBatch(ctx, some[:half], 0)
+	right, errRight := s.endBatch(ctx, some[half:], 0)
 	return append(left, right...), errors.Join(err, errRight)
 }
 
@@ -208,8 +206,7 @@ func (d leaseDoc) end(spent int64, processes ...string) []firestore.Update {
 	return changes
 }
 
-// DeleteLeases deletes up to limit leases of periods that ended before the given time, and returns
-// their number.
+// DeleteLeases deletes leases of periods that ended before the given time.
 func (s *Store) DeleteLeases(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "leases", s.leases().Where("ends_at", "<", before), limit)
 }

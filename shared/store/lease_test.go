@@ -39,7 +39,7 @@ func TestLease(t *testing.T) {
 					return next
 				}
 				err := s.Lease(t.Context(), term, fmt.Sprint("process", i), false, take)
-				for problem.Is(err, problem.Conflict) { // the other processes were faster each time
+				for problem.Is(err, problem.Conflict) {
 					err = s.Lease(t.Context(), term, fmt.Sprint("process", i), false, take)
 				}
 				if err != nil {
@@ -83,7 +83,6 @@ func TestDamagedLease(t *testing.T) {
 	}
 }
 
-// heldBy returns the requests that a process and all others hold of a term.
 func heldBy(t *testing.T, s *store.Store, term usage.Term, process string) (own, others int64) {
 	t.Helper()
 	err := s.Lease(t.Context(), term, process, false, func(o, all int64) int64 {
@@ -122,7 +121,7 @@ func TestEndLeases(t *testing.T) {
 		for _, want := range []struct {
 			term  usage.Term
 			ended int64
-			all   int64 // of all processes except ended ones
+			all   int64
 		}{{a, 30, 50}, {b, 7, 0}, {absent, 0, 0}} {
 			if ended, others := heldBy(t, s, want.term, "ended"); ended != want.ended || others != want.all {
 				t.Errorf("%s: %d by ended processes and %d by others, want %d and %d", want.term.ID(), ended, others, want.ended, want.all)
@@ -131,7 +130,6 @@ func TestEndLeases(t *testing.T) {
 	}
 }
 
-// Other processes lease of the same keys concurrently.
 func TestEndManyLeases(t *testing.T) {
 	t.Parallel()
 	const patience = 15 * time.Second // limit of a checker's shutdown
@@ -198,7 +196,7 @@ func TestReleaseLeases(t *testing.T) {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
 	}
-	release(0, store.Released{}) // there is no lease
+	release(0, store.Released{})
 	s.Put(t.Context(), t, "leases/"+term.ID(), map[string]any{
 		"held":    map[string]int64{"LOST": 100, "GONE": 20, "FRESH": 40, "EARLIER": 7, "ended": 300},
 		"since":   map[string]any{"LOST": long, "GONE": long, "FRESH": long},

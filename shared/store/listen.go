@@ -16,14 +16,14 @@ import (
 
 const targetID = 1
 
-// emulatorLag is the [Batch.Lag] of the emulator. The delay was up to 77 ms on a busy machine.
+// emulatorLag is the emulator's [Batch.Lag]. The delay was up to 77 ms on a busy machine.
 const emulatorLag = 150 * time.Millisecond
 
-var errStartedOver = errors.New("the stream started over before its first batch was complete")
+var errEarlyReset = errors.New("the stream was reset before its first batch was complete")
 
 // ErrDoubt is in the error chain if the receiver's data may be incomplete. After other errors, the
 // data is valid.
-var ErrDoubt = errors.New("what the listener heard is in doubt")
+var ErrDoubt = errors.New("listener data may be incomplete")
 
 // Change is a change of one document.
 type Change[T any] struct {
@@ -33,7 +33,7 @@ type Change[T any] struct {
 	Value T
 }
 
-// Batch contains all changes since the previous batch, up to a consistent state of the store.
+// Batch contains all changes since the previous batch, up to a consistent state.
 type Batch[T any] struct {
 	// Reset means that Changes replace all data, as in the first batch of a listener.
 	Reset    bool
@@ -41,18 +41,18 @@ type Batch[T any] struct {
 	Canaries []Canary
 	Departed []string
 
-	// At is the time of the consistent state, by the store's clock: no earlier commit is missing.
-	// It is zero if unknown.
+	// At is the time of that state, by the store's clock: no earlier commit is missing. It is zero
+	// if unknown.
 	At time.Time
-	// Lag is the time after the batch within which a commit until At may still follow. The emulator
-	// makes commits visible after their commit time.
+	// Lag is the time within which a commit until At may still follow. The emulator makes commits
+	// visible after their commit time.
 	Lag time.Duration
-	// Stored is the store's number of readable documents; nil if the store sent none.
+	// Stored is the store's number of readable documents; nil if unknown.
 	Stored *int
 }
 
-// Verify compares held, the receiver's number of documents, with the store's count. It returns
-// [ErrDoubt] if they differ: the listener missed a change.
+// Verify returns [ErrDoubt] if held, the receiver's number of documents, differs from the store's
+// count: the listener missed a change.
 func (b Batch[T]) Verify(held int) error {
 	if b.Stored != nil && *b.Stored != held {
 		return fmt.Errorf("%w: %d documents held, %d stored", ErrDoubt, held, *b.Stored)
@@ -60,11 +60,10 @@ func (b Batch[T]) Verify(held int) error {
 	return nil
 }
 
-// Receiver receives the batches of a listener.
 type Receiver[T any] interface {
 	// Receive processes a batch. It must call [Batch.Verify] first. An error ends the listener.
 	Receive(b Batch[T]) error
-	// Heard is called for every message of the stream, also during a large batch.
+	// Heard is called for every message of the stream.
 	Heard()
 }
 
@@ -72,8 +71,8 @@ type Receiver[T any] interface {
 // client: the library's Snapshots hold every document (about 3.4 KB each) and do not report
 // consistent states.
 type Feed struct {
-	database string        // "projects/P/databases/(default)"
-	lag      time.Duration // see [Batch.Lag]
+	database string
+	lag      time.Duration
 }
 
 // NewFeed returns a feed of a project's database. Each listener opens its own connection, so it
@@ -89,10 +88,10 @@ func NewFeed(project string) *Feed {
 // listen passes batches to the receiver until ctx or the stream ends, or the receiver returns an
 // error. It never returns nil.
 func listen[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode func(id string, f fields) (T, error), to Receiver[T]) error {
-	return fmt.Errorf("listen to %s: %w", q.GetFrom()[0].GetCollectionId(), hearAll(ctx, f, q, decode, to))
+	return fmt.Errorf("listen to %s: %w", q.GetFrom()[0].GetCollectionId(), receiveAll(ctx, f, q, decode, to))
 }
 
-func hearAll[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode func(id string, f fields) (T, error), to Receiver[T]) error {
+func receiveAll[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode func(id string, f fields) (T, error), to Receiver[T]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	opts, err := clientOptions(&watcher{})
@@ -103,7 +102,7 @@ func hearAll[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // the error of the stream is more useful
+	defer func() { _ = client.Close() }()
 	stream, err := client.Listen(metadata.AppendToOutgoingContext(ctx, "google-cloud-resource-prefix", f.database))
 	if err != nil {
 		return err
@@ -111,14 +110,14 @@ func hearAll[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode 
 	if err := stream.Send(f.target(q)); err != nil {
 		return err
 	}
-	l := listener[T]{decode: decode, reset: true, apart: map[string]bool{}}
+	l := listener[T]{decode: decode, reset: true, excluded: map[string]bool{}}
 	for {
 		res, err := stream.Recv()
 		if err != nil {
 			return err
 		}
 		to.Heard()
-		complete, err := l.hear(res)
+		complete, err := l.handle(res)
 		if err != nil {
 			return err
 		}
@@ -173,12 +172,11 @@ type listener[T any] struct {
 	whole   bool
 	undated bool
 
-	apart  map[string]bool // IDs of canaries and unreadable documents, which the receiver does not store
-	filter *int            // number of documents by the store's count; nil if unknown
+	excluded map[string]bool // IDs of canaries and unreadable documents, which the receiver does not store
+	filter   *int            // number of documents by the store's count
 }
 
-// hear reports whether the message completes the batch.
-func (l *listener[T]) hear(res *pb.ListenResponse) (complete bool, err error) {
+func (l *listener[T]) handle(res *pb.ListenResponse) (complete bool, err error) {
 	switch r := res.GetResponseType().(type) {
 	case *pb.ListenResponse_TargetChange:
 		return l.targetChange(r.TargetChange)
@@ -220,11 +218,11 @@ func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error
 		// The emulator sends the first batch and the messages after a RESET from different threads,
 		// so old documents may follow new ones.
 		if !l.whole {
-			return false, errStartedOver
+			return false, errEarlyReset
 		}
 		l.batch, l.reset, l.current, l.filter = Batch[T]{}, true, false, nil
 		l.begin(c)
-		clear(l.apart)
+		clear(l.excluded)
 	case pb.TargetChange_REMOVE:
 		return false, fmt.Errorf("%w: target removed: %w", ErrDoubt, status.ErrorProto(c.GetCause()))
 	default:
@@ -235,7 +233,7 @@ func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error
 
 // begin sets the time at which the store read the documents that follow. The emulator's time at the
 // end of a batch is later than its last commits. Without a time in c, the newest document
-// determines it: the batch is a snapshot.
+// determines it.
 func (l *listener[T]) begin(c *pb.TargetChange) {
 	l.batch.At, l.undated = time.Time{}, c.GetReadTime() == nil
 	if !l.undated {
@@ -249,24 +247,24 @@ func (l *listener[T]) changed(doc *pb.Document) {
 	}
 	id := lastPart(doc.GetName())
 	if isCanary(id) {
-		l.apart[id] = true
-		if c, err := heardCanary(id, doc.GetFields()); err == nil {
+		l.excluded[id] = true
+		if c, err := parseCanary(id, doc.GetFields()); err == nil {
 			l.batch.Canaries = append(l.batch.Canaries, c)
 		}
 		return
 	}
 	v, err := l.decode(id, doc.GetFields())
 	if err != nil {
-		l.apart[id] = true
+		l.excluded[id] = true
 	} else {
-		delete(l.apart, id)
+		delete(l.excluded, id)
 	}
 	l.batch.Changes = append(l.batch.Changes, Change[T]{ID: id, Gone: err != nil, Err: err, Value: v})
 }
 
 func (l *listener[T]) gone(name string) {
 	id := lastPart(name)
-	delete(l.apart, id)
+	delete(l.excluded, id)
 	if isCanary(id) {
 		l.batch.Departed = append(l.batch.Departed, strings.TrimPrefix(id, canaryMark))
 		return
@@ -278,7 +276,7 @@ func (l *listener[T]) take() Batch[T] {
 	b := l.batch
 	b.Reset = l.reset
 	if l.filter != nil {
-		readable := *l.filter - len(l.apart)
+		readable := *l.filter - len(l.excluded)
 		b.Stored = &readable
 	}
 	l.batch, l.reset, l.undated, l.filter = Batch[T]{}, false, false, nil

@@ -12,8 +12,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// The messages of a listener's stream.
-
 func doc(id string, f map[string]*pb.Value) *pb.ListenResponse {
 	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_DocumentChange{DocumentChange: &pb.DocumentChange{
 		Document: &pb.Document{Name: "projects/p/databases/(default)/documents/plans/" + id, Fields: f}, TargetIds: []int32{targetID},
@@ -144,12 +142,12 @@ func TestListener(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			l := listener[plan.Plan]{decode: heardPlan, reset: true, apart: map[string]bool{}}
+			l := listener[plan.Plan]{decode: parsePlan, reset: true, apart: map[string]bool{}}
 			var got [][]string
 			var err error
 			for _, m := range test.stream {
 				var complete bool
-				if complete, err = l.hear(m); err == nil && complete {
+				if complete, err = l.handle(m); err == nil && complete {
 					b := l.take()
 					got = append(got, heard(b))
 					err = b.Verify(test.held)
@@ -198,7 +196,7 @@ func TestHeardMode(t *testing.T) {
 			if test.mode != nil {
 				f["quota_mode"] = test.mode
 			}
-			p, err := heardPlan("ns.a", f)
+			p, err := parsePlan("ns.a", f)
 			if (err == nil) != test.ok || test.ok && p.Hard != test.hard {
 				t.Errorf("hard is %t, error %v", p.Hard, err)
 			}
@@ -206,8 +204,6 @@ func TestHeardMode(t *testing.T) {
 	}
 }
 
-// The time of a first batch is that at its beginning, or of its newest document. A later batch has
-// the time at its end.
 func TestCompleteUntil(t *testing.T) {
 	t.Parallel()
 	at := func(r *pb.ListenResponse, second int64) *pb.ListenResponse {
@@ -260,10 +256,10 @@ func TestCompleteUntil(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			l := listener[plan.Plan]{decode: heardPlan, reset: true, apart: map[string]bool{}}
+			l := listener[plan.Plan]{decode: parsePlan, reset: true, apart: map[string]bool{}}
 			var got []int64
 			for _, res := range test.stream {
-				complete, err := l.hear(res)
+				complete, err := l.handle(res)
 				check.OK(t, err)
 				if complete {
 					got = append(got, max(0, l.take().At.Unix()))
@@ -276,16 +272,15 @@ func TestCompleteUntil(t *testing.T) {
 	}
 }
 
-// After a reset during its first batch, a stream may send old documents.
 func TestStartedOver(t *testing.T) {
 	t.Parallel()
-	l := listener[plan.Plan]{decode: heardPlan, reset: true, apart: map[string]bool{}}
+	l := listener[plan.Plan]{decode: parsePlan, reset: true, apart: map[string]bool{}}
 	for _, res := range []*pb.ListenResponse{target(pb.TargetChange_ADD), doc("ns.a", planFields("a", 1)), target(pb.TargetChange_CURRENT)} {
-		if _, err := l.hear(res); err != nil {
+		if _, err := l.handle(res); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.hear(target(pb.TargetChange_RESET)); !errors.Is(err, errStartedOver) || errors.Is(err, ErrDoubt) {
+	if _, err := l.handle(target(pb.TargetChange_RESET)); !errors.Is(err, errEarlyReset) || errors.Is(err, ErrDoubt) {
 		t.Errorf("a reset before the first batch is complete gives %v", err)
 	}
 }

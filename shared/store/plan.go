@@ -37,10 +37,10 @@ func planDocument(namespace string, id plan.ID) string { return namespace + "." 
 
 // CreatePlan stores a new plan. Its transaction reads the environment, which thus cannot be deleted
 // concurrently. It also writes the environment, so creations conflict and a count after the read is
-// exact. It returns too_many_plans.
+// exact. It may return too_many_plans.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (checkers.Change, error) {
 	environment := s.environments().Doc(p.Namespace)
-	made, err := s.commitAlone(ctx, "create plan "+string(p.ID), environment, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	made, err := s.commitSerially(ctx, "create plan "+string(p.ID), environment, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		e, err := s.txEnvironment(tx, p.Namespace)
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (s *Store) Plans(ctx context.Context, namespace string, page Page) ([]plan.
 // UpdatePlan replaces the stored plan with the result of change.
 func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (changed plan.Plan, c checkers.Change, err error) {
 	ref := s.planRef(namespace, id)
-	made, err := s.commitAlone(ctx, "update plan "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	made, err := s.commitSerially(ctx, "update plan "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		stored, e, err := s.txPlan(tx, namespace, id)
 		if err != nil {
 			return err
@@ -134,7 +134,7 @@ func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, ch
 
 // DeletePlan deletes a plan that no usable key uses, unless may returns an error for it.
 // [Store.IssueKey] reads the plan in its transaction, so no usable key remains without its plan. It
-// returns plan_in_use.
+// may return plan_in_use.
 func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID, may func(plan.Plan) error) error {
 	return s.transact(ctx, "delete plan "+string(id), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		p, e, err := s.txPlan(tx, namespace, id)

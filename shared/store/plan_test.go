@@ -172,8 +172,6 @@ func freePlan(t *testing.T, s *store.Store, k apikey.Key) {
 	check.OK(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always))
 }
 
-// TestPlanLimit also creates plans concurrently, and plans of other environments, which do not
-// count.
 func TestPlanLimit(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -205,7 +203,6 @@ func TestPlanLimit(t *testing.T) {
 	storePlan(t, s, "shop-staging", "elsewhere")
 }
 
-// Creations in different environments do not wait for each other.
 func TestPlansOfManyEnvironments(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

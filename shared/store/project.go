@@ -18,7 +18,7 @@ import (
 type projectDoc struct {
 	app.Project
 
-	Usernames []string `firestore:"usernames"` // of the members, for queries
+	Usernames []string `firestore:"usernames"`
 }
 
 func projectToDoc(p app.Project) projectDoc {
@@ -55,7 +55,7 @@ func (s *Store) Projects(ctx context.Context, member string, page Page) ([]app.P
 // UpdateMembers replaces a project's members with the result of change.
 func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (changed app.Project, err error) {
 	ref := s.projects().Doc(name)
-	err = s.transactAlone(ctx, "update members of "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	err = s.transactSerially(ctx, "update members of "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		stored, err := txGet(tx, ref, "project", decode[projectDoc])
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[
 // written.
 func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.Project) (app.Project, error)) (changed app.Project, err error) {
 	ref := s.projects().Doc(name)
-	err = s.transactAlone(ctx, "update project "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	err = s.transactSerially(ctx, "update project "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		stored, err := txGet(tx, ref, "project", decode[projectDoc])
 		if err != nil {
 			return err
@@ -100,8 +100,7 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.
 
 // DeleteProject deletes a project without environments, and its service tokens.
 // [Store.CreateEnvironment] reads the project in its transaction, so no environment remains without
-// its project. It returns not_empty, or not_found if the project was replaced by one with the same
-// name.
+// its project. It may return not_empty.
 func (s *Store) DeleteProject(ctx context.Context, expected app.Project) error {
 	name := expected.Name
 	ref := s.projects().Doc(name)
@@ -118,7 +117,7 @@ func (s *Store) DeleteProject(ctx context.Context, expected app.Project) error {
 			return err
 		}
 		if holds {
-			return problem.New(problem.NotEmpty, "The project still has environments; delete those first.")
+			return problem.New(problem.NotEmpty, "The project still has environments. Delete them first.")
 		}
 		tokens, err := txTokens(tx, s.tokensOf(name))
 		if err != nil {

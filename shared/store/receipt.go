@@ -32,14 +32,13 @@ func readReceipt(snap *firestore.DocumentSnapshot) (hook.Receipt, error) {
 
 func (s *Store) receipts() *firestore.CollectionRef { return s.client.Collection("receipts") }
 
-// ReceiptID returns a new ID for the receipt of a call at the given time.
+// ReceiptID returns a new ID for the receipt of a call.
 func ReceiptID(at time.Time) string { return drawID(at) }
 
-// KeepReceipts writes receipts, up to [maxWrites] in a commit. It replaces receipts with the same
-// ID.
+// KeepReceipts writes receipts, and replaces those with the same ID.
 func (s *Store) KeepReceipts(ctx context.Context, receipts []hook.Receipt) error {
 	for some := range slices.Chunk(receipts, maxWrites) {
-		err := s.transact(ctx, "keep receipts", func(_ context.Context, _ *firestore.Transaction, b *batch) error {
+		err := s.transact(ctx, "store receipts", func(_ context.Context, _ *firestore.Transaction, b *batch) error {
 			for _, r := range some {
 				b.set(s.receipts().Doc(r.ID), receiptToDoc(r))
 			}
@@ -66,7 +65,7 @@ func (s *Store) receiptsOf(ctx context.Context, namespace string, results []hook
 	return list(ctx, coll, between(coll, query, from, to), page, readReceipt)
 }
 
-// DeleteReceipts deletes up to limit receipts from before the given time, and returns their number.
+// DeleteReceipts deletes receipts from before the given time.
 func (s *Store) DeleteReceipts(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "receipts", s.receipts().Where(firestore.DocumentID, ">", s.receipts().Doc(timeID(before)+"~")), limit)
 }

@@ -51,7 +51,7 @@ func TestReceipts(t *testing.T) {
 	}
 	n, err := s.DeleteReceipts(t.Context(), want[2].At, 3)
 	more, err2 := s.DeleteReceipts(t.Context(), want[2].At, 100)
-	if err != nil || err2 != nil || n != 3 || more != 1 { // the receipts of other apps are as old
+	if err != nil || err2 != nil || n != 3 || more != 1 {
 		t.Errorf("deleted %d and %d, %v, %v", n, more, err, err2)
 	}
 	if left, _, err := s.Receipts(t.Context(), hello(), time.Time{}, store.Page{Size: 10}); err != nil || len(left) != 3 {
@@ -81,7 +81,6 @@ func TestReceiptsAreRewritten(t *testing.T) {
 	}
 }
 
-// Any text can be stored, but is sanitized.
 func TestHostileReceipt(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// silence is the time without a canary after which a process counts as lost: the longest ceiling,
+// lostAfter is the time without a canary after which a process counts as lost: the longest ceiling,
 // plus a tolerance for clock rates and slow processes.
-const silence = longestCeiling + 5*time.Second
+const lostAfter = maxCeiling + 5*time.Second
 
 // Released is the result of [Store.ReleaseLeases].
 type Released struct {
@@ -28,7 +28,7 @@ type Released struct {
 // period. This is safe:
 //
 //  1. A process counts as lost if neither its lease nor any of its three canaries was written
-//     within [silence]. It allows requests only while each canary is younger than its ceiling, so
+//     within [lostAfter]. It allows requests only while each canary is younger than its ceiling, so
 //     it allows none now.
 //  2. A process that becomes fresh again first confirms its lease by a write (package lease of
 //     the checker). If that write precedes the release, the release fails and reads the canaries
@@ -86,7 +86,7 @@ func (d leaseDoc) lost(written map[string]time.Time, read time.Time) (r Released
 		}
 		switch {
 		case process == ended:
-		case known && !read.Before(since.Add(silence)):
+		case known && !read.Before(since.Add(lostAfter)):
 			r.Requests += n
 			lost = append(lost, process)
 		default:

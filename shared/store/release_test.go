@@ -15,11 +15,11 @@ func TestLostProcesses(t *testing.T) {
 	d := leaseDoc{
 		Held: map[string]int64{ended: 1000, "lost": 1, "silent": 2, "fresh": 4, "starts": 8, "leases": 16, "earlier": 32},
 		Since: map[string]time.Time{
-			"lost": ago(silence), "silent": ago(time.Hour), "fresh": ago(time.Hour), "starts": ago(silence - 1), "leases": ago(time.Second),
+			"lost": ago(lostAfter), "silent": ago(time.Hour), "fresh": ago(time.Hour), "starts": ago(lostAfter - 1), "leases": ago(time.Second),
 		},
 	}
 	written := map[string]time.Time{
-		"silent": ago(silence), "fresh": ago(silence - 1), "leases": ago(time.Hour), "earlier": ago(time.Hour),
+		"silent": ago(lostAfter), "fresh": ago(lostAfter - 1), "leases": ago(time.Hour), "earlier": ago(time.Hour),
 	}
 	r, lost := d.lost(written, read)
 	if !slices.Equal(lost, []string{"lost", "silent"}) || r.Requests != 3 || r.Held != 4+8+16+32 {

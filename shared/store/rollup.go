@@ -15,9 +15,9 @@ import (
 )
 
 type rollupDoc struct {
-	Days     []byte `firestore:"days"`      // usage.History, packed; not indexed
-	Oldest   string `firestore:"oldest"`    // YYYY-MM-DD, the first of days
-	LastSeen string `firestore:"last_seen"` // YYYY-MM-DD, the last of days
+	Days     []byte `firestore:"days"` // usage.History, packed; not indexed
+	Oldest   string `firestore:"oldest"`
+	LastSeen string `firestore:"last_seen"`
 }
 
 func rollupToDoc(h usage.History) rollupDoc {
@@ -49,7 +49,7 @@ func readRollup(snap *firestore.DocumentSnapshot) (usage.History, error) {
 	return h, nil
 }
 
-// Rollups returns the histories of keys, in the order of prefixes. It reads one document per key. A
+// Rollups returns the histories of keys, in the order of prefixes, for one document read each. A
 // missing or damaged rollup is an empty history.
 func (s *Store) Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) {
 	if len(prefixes) == 0 {
@@ -88,9 +88,8 @@ func withoutNil(damaged []error) error {
 	return nil
 }
 
-// UpdateRollups replaces the rollups of keys with the results of change, in one transaction; change
-// may run more than once. It deletes empty histories. It skips damaged rollups, and then returns a
-// [DamagedError].
+// UpdateRollups replaces the rollups of keys with the results of change, in one transaction. It
+// deletes empty histories. It skips damaged rollups, and then returns a [DamagedError].
 func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, change func(apikey.Prefix, usage.History) usage.History) error {
 	if len(prefixes) == 0 {
 		return nil
@@ -123,7 +122,7 @@ func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, cha
 				seen[s.listRef(refs[i].ID)] = last
 			}
 		}
-		return s.noteSeen(tx, b, seen)
+		return s.setLastSeen(tx, b, seen)
 	})
 	if err != nil {
 		return err
@@ -160,7 +159,7 @@ func (s *Store) RollupsOlder(ctx context.Context, before usage.Day, limit int) (
 }
 
 type settledDoc struct {
-	Settled string `firestore:"settled"` // YYYY-MM-DD
+	Settled string `firestore:"settled"`
 }
 
 func (s *Store) settledRef() *firestore.DocumentRef { return s.mark("usage") }
@@ -177,7 +176,7 @@ func (s *Store) SettledDay(ctx context.Context) (usage.Day, error) {
 
 // SettleDay finalizes a day; the stored day never decreases. It returns [ErrNotClosed].
 func (s *Store) SettleDay(ctx context.Context, day usage.Day) error {
-	return s.transact(ctx, "settle "+day.String(), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transact(ctx, "finalize "+day.String(), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
 		snaps, err := tx.GetAll([]*firestore.DocumentRef{s.settledRef()})
 		if err != nil {
 			return err

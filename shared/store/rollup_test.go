@@ -17,7 +17,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// raise adds requests to a day of each key.
 func raise(t *testing.T, s *store.Store, day usage.Day, allowed uint64, prefixes ...apikey.Prefix) {
 	t.Helper()
 	err := s.UpdateRollups(t.Context(), prefixes, func(_ apikey.Prefix, h usage.History) usage.History {

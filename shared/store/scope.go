@@ -26,8 +26,7 @@ func (s *Store) keysNaming(ref app.Ref) firestore.Query {
 	return s.keys().Where("namespace", "==", ref.Namespace).Where("apps", "array-contains", ref.Name).Where("status", "in", apikey.Usable())
 }
 
-// LeaveScopes removes an app from the scopes of all usable keys, before its deletion. It returns
-// not_found if the app was replaced by one with the same name.
+// LeaveScopes removes an app from the scopes of all usable keys, before its deletion.
 func (s *Store) LeaveScopes(ctx context.Context, expected app.App) (Narrowed, error) {
 	ref := expected.Ref()
 	var all Narrowed

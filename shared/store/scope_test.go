@@ -17,7 +17,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// A key whose scope named only this app then covers no app. Fields of a later version remain.
 func TestDeletedAppLeavesScopes(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -59,10 +58,9 @@ func TestDeletedAppLeavesScopes(t *testing.T) {
 	if snap, err := raw.Collection("keys").Doc(string(only.ID())).Get(t.Context()); err != nil || snap.Data()["later"] != int64(1) {
 		t.Errorf("got %v, %v, want the field of a later version", snap.Data(), err)
 	}
-	storeApps(t, s, "hello") // no usable key names it
+	storeApps(t, s, "hello")
 }
 
-// More keys than one transaction changes.
 func TestManyKeysLeaveScopes(t *testing.T) {
 	t.Parallel()
 	for name, deleted := range map[string]func(*store.Store, context.Context, app.App) error{

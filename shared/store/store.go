@@ -5,6 +5,11 @@
 // lost a race, unavailable if Firestore does not respond in time, and invalid_page for an invalid
 // page token.
 //
+//   - Callbacks (change, rule) run in a transaction, possibly more than once. Their errors are
+//     returned.
+//   - An expected object that was replaced by one with the same name is not_found.
+//   - Delete functions with a limit delete up to limit documents and return their number.
+//
 // A document type exists only if a stored field differs from the domain type's, such as a zero
 // time, which is null. It embeds the domain type:
 //
@@ -28,15 +33,15 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// callTimeout is the timeout of calls, except listeners and bulk operations.
+// callTimeout applies to calls, except listeners and bulk operations.
 const callTimeout = 10 * time.Second
 
-// Store is a connection to the document store.
+// Store is a client of the database.
 type Store struct {
 	client  *firestore.Client
 	watcher *watcher
 	locks   keyedMutex
-	now     func() time.Time // for audit records and events
+	now     func() time.Time
 
 	keyCounts  keyCounts
 	announcing bool // see [Store.AnnounceEvents]
@@ -100,8 +105,8 @@ func problemOf(err error, what string) error {
 	return err
 }
 
-// lostTransaction reports whether Firestore no longer knows the transaction, because the connection
-// broke and the library resent the commit. The first commit may have succeeded. Only the message
+// lostTransaction reports whether Firestore no longer knows the transaction: the connection broke,
+// and the library resent the commit. The first commit may have succeeded. Only the message
 // identifies this error.
 func lostTransaction(err error) bool {
 	text := status.Convert(err).Message()

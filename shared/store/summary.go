@@ -24,13 +24,13 @@ type Summary struct {
 }
 
 type summaryDoc struct {
-	Days    []byte   `firestore:"days"` // usage.History, packed; not indexed
+	Days    []byte   `firestore:"days"`
 	Busiest []string `firestore:"busiest"`
 }
 
 // usedDoc is a part of an environment's used keys. Only the first part has the other fields.
 type usedDoc struct {
-	Used      []byte   `firestore:"used"` // prefixes; not indexed
+	Used      []byte   `firestore:"used"`
 	Parts     int      `firestore:"parts,omitempty"`
 	Attention []string `firestore:"attention,omitempty"`
 }
@@ -109,8 +109,8 @@ func (s *Store) used(ctx context.Context, namespace string) (sum Summary, err er
 	return sum, nil
 }
 
-// Summary returns the summary of an environment, which is empty if there were no keys. ok is false
-// unless rollup has compared all keys, and runs.
+// Summary returns the summary of an environment. ok is false unless rollup has compared all keys,
+// and runs.
 func (s *Store) Summary(ctx context.Context, namespace string) (sum Summary, ok bool, err error) {
 	if ok, err = s.KeyListReady(ctx); !ok || err != nil {
 		return sum, false, err

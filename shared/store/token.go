@@ -34,7 +34,7 @@ func readToken(snap *firestore.DocumentSnapshot) (servicetoken.Token, error) {
 	}
 	t, ok := d.Token, false
 	if t.Hash, ok = hashOf(d.Hash); !ok {
-		return servicetoken.Token{}, fmt.Errorf("read %s: its hash has %d bytes", snap.Ref.ID, len(d.Hash))
+		return servicetoken.Token{}, fmt.Errorf("read %s: hash has %d bytes", snap.Ref.ID, len(d.Hash))
 	}
 	t.ID, t.LastUsed, t.Version = servicetoken.ID(snap.Ref.ID), zeroOrTime(d.LastUsed), snap.UpdateTime
 	return t, nil
@@ -66,7 +66,7 @@ func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	of := s.projects().Doc(t.Project)
-	return s.transactAlone(ctx, op, of, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transactSerially(ctx, op, of, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		if _, err := txGet(tx, of, "project", decode[projectDoc]); err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 		}
 		for _, other := range there {
 			if other.Name == t.Name {
-				return problem.New(problem.AlreadyExists, "The project has a service token with that name; revoke it first, or take another name.")
+				return problem.New(problem.AlreadyExists, "The project has a service token with that name. Revoke it first, or use another name.")
 			}
 		}
 		if len(there) >= servicetoken.MaxPerProject {
@@ -171,11 +171,11 @@ func (s *Store) ReportTokenLeak(ctx context.Context, id servicetoken.ID, l apike
 	return result, err
 }
 
-// useTimeout limits the delay of a request by the write of its token's last use.
+// useTimeout limits the delay of a request by this write.
 const useTimeout = time.Second
 
 // UseToken records the last use of a service token. It returns a conflict problem if the token has
-// changed since it was read, for example by a concurrent call.
+// changed since it was read.
 func (s *Store) UseToken(ctx context.Context, t servicetoken.Token, at time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, useTimeout)
 	defer cancel()
@@ -184,14 +184,14 @@ func (s *Store) UseToken(ctx context.Context, t servicetoken.Token, at time.Time
 		return err
 	}
 	if _, err := ref.Update(ctx, []firestore.Update{{Path: "last_used", Value: at}}, firestore.LastUpdateTime(t.Version)); err != nil {
-		return fmt.Errorf("note use of %s: %w", t.ID, problemOf(err, "service token"))
+		return fmt.Errorf("record use of %s: %w", t.ID, problemOf(err, "service token"))
 	}
 	return nil
 }
 
 const (
-	// maxIssues is the number of audit records, read in pages of issuesPage, that KeysIssuedBy
-	// considers. A token that rotates 100 keys per night creates 5,000 records in 50 days.
+	// maxIssues is the number of audit records that KeysIssuedBy reads. A token that rotates 100
+	// keys per night creates 5,000 records in 50 days.
 	maxIssues  = 5000
 	issuesPage = 500
 )

@@ -75,7 +75,6 @@ func TestServiceToken(t *testing.T) {
 	check.Equal(t, "another project's", map[string]bool{"nightly": true}, tokenNames(t, s, "other"))
 }
 
-// TestKeysIssuedBy also covers revoked keys and keys of an earlier token with the same name.
 func TestKeysIssuedBy(t *testing.T) {
 	t.Parallel()
 	s, ada := storetest.New(t), asAda(t)
@@ -113,7 +112,6 @@ func TestKeysIssuedBy(t *testing.T) {
 	}
 }
 
-// Of two concurrent writes, one succeeds. Neither restores a revoked token.
 func TestTokenUse(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), asAda(t)
@@ -141,7 +139,6 @@ func TestTokenUse(t *testing.T) {
 	wantProblem(t, "read it revoked", err, problem.NotFound)
 }
 
-// A later project of the same name has no tokens.
 func TestTokensGoWithTheirProject(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), asAda(t)
@@ -157,7 +154,6 @@ func TestTokensGoWithTheirProject(t *testing.T) {
 	}
 }
 
-// Two processes create tokens concurrently.
 func TestTokenLimit(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

@@ -31,7 +31,7 @@ const (
 
 // batch collects the writes of one commit. Firestore requires all reads before the first write.
 type batch struct {
-	what   string             // noun for error messages
+	what   string
 	app    []firestore.Update // updates of the app's document in an optimistic update
 	record string             // ID of the audit record, if any
 	plan   time.Time          // update time of the last plan read, if any
@@ -49,7 +49,6 @@ func (b *batch) change(ref *firestore.DocumentRef, was, is any) {
 	}
 }
 
-// changedFields compares structs by the fields with firestore tags, including embedded ones.
 func changedFields(was, is any) (changed []firestore.Update) {
 	before, after := reflect.ValueOf(was), reflect.ValueOf(is)
 	for _, field := range reflect.VisibleFields(after.Type()) {
@@ -92,17 +91,16 @@ func (b *batch) write(tx *firestore.Transaction) error {
 	return nil
 }
 
-// change reads in a transaction and adds writes to b. It may run more than once.
+// change reads in a transaction and adds writes to b.
 type change func(ctx context.Context, tx *firestore.Transaction, b *batch) error
 
-// transact runs f and its writes in one transaction. op describes the operation, such as "create
-// plan plan-starter".
+// transact runs f and its writes in one transaction. op describes it, such as "create plan
+// plan-starter".
 func (s *Store) transact(ctx context.Context, op string, f change) error {
 	_, err := s.commit(ctx, op, f)
 	return err
 }
 
-// done is a committed batch.
 type done struct {
 	batch
 
@@ -121,7 +119,7 @@ func (s *Store) commit(ctx context.Context, op string, f change) (done, error) {
 		}
 		return b.write(tx)
 	}, firestore.WithCommitResponseTo(&response))
-	if at, ok := s.made(ctx, &b, err); ok {
+	if at, ok := s.findCommit(ctx, &b, err); ok {
 		return done{b, at}, nil
 	}
 	var p *problem.Error
@@ -134,10 +132,10 @@ func (s *Store) commit(ctx context.Context, op string, f change) (done, error) {
 	return done{b, response.CommitTime()}, nil
 }
 
-// made reports whether and when a commit with an unknown result was made: the connection broke, or
+// findCommit reports whether and when a commit with an unknown result was made: the connection broke, or
 // the store canceled the call. The unique audit record proves the commit. If the record is missing,
 // the commit may still follow.
-func (s *Store) made(ctx context.Context, b *batch, err error) (at time.Time, ok bool) {
+func (s *Store) findCommit(ctx context.Context, b *batch, err error) (at time.Time, ok bool) {
 	code := status.Code(err)
 	if err == nil || b.record == "" || code != codes.Canceled && code != codes.Unavailable && !lostTransaction(err) {
 		return time.Time{}, false
@@ -149,13 +147,13 @@ func (s *Store) made(ctx context.Context, b *batch, err error) (at time.Time, ok
 	return snap.CreateTime, true
 }
 
-// transactAlone runs changes of one document one at a time in this process.
-func (s *Store) transactAlone(ctx context.Context, op string, ref *firestore.DocumentRef, f change) error {
-	_, err := s.commitAlone(ctx, op, ref, f)
+// transactSerially runs changes of a document one at a time in this process.
+func (s *Store) transactSerially(ctx context.Context, op string, ref *firestore.DocumentRef, f change) error {
+	_, err := s.commitSerially(ctx, op, ref, f)
 	return err
 }
 
-func (s *Store) commitAlone(ctx context.Context, op string, ref *firestore.DocumentRef, f change) (done, error) {
+func (s *Store) commitSerially(ctx context.Context, op string, ref *firestore.DocumentRef, f change) (done, error) {
 	waiting, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	unlock, ok := s.locks.lock(waiting, ref.Path)
@@ -219,7 +217,7 @@ func (s *Store) tryOptimistic(ctx context.Context, ref app.Ref, try int, f func(
 		}
 		return b.write(tx)
 	}, firestore.MaxAttempts(1))
-	if _, ok := s.made(ctx, b, err); ok {
+	if _, ok := s.findCommit(ctx, b, err); ok {
 		return false, nil
 	}
 	switch status.Code(err) { //nolint:exhaustive // the rest is no lost race
@@ -248,7 +246,7 @@ func (s *Store) current(ctx context.Context, ref app.Ref) (current, error) {
 // which the library waits for seconds.
 type keyedMutex struct {
 	mu    sync.Mutex
-	locks map[string]*keyLock // by the document's path
+	locks map[string]*keyLock
 }
 
 type keyLock struct {

@@ -48,7 +48,6 @@ func TestKeyedMutex(t *testing.T) {
 	}
 }
 
-// Failures of the store or the network are unavailable; other errors become internal errors.
 func TestProblemOf(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

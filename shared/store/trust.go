@@ -17,7 +17,7 @@ func (s *Store) AddTrust(ctx context.Context, ref app.Ref, t app.Trust) error {
 	return s.changeTrusts(ctx, ref, audit.AddTrust, t.ID, func(trusts []app.Trust) ([]app.Trust, error) {
 		switch {
 		case slices.ContainsFunc(trusts, t.Same):
-			return nil, problem.New(problem.AlreadyExists, "The app trusts these pipelines already.")
+			return nil, problem.New(problem.AlreadyExists, "The app already trusts these pipelines.")
 		case len(trusts) >= app.MaxTrusts:
 			return nil, problem.Of(problem.TooManyTrusts)
 		}
@@ -37,7 +37,7 @@ func (s *Store) RemoveTrust(ctx context.Context, ref app.Ref, id string) error {
 }
 
 func (s *Store) changeTrusts(ctx context.Context, ref app.Ref, action audit.Action, id string, change func([]app.Trust) ([]app.Trust, error)) error {
-	return s.transactAlone(ctx, string(action)+" of "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transactSerially(ctx, string(action)+" of "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		before, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func (s *Store) Users(ctx context.Context, page Page) ([]user.User, string, erro
 // UpdateUser replaces the stored user with the result of change.
 func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.User) (user.User, error)) error {
 	ref := s.users().Doc(name)
-	return s.transactAlone(ctx, "update user "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transactSerially(ctx, "update user "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		stored, err := txGet(tx, ref, "user", shape[user.User])
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func (s *Store) UsersExist(ctx context.Context, names []string) (missing []strin
 	return missing, nil
 }
 
-// sessionDoc is a session that was signed out. It is stored until the token would expire.
+// sessionDoc is a session that was signed out.
 type sessionDoc struct {
 	ExpiresAt time.Time `firestore:"expires_at"`
 }
@@ -83,7 +83,7 @@ func (s *Store) sessionRef(tokenID string) *firestore.DocumentRef {
 	return s.client.Collection("sessions").Doc(tokenID)
 }
 
-// SignOut ends a session whose token expires at expires. It is idempotent.
+// SignOut ends a session whose token expires at expires.
 func (s *Store) SignOut(ctx context.Context, tokenID string, expires time.Time) error {
 	return s.transact(ctx, "sign out", func(ctx context.Context, _ *firestore.Transaction, b *batch) error {
 		b.set(s.sessionRef(tokenID), sessionDoc{ExpiresAt: expires})

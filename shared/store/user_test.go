@@ -133,7 +133,7 @@ func TestSignedOut(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
 	s, replica := storetest.Open(t, project), storetest.Open(t, project)
-	if err := s.CreateUser(t.Context(), someUser("ada")); err != nil { // version 3
+	if err := s.CreateUser(t.Context(), someUser("ada")); err != nil {
 		t.Fatal(err)
 	}
 	want := func(over bool, tokenID, username string, version int64) {
@@ -147,7 +147,7 @@ func TestSignedOut(t *testing.T) {
 	want(true, "ONE", "ada", 2)
 	want(true, "ONE", "nobody", 3)
 
-	for range 2 { // repeat it
+	for range 2 {
 		check.OK(t, s.SignOut(t.Context(), "ONE", time.Now().Add(time.Hour)))
 	}
 	want(true, "ONE", "ada", 3)

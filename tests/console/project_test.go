@@ -25,7 +25,7 @@ func TestProject(t *testing.T) {
 		v.shot("project")
 		v.clicks("Delete project")
 		v.submits("Delete the project", "Type "+name+" to confirm", name)
-		v.sees("The project still has environments; delete those first.")
+		v.sees("The project still has environments. Delete them first.")
 		v.clicks("Cancel", "Delete prod")
 		v.submits("Delete the environment", "Type prod to confirm", "staging").sees("That is another name. Nothing was done.")
 		v.submits("Delete the environment", "Type prod to confirm", "prod").sees("The environment is deleted.")

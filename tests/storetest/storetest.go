@@ -27,7 +27,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// hostVariable is the emulator of a whole test run, if any; see package services.
 const hostVariable = "FIRESTORE_EMULATOR_HOST"
 
 // start starts an emulator for this process unless hostVariable is set.
@@ -128,8 +127,7 @@ func EnvironmentOf(t testing.TB, s *store.Store, p app.Project, name string) {
 	})
 }
 
-// App creates an app, with a revision of its image if it has one. It sets the namespace, and the
-// host and port if they are missing.
+// App creates an app, with a revision of its image if it has one. It sets missing fields.
 func App(t testing.TB, s *store.Store, a app.App) app.App {
 	t.Helper()
 	a.Namespace = a.Project + "-" + a.Environment
@@ -194,8 +192,8 @@ func CopyKey(t testing.TB, project string, id apikey.ID, n int) {
 	copyOf(t, project, "keys", id, n)
 }
 
-// CopyEntry creates entries for the copies of [CopyKey] in the list of keys. Searches find them
-// only by the ID of the stored key.
+// CopyEntry copies the key's entry in the list of keys for the copies of [CopyKey]. Searches find
+// them only by the ID of the stored key.
 func CopyEntry(t testing.TB, project string, id apikey.ID, n int) {
 	t.Helper()
 	copyOf(t, project, "keylist", id, n)

@@ -10,8 +10,7 @@
 // Reports of few keys include the totals in the checkers' memory: for each source and day, the
 // larger of the total in memory and the stored total counts.
 //
-// There is one counter for each source and shard of about 1,000 keys. Concurrent requests share the
-// counters for a short time: a page with a hundred keys reads them once.
+// Requests share the counters (one for each source and shard) for a short time.
 package counted
 
 import (
@@ -29,8 +28,7 @@ import (
 
 // Recent contains the settings of a function that reads usage.
 type Recent struct {
-	// Seconds is the time for which counters are reused; 0 disables it. Counts of a checker that
-	// does not respond appear after this time and its flush interval (default 4 s).
+	// Seconds is the time for which counters are reused; 0 disables it.
 	Seconds int `env:"RECENT_SECONDS, default=2"`
 }
 
@@ -39,11 +37,11 @@ func (r Recent) Life() time.Duration { return time.Duration(r.Seconds) * time.Se
 
 // Store stores counts; *store.Store implements it.
 type Store interface {
-	// SettledDay returns the last finalized day. It returns not_found before the first one.
+	// SettledDay returns the last finalized day, or not_found.
 	SettledDay(ctx context.Context) (usage.Day, error)
 	EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error
-	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) // in the order of prefixes
-	IncompleteDays(ctx context.Context) ([]usage.Day, error)                        // finalized days that lack counts
+	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error)
+	IncompleteDays(ctx context.Context) ([]usage.Day, error) // finalized days that lack counts
 }
 
 // Reader reads the histories of keys.
@@ -72,9 +70,9 @@ const rollupsAtOnce = 500
 
 // Reading is the usage of keys.
 type Reading struct {
-	Histories  []usage.History // in the order of the keys
-	Incomplete []usage.Day     // days that lack counts because a counter is damaged
-	AsOf       time.Time       // time of the oldest checker response, or of the counters if there is none
+	Histories  []usage.History
+	Incomplete []usage.Day // a counter is damaged
+	AsOf       time.Time   // time of the oldest checker response, or of the counters if there is none
 }
 
 // Read returns the usage of keys. It includes the counts in the checkers' memory for at most
@@ -96,7 +94,7 @@ func (r *Reader) read(ctx context.Context, prefixes []apikey.Prefix, now func() 
 	if asOf.IsZero() {
 		asOf = recent.at
 	}
-	out.AsOf = asOf.UTC().Truncate(time.Microsecond) // precision of stored times
+	out.AsOf = asOf.UTC().Truncate(time.Microsecond)
 	return out, err
 }
 
@@ -172,9 +170,9 @@ func (r *Reader) counters(ctx context.Context, now time.Time) (days, time.Durati
 	first := usage.EarliestKept(today)
 	settled, err := r.store.SettledDay(ctx)
 	switch {
-	case problem.Is(err, problem.NotFound): // no day is finalized
+	case problem.Is(err, problem.NotFound):
 	case err != nil:
-		return days{}, 0, fmt.Errorf("read what is not settled: %w", err)
+		return days{}, 0, fmt.Errorf("read days that are not finalized: %w", err)
 	default:
 		first = max(first, settled+1)
 	}
@@ -194,7 +192,7 @@ func (r *Reader) counters(ctx context.Context, now time.Time) (days, time.Durati
 		return nil
 	})
 	if err != nil {
-		return days{}, 0, fmt.Errorf("read what is not settled: %w", err)
+		return days{}, 0, fmt.Errorf("read days that are not finalized: %w", err)
 	}
 	slices.Sort(read.incomplete)
 	read.incomplete = slices.Compact(read.incomplete)
@@ -250,11 +248,11 @@ func QuotaUse(h usage.History, l plan.Limits, now time.Time) *wire.QuotaUse {
 	return &wire.QuotaUse{Quota: l.Quota, Period: string(l.Period), Used: h.Total(period).Allowed, ResetsAt: l.Period.End(now)}
 }
 
-// Shared caches a value that several requests need. One request loads it while the others wait.
+// Shared caches a value. One request loads it while the others wait.
 type Shared[T any] struct {
 	turn chan struct{} // holds a token unless a load is in progress; guards the other fields
 
-	at    time.Time // start of the load; zero before the first
+	at    time.Time
 	life  time.Duration
 	value T
 }

@@ -17,7 +17,7 @@ import (
 // An event that time causes is announced once: its transaction also writes a document that outlives
 // the announcement.
 
-var errKept = errors.New("it was announced before")
+var errAlreadyAnnounced = errors.New("already announced")
 
 // expiryDoc is the position up to which expiries are announced.
 type expiryDoc struct {
@@ -33,13 +33,12 @@ func (s *Store) mark(name string) *firestore.DocumentRef {
 // validated its expiry.
 const expiryLag = 30 * time.Second
 
-// markEvery is the interval at which a position advances without announcements.
-const markEvery = time.Hour
+// advanceInterval is the interval at which a position advances without announcements.
+const advanceInterval = time.Hour
 
 // AnnounceExpiries announces the event e for up to limit keys that have reached it since the last
 // call, by the store's clock. It returns the number of keys; fewer than limit are the last. It
-// ignores revoked keys, events before the first call, and events more than [event.Kept] ago. It
-// reads only the keys since the last call.
+// ignores revoked keys, events before the first call, and events more than [event.Kept] ago.
 func (s *Store) AnnounceExpiries(ctx context.Context, e event.Expiry, limit int) (announced int, err error) {
 	mark := s.mark(e.Name)
 	idle, err := s.nothingExpires(ctx, mark, e)
@@ -87,7 +86,7 @@ func (s *Store) nothingExpires(ctx context.Context, mark *firestore.DocumentRef,
 	if err != nil {
 		return false, err
 	}
-	if span.first || span.from.Key != "" || span.until.Sub(span.from.Expires) > markEvery {
+	if span.first || span.from.Key != "" || span.until.Sub(span.from.Expires) > advanceInterval {
 		return false, nil
 	}
 	found, err := snapshots(ctx, s.expiringKeys(span).Limit(1))
@@ -97,7 +96,7 @@ func (s *Store) nothingExpires(ctx context.Context, mark *firestore.DocumentRef,
 type expirySpan struct {
 	from  expiryDoc
 	until time.Time
-	first bool // no position is stored, so nothing is announced
+	first bool
 }
 
 func (s *Store) expirySpan(mark *firestore.DocumentRef, e event.Expiry, getAll func([]*firestore.DocumentRef) ([]*firestore.DocumentSnapshot, error)) (expirySpan, error) {
@@ -124,9 +123,9 @@ func (s *Store) expiringKeys(span expirySpan) firestore.Query {
 	return q.Where("expires_at", ">", span.from.Expires)
 }
 
-type reachedDoc struct {
+type thresholdDoc struct {
 	Percent   int       `firestore:"percent"`
-	ExpiresAt time.Time `firestore:"expires_at"` // time from which the document can be deleted
+	ExpiresAt time.Time `firestore:"expires_at"`
 }
 
 func (s *Store) thresholds() *firestore.CollectionRef { return s.client.Collection("thresholds") }
@@ -137,8 +136,8 @@ type Spent struct {
 	Event event.Announcement
 }
 
-// AnnounceQuotas announces some hundred quotas at most, in one commit, except those whose
-// percentage is already announced. It returns the number of announcements.
+// AnnounceQuotas announces some hundred quotas at most, except those whose percentage is already
+// announced. It returns the number of announcements.
 func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int, err error) {
 	refs := make([]*firestore.DocumentRef, len(all))
 	for i, one := range all {
@@ -151,9 +150,9 @@ func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int,
 			return err
 		}
 		for i, one := range all {
-			var d reachedDoc
+			var d thresholdDoc
 			if snaps[i].Exists() {
-				if d, err = shape[reachedDoc](snaps[i]); err != nil {
+				if d, err = shape[thresholdDoc](snaps[i]); err != nil {
 					return err
 				}
 			}
@@ -162,7 +161,7 @@ func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int,
 			}
 			_, ends := one.Term.Span()
 			s.announce(b, one.Event)
-			b.set(refs[i], reachedDoc{Percent: one.Event.Quota.Percent, ExpiresAt: ends.Add(event.Kept)})
+			b.set(refs[i], thresholdDoc{Percent: one.Event.Quota.Percent, ExpiresAt: ends.Add(event.Kept)})
 			announced++
 		}
 		return nil
@@ -170,7 +169,7 @@ func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int,
 	return announced, err
 }
 
-// DeleteThresholds deletes up to limit expired thresholds, and returns their number.
+// DeleteThresholds deletes expired thresholds.
 func (s *Store) DeleteThresholds(ctx context.Context, before time.Time, limit int) (int, error) {
 	return s.prune(ctx, "thresholds", s.thresholds().Where("expires_at", "<", before), limit)
 }
@@ -180,8 +179,8 @@ type gatesDoc struct {
 	Since   time.Time `firestore:"since"`
 }
 
-// AnnounceGates announces whether all gates deny, unless that is the last announced state;
-// initially, they do not. It reports whether it announced anything.
+// AnnounceGates announces whether all gates deny, unless that is the last announced state. It
+// reports whether it announced anything.
 func (s *Store) AnnounceGates(ctx context.Context, denying bool, checkers int) (bool, error) {
 	ref := s.mark("gates")
 	err := s.transact(ctx, "announce gates", func(_ context.Context, tx *firestore.Transaction, b *batch) error {
@@ -196,7 +195,7 @@ func (s *Store) AnnounceGates(ctx context.Context, denying bool, checkers int) (
 			}
 		}
 		if is.Denying == denying {
-			return errKept
+			return errAlreadyAnnounced
 		}
 		at := snaps[0].ReadTime.UTC().Truncate(time.Microsecond)
 		t := event.GateRecovered
@@ -207,13 +206,13 @@ func (s *Store) AnnounceGates(ctx context.Context, denying bool, checkers int) (
 		b.set(ref, gatesDoc{Denying: denying, Since: is.Since})
 		return nil
 	})
-	if errors.Is(err, errKept) {
+	if errors.Is(err, errAlreadyAnnounced) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// KeysOf returns the existing keys with these prefixes. It reads one document per key.
+// KeysOf returns the existing keys with these prefixes, for one document read each.
 func (s *Store) KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) {
 	if len(prefixes) == 0 {
 		return nil, nil
