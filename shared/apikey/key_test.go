@@ -20,11 +20,11 @@ import (
 func TestIDPrefix(t *testing.T) {
 	t.Parallel()
 	if p, ok := IDOf("ab12cd34").Prefix(); !ok || p != "ab12cd34" {
-		t.Errorf("the prefix of an id is %q, %t", p, ok)
+		t.Errorf("prefix: got %q, %t, want ab12cd34", p, ok)
 	}
 	for _, id := range []ID{"", "key-", "key-ab12cd3", "key-ab12cd345", "key-AB12CD34", "ab12cd34", "key-ab12/d34", "KEY-ab12cd34", "canary.checker-0", "key-ab12cd3é"} {
 		if p, ok := id.Prefix(); ok {
-			t.Errorf("%q has prefix %q", id, p)
+			t.Errorf("ID %q: got prefix %q, want none", id, p)
 		}
 	}
 }
@@ -34,10 +34,10 @@ func TestExpired(t *testing.T) {
 	at := noon()
 	k := Key{ExpiresAt: at}
 	if k.Expired(at.Add(-1)) || !k.Expired(at) || !k.Expired(at.Add(1)) {
-		t.Error("a key expires at its instant, not before")
+		t.Error("a key must expire exactly at its expiry")
 	}
 	if (Key{}).Expired(at.AddDate(1000, 0, 0)) {
-		t.Error("a key without expiry never expires")
+		t.Error("a key without expiry must never expire")
 	}
 }
 
@@ -94,7 +94,7 @@ func TestHasPrevious(t *testing.T) {
 	at := noon()
 	k := Key{PreviousUntil: at}
 	if !k.HasPrevious(at.Add(-1)) || k.HasPrevious(at) || (Key{}).HasPrevious(at) {
-		t.Error("the previous secret is valid until its instant")
+		t.Error("the previous secret must be valid exactly until PreviousUntil")
 	}
 }
 
@@ -120,7 +120,7 @@ func TestWithStatus(t *testing.T) {
 			got, err := Key{Status: tt.from}.WithStatus(tt.to)
 			check.Problem(t, err, tt.code)
 			if err == nil && got.Status != tt.to {
-				t.Errorf("status is %s", got.Status)
+				t.Errorf("got status %s", got.Status)
 			}
 		})
 	}
@@ -189,7 +189,7 @@ func TestWithoutApp(t *testing.T) {
 		}
 	}
 	if shown, kind := ShownScope(nil); len(shown) > 0 || kind != AllApps {
-		t.Errorf("an empty scope is %s of %q", kind, shown)
+		t.Errorf("empty scope: got %s of %q, want all", kind, shown)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestScope(t *testing.T) {
 			check.Problem(t, err, tt.code)
 			check.Equal(t, "scope", tt.want, got)
 			if diff := cmp.Diff(in, append([]string(nil), tt.in...)); diff != "" {
-				t.Errorf("Scope changed its input:\n%s", diff)
+				t.Errorf("Scope changed its input (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -259,7 +259,7 @@ func FuzzHeaderName(f *testing.F) {
 		h := HeaderName(name)
 		for _, c := range []byte(h) {
 			if c < ' ' || c > '~' {
-				t.Fatalf("HeaderName(%q) holds byte %#x", name, c)
+				t.Fatalf("HeaderName(%q) contains byte %#x", name, c)
 			}
 		}
 		if CheckName(name) != nil || !utf8.ValidString(name) {
@@ -274,7 +274,7 @@ func FuzzHeaderName(f *testing.F) {
 			t.Fatalf("sent %q, received %q", h, got)
 		}
 		if back, err := url.PathUnescape(h); err != nil || back != name {
-			t.Fatalf("%q came back as %q, %v", name, back, err)
+			t.Fatalf("decoded %q: got %q, %v", name, back, err)
 		}
 	})
 }
@@ -290,21 +290,21 @@ func TestNewRequest(t *testing.T) {
 		"another project": NewRequest("ada", "bank", "form-1", nil, at),
 	} {
 		if len(r.ID) != 64 || !r.At.Equal(at) {
-			t.Errorf("%s: %+v", name, r)
+			t.Errorf("%s: got %+v", name, r)
 		}
 		if other, taken := seen[r.ID]; taken {
-			t.Errorf("%s is the same request as %s", name, other)
+			t.Errorf("%s: got the ID of %s", name, other)
 		}
 		seen[r.ID] = name
 	}
 	if r := NewRequest("ada", "shop", "form-1", nil, at.Add(time.Hour)); seen[r.ID] != "one" {
-		t.Error("an hour later it is not known again")
+		t.Error("got another ID an hour later")
 	}
 	one, other := NewRequest("ada", "shop", "form-1", []byte("a"), at), NewRequest("ada", "shop", "form-1", []byte("b"), at)
 	if one.ID != other.ID || one.Content == other.Content || len(one.Content) != 64 {
-		t.Errorf("with another content it is %+v after %+v", other, one)
+		t.Errorf("another content: got %+v after %+v, want the same ID", other, one)
 	}
 	if r := NewRequest("ada", "shop", "", nil, at); r.ID != "" {
-		t.Errorf("without a name it is %s", r.ID)
+		t.Errorf("without a name: got ID %s, want none", r.ID)
 	}
 }

@@ -32,10 +32,10 @@ func TestWithLeak(t *testing.T) {
 		{"the current secret of a project that revokes", plain, current, LeakRevoke, with(plain, func(k *Key) {
 			k.Status, k.UpdatedAt, k.RevokedBy, k.Leak = Revoked, now, "program:github", &known
 		})},
-		{"the one before, in its grace", rotated, previous, LeakRevoke, with(plain, func(k *Key) { k.UpdatedAt, k.Leak = now, &old })},
-		{"the one before, after its grace", with(rotated, func(k *Key) { k.PreviousUntil = now }), previous, LeakRevoke, with(rotated, func(k *Key) { k.PreviousUntil = now })},
-		{"somebody's", rotated, foreign, LeakRevoke, rotated},
-		{"none at all", plain, Hash{}, LeakRevoke, plain},
+		{"the previous secret, in its grace period", rotated, previous, LeakRevoke, with(plain, func(k *Key) { k.UpdatedAt, k.Leak = now, &old })},
+		{"the previous secret, after its grace period", with(rotated, func(k *Key) { k.PreviousUntil = now }), previous, LeakRevoke, with(rotated, func(k *Key) { k.PreviousUntil = now })},
+		{"another secret", rotated, foreign, LeakRevoke, rotated},
+		{"no secret", plain, Hash{}, LeakRevoke, plain},
 		{"the same again", with(plain, func(k *Key) { k.Leak = &known }), current, LeakRevoke, with(plain, func(k *Key) { k.Leak = &known })},
 		{"of a disabled key", with(plain, func(k *Key) { k.Status = Disabled }), current, LeakDisable, with(plain, func(k *Key) {
 			k.Status, k.UpdatedAt, k.Leak = Disabled, now, &known
@@ -45,7 +45,7 @@ func TestWithLeak(t *testing.T) {
 			with(plain, func(k *Key) { k.Status, k.RevokedBy, k.Leak = Revoked, "ada", &known }),
 		},
 		{
-			"the one before, when the current one has leaked too", with(rotated, func(k *Key) { k.Status, k.Leak = Disabled, &known }), previous, LeakDisable,
+			"the previous secret, after a leak of the current one", with(rotated, func(k *Key) { k.Status, k.Leak = Disabled, &known }), previous, LeakDisable,
 			with(plain, func(k *Key) { k.Status, k.Leak, k.UpdatedAt = Disabled, &known, now }),
 		},
 	}
@@ -54,10 +54,10 @@ func TestWithLeak(t *testing.T) {
 			t.Parallel()
 			got := tt.key.WithLeak(leak(tt.secret), tt.policy)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("key (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(got, got.WithLeak(leak(tt.secret), tt.policy)); diff != "" {
-				t.Errorf("the same leak again (-once +twice):\n%s", diff)
+				t.Errorf("repeated leak (-once +twice):\n%s", diff)
 			}
 		})
 	}
@@ -69,10 +69,10 @@ func TestRotateExposed(t *testing.T) {
 	k := Key{Status: Active, Secret: Hash{1}}.WithLeak(Leak{Secret: Hash{1}, At: now}, LeakDisable)
 	k, err := k.Rotate(Hash{2}, time.Hour, now)
 	if err != nil || k.HasPrevious(now) || k.Previous != (Hash{}) || k.Exposed() || k.Leak == nil {
-		t.Fatalf("rotated to %+v, %v", k, err)
+		t.Fatalf("rotated key: got %+v, %v, want no previous secret", k, err)
 	}
 	if k, err = k.Rotate(Hash{3}, time.Hour, now); err != nil || !k.HasPrevious(now) {
-		t.Errorf("rotated again to %+v, %v", k, err)
+		t.Errorf("second rotation: got %+v, %v, want a previous secret", k, err)
 	}
 }
 

@@ -62,7 +62,7 @@ func TestParse(t *testing.T) {
 func TestParseAllocatesNothing(t *testing.T) {
 	full := []byte(sample)
 	if n := testing.AllocsPerRun(100, func() { Parse(full) }); n != 0 {
-		t.Errorf("Parse allocates %v times", n)
+		t.Errorf("Parse: got %v allocations, want 0", n)
 	}
 }
 
@@ -73,14 +73,14 @@ func TestHashOf(t *testing.T) {
 		t.Errorf("HashOf = %s, want %s", got, sampleHash)
 	}
 	if !h.Equal(HashOf([]byte(sample))) || h.Equal(HashOf([]byte(sample2))) || h.Equal(Hash{}) {
-		t.Error("Equal does not compare")
+		t.Error("Equal: got a wrong result")
 	}
 }
 
 func TestNewSecret(t *testing.T) {
 	t.Parallel()
 	if Length != 54 {
-		t.Fatalf("a key has %d bytes: with its padding more than one SHA-256 block, or not as decided", Length)
+		t.Fatalf("length of a key: got %d, want 54", Length)
 	}
 	random := seeded(1)
 	seen := map[string]bool{}
@@ -93,10 +93,10 @@ func TestNewSecret(t *testing.T) {
 		check.OK(t, err)
 		got, ok := Parse([]byte(full))
 		if !ok || string(got) != string(prefix) {
-			t.Fatalf("Parse of a new key = %q, %t", got, ok)
+			t.Fatalf("Parse of a new key: got %q, %t", got, ok)
 		}
 		if seen[string(full)] {
-			t.Fatal("the same key twice")
+			t.Fatal("got the same key twice")
 		}
 		seen[string(full)] = true
 	}
@@ -106,13 +106,13 @@ func TestRandomFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no entropy")
 	if _, err := NewPrefix(iotest.ErrReader(broken)); !errors.Is(err, broken) {
-		t.Errorf("NewPrefix: %v", err)
+		t.Errorf("NewPrefix: got error %v, want that of the reader", err)
 	}
 	if full, err := NewSecret(iotest.ErrReader(broken), "ab12cd34"); !errors.Is(err, broken) || full != "" {
-		t.Errorf("NewSecret: %v", err)
+		t.Errorf("NewSecret: got error %v, want that of the reader", err)
 	}
 	if _, err := NewPrefix(bytes.NewReader([]byte("short"))); err == nil {
-		t.Error("NewPrefix is content with 5 bytes")
+		t.Error("NewPrefix with 5 random bytes: got no error")
 	}
 }
 
@@ -139,7 +139,7 @@ func TestDrawIsUniform(t *testing.T) {
 		s, err := draw(seeded(2), alphabet, n)
 		check.OK(t, err)
 		if x := chiSquare(s, alphabet); x > limit {
-			t.Errorf("%d characters: chi-square %.1f, above %.0f", len(alphabet), x, limit)
+			t.Errorf("%d characters: got chi-square %.1f, want at most %.0f", len(alphabet), x, limit)
 		}
 		raw := make([]byte, n)
 		if _, err := io.ReadFull(seeded(2), raw); err != nil {
@@ -149,7 +149,7 @@ func TestDrawIsUniform(t *testing.T) {
 			raw[i] = alphabet[int(b)%len(alphabet)]
 		}
 		if x := chiSquare(string(raw), alphabet); x < limit {
-			t.Errorf("%d characters: the biased control passes with %.1f", len(alphabet), x)
+			t.Errorf("%d characters: got chi-square %.1f for the biased control", len(alphabet), x)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestFullIsRedacted(t *testing.T) {
 	slog.New(slog.NewTextHandler(&out, nil)).Info("m", "key", Full(sample), "list", []Full{sample})
 	fmt.Fprintf(&out, "%v %s %+v %#v %q %v", Full(sample), Full(sample), struct{ K Full }{sample}, Full(sample), Full(sample), []Full{sample})
 	if strings.Contains(out.String(), sample[16:40]) {
-		t.Errorf("the secret is printed: %s", out.String())
+		t.Errorf("got the secret in the output: %s", out.String())
 	}
 }
 
@@ -173,19 +173,19 @@ func FuzzParse(f *testing.F) {
 		before := bytes.Clone(full)
 		prefix, ok := Parse(full)
 		if !bytes.Equal(full, before) {
-			t.Fatal("Parse writes to its input")
+			t.Fatal("Parse changed its input")
 		}
 		if !ok {
 			return
 		}
 		id := IDOf(Prefix(prefix))
 		if p, fine := id.Prefix(); !fine || string(p) != string(prefix) {
-			t.Fatalf("accepted key has no id: %q", id)
+			t.Fatalf("accepted key %q has no ID", id)
 		}
 		for i := range full { // the checksum detects every changed byte
 			full[i] ^= 1
 			if _, ok := Parse(full); ok {
-				t.Fatalf("still accepted with byte %d changed", i)
+				t.Fatalf("key with a changed byte %d is accepted", i)
 			}
 			full[i] ^= 1
 		}

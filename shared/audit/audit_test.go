@@ -44,7 +44,7 @@ func TestKindsOfActions(t *testing.T) {
 	for _, k := range Kinds() {
 		for _, a := range k.Actions() {
 			if seen[a] || a.OfInstallation() {
-				t.Errorf("%s is of kind %s too", a, k)
+				t.Errorf("%s: got a second kind %s", a, k)
 			}
 			seen[a] = true
 		}
@@ -52,7 +52,7 @@ func TestKindsOfActions(t *testing.T) {
 	for _, a := range Actions() {
 		project := a == UpdateProject || a == SetMembers || a == CreateToken || a == RevokeToken || a == LeakToken || a == ExplainRequest
 		if !seen[a] && !a.OfInstallation() && !project {
-			t.Errorf("%s is of no kind", a)
+			t.Errorf("%s: got no kind", a)
 		}
 	}
 }

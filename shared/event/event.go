@@ -5,7 +5,7 @@
 //
 // The transaction of a change also writes its [Announcement], so neither exists without the other.
 // Functions with changes write to the outbox; only deploys sends. An announcement is deleted once
-// the sink has accepted it. Without a sink (EVENTS is off), nothing is written.
+// the sink has accepted it. Without a sink (no EVENTS, no K_SINK), nothing is written.
 //
 // # Delivery
 //

@@ -30,7 +30,7 @@ func TestOfKeyChange(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got, ok := OfKeyChange(tt.stored, tt.changed); got != tt.want || ok != (tt.want != "") {
-			t.Errorf("%s is %q, %v", tt.name, got, ok)
+			t.Errorf("%s: got %q, %v", tt.name, got, ok)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestOfGate(t *testing.T) {
 	for _, tt := range tests {
 		n, ok := OfGate(app.App{Gate: app.Gate{State: tt.now}}, tt.before)
 		if ok != (tt.want != "") || ok && n.Type != tt.want {
-			t.Errorf("from %s to %s is %s, %v", tt.before, tt.now, n.Type, ok)
+			t.Errorf("from %s to %s: got %s, %v", tt.before, tt.now, n.Type, ok)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestReached(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got := Reached(tt.used, tt.quota); got != tt.want {
-			t.Errorf("%d of %d is %d %%", tt.used, tt.quota, got)
+			t.Errorf("%d of %d: got %d%%", tt.used, tt.quota, got)
 		}
 	}
 }

@@ -87,10 +87,10 @@ func TestThroughput(t *testing.T) {
 		q, w := throughput(rate, burst)
 		exact := rate * float64(w)
 		if float64(q) > exact+1e-3 || float64(q) <= exact-1-1e-3 || q < burst || w < 1 {
-			t.Fatalf("rate %v, burst %d: %d in %d s", rate, burst, q, w)
+			t.Fatalf("rate %v, burst %d: got %d in %d s", rate, burst, q, w)
 		}
 		if shorter := float64(w - 1); shorter >= 1 && rate*shorter >= float64(burst)+1e-3 {
-			t.Fatalf("rate %v, burst %d: it fills within %v s", rate, burst, shorter)
+			t.Fatalf("rate %v, burst %d: got a window longer than %v s", rate, burst, shorter)
 		}
 	})
 }

@@ -136,10 +136,10 @@ func FuzzIDFor(f *testing.F) {
 		err := CheckName(name)
 		id := string(IDFor(name))
 		if err == nil && !ValidID(id) {
-			t.Errorf("name %q is accepted, its id %q is not", name, id)
+			t.Errorf("name %q is valid, but its ID %q is not", name, id)
 		}
 		if err == nil && (!utf8.ValidString(name) || strings.ContainsAny(name, "\x00\n\r\x7f")) {
-			t.Errorf("name %q is accepted", name)
+			t.Errorf("name %q is valid, want invalid", name)
 		}
 	})
 }
@@ -156,7 +156,7 @@ func FuzzLimits(f *testing.F) {
 		want := rate >= 0.01 && rate <= 100_000 && burst >= 1 && burst <= 1_000_000 &&
 			(quota == 0 && period == "" && !hard || quota >= 1 && quota <= 1_000_000_000_000 && (period == "day" || period == "week" || period == "month"))
 		if err := l.Check(); (err == nil) != want {
-			t.Errorf("%+v: %v, want taken: %t", l, err, want)
+			t.Errorf("%+v: got %v, want valid %t", l, err, want)
 		}
 	})
 }
@@ -196,10 +196,10 @@ func TestPeriod(t *testing.T) {
 			at, err := time.Parse(time.RFC3339Nano, tt.at)
 			check.OK(t, err)
 			if got := tt.period.Start(at).Format(time.RFC3339Nano); got != tt.start {
-				t.Errorf("start %s, want %s", got, tt.start)
+				t.Errorf("start: got %s, want %s", got, tt.start)
 			}
 			if got := tt.period.End(at).Format(time.RFC3339Nano); got != tt.end {
-				t.Errorf("end %s, want %s", got, tt.end)
+				t.Errorf("end: got %s, want %s", got, tt.end)
 			}
 		})
 	}
@@ -215,16 +215,16 @@ func TestPeriodsTile(t *testing.T) {
 			start := p.Start(at)
 			for ; at.Year() < 2400; at = at.AddDate(0, 0, 1) {
 				if p.Start(at).After(at) || !p.End(at).After(at) {
-					t.Fatalf("%s lies outside its own period", at)
+					t.Fatalf("%s is not in its period", at)
 				}
 				if next := p.Start(at); !next.Equal(start) {
 					if !next.Equal(p.End(start)) {
-						t.Fatalf("after the period from %s comes the one from %s", start, next)
+						t.Fatalf("end of the period from %s: got %s, want the start of the next one", start, next)
 					}
 					start = next
 				}
 				if p == Week && p.Start(at).Weekday() != time.Monday {
-					t.Fatalf("the week of %s starts on a %s", at, p.Start(at).Weekday())
+					t.Fatalf("week of %s: got a start on %s, want Monday", at, p.Start(at).Weekday())
 				}
 			}
 		})
@@ -249,11 +249,11 @@ func TestMode(t *testing.T) {
 	for _, tt := range tests {
 		check.Problem(t, CheckMode(tt.mode, tt.quota), tt.want)
 		if l := (Limits{Quota: tt.quota, Hard: tt.mode == Hard}); tt.want == "" && l.Mode() != tt.mode {
-			t.Errorf("the mode of %+v is %q", l, l.Mode())
+			t.Errorf("mode of %+v: got %q", l, l.Mode())
 		}
 	}
 	if m := (Limits{}).Mode(); m != "" {
-		t.Errorf("without a quota the mode is %q", m)
+		t.Errorf("mode without a quota: got %q, want none", m)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestPeriodValid(t *testing.T) {
 	t.Parallel()
 	for p, want := range map[Period]bool{Day: true, Week: true, Month: true, "": false, "year": false, "DAY": false} {
 		if p.Valid() != want {
-			t.Errorf("%q.Valid() = %t", p, !want)
+			t.Errorf("%q.Valid(): got %t", p, !want)
 		}
 	}
 }

@@ -62,14 +62,14 @@ func TestActivity(t *testing.T) {
 	call(hook.Deployed, time.Now())
 	call(hook.Unproven, time.Now())
 	e := app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod"}
-	of := func(kind audit.Kind, q audit.Query, page store.Page) (told []string, next string) {
+	of := func(kind audit.Kind, q audit.Query, page store.Page) (lines []string, next string) {
 		t.Helper()
 		entries, next, err := s.Activity(t.Context(), e, kind, q, page)
 		wantProblem(t, "list", err, "")
 		for _, e := range entries {
-			told = append(told, fmt.Sprintf("%s %s%s%s", e.Action, e.Deployment.Status, e.Key.Name, e.Receipt.Result))
+			lines = append(lines, fmt.Sprintf("%s %s%s%s", e.Action, e.Deployment.Status, e.Key.Name, e.Receipt.Result))
 		}
-		return told, next
+		return lines, next
 	}
 	all := []string{
 		"webhook.call unproven", "deployment.create ", "deployment.create failed", "webhook.call ignored", "key.update Checkout", "key.create Checkout", "plan.create ", "app.create ", "environment.create ",
@@ -85,10 +85,10 @@ func TestActivity(t *testing.T) {
 		{"calls", audit.Calls, audit.Query{}, []string{all[0], all[3]}},
 		{"keys", audit.Keys, audit.Query{}, all[4:7]},
 		{"settings", audit.Settings, audit.Query{}, all[7:]},
-		{"whatever else is asked for", "", audit.Query{Project: "bank", Resource: "projects/bank", Actions: []audit.Action{audit.SignIn}}, all},
-		{"the webhook's", "", audit.Query{Actor: "webhook"}, all[3:4]},
-		{"another's", "", audit.Query{Actor: "bob"}, nil},
-		{"of before", "", audit.Query{To: time.Now().Add(-time.Hour)}, nil},
+		{"fields of q that are replaced", "", audit.Query{Project: "bank", Resource: "projects/bank", Actions: []audit.Action{audit.SignIn}}, all},
+		{"the webhook", "", audit.Query{Actor: "webhook"}, all[3:4]},
+		{"another actor", "", audit.Query{Actor: "bob"}, nil},
+		{"earlier", "", audit.Query{To: time.Now().Add(-time.Hour)}, nil},
 	} {
 		if got, _ := of(tt.kind, tt.q, store.Page{Size: 50}); !cmp.Equal(tt.want, got) {
 			t.Errorf("%s (-want +got):\n%s", tt.name, cmp.Diff(tt.want, got))
@@ -107,6 +107,6 @@ func TestActivity(t *testing.T) {
 	}
 	wantProblem(t, "delete", storetest.DeleteApp(ctx, s, hello), "")
 	if got, _ := of(audit.Deployments, audit.Query{}, store.Page{Size: 50}); !cmp.Equal(got, []string{"deployment.create ", "deployment.create "}) {
-		t.Errorf("of an app that is gone: %v", got)
+		t.Errorf("deleted app: got %v, want records only", got)
 	}
 }

@@ -78,15 +78,15 @@ func TestKeyIsAnnounced(t *testing.T) {
 		"key-aaaaaaaa dev.sluicegate.key.enabled.v1", "key-aaaaaaaa dev.sluicegate.key.revoked.v1",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("outbox (-want +got):\n%s", diff)
 	}
 	waiting, err := stores[0].Announcements(t.Context(), event.Place{}, 1)
 	if err != nil || len(waiting) != 1 || waiting[0].Waited < 0 || waiting[0].Waited > time.Hour {
-		t.Errorf("%+v, %v", waiting, err)
+		t.Errorf("announcements: got %+v, %v, want one that waited for at most 1 h", waiting, err)
 	}
 	next, err := stores[0].Announcements(t.Context(), waiting[0].Place, 1)
 	if err != nil || len(next) != 1 || next[0].Type != event.KeyRotated {
-		t.Errorf("behind the first is %+v, %v", next, err)
+		t.Errorf("after the first: got %+v, %v, want one rotation", next, err)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestLeakIsAnnounced(t *testing.T) {
 	slices.Sort(lines)
 	want := []string{"key-aaaaaaaa dev.sluicegate.key.created.v1", "key-aaaaaaaa dev.sluicegate.key.disabled.v1", "key-aaaaaaaa dev.sluicegate.key.leaked.v1"}
 	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("outbox (-want +got):\n%s", diff)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestGateIsAnnounced(t *testing.T) {
 	subject := hello().String()
 	want := []string{subject + " dev.sluicegate.gate.engaged.v1", subject + " dev.sluicegate.gate.engaged.v1", subject + " dev.sluicegate.gate.released.v1"}
 	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("outbox (-want +got):\n%s", diff)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestNothingIsAnnounced(t *testing.T) {
 	storeApp(t, s, "hello:v1")
 	setStatus(t, s, 1, "live")
 	if lines, _ := outbox(t, s); len(lines) != 0 {
-		t.Errorf("told %v", lines)
+		t.Errorf("outbox: got %v, want nothing", lines)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestExpiries(t *testing.T) {
 	s.AnnounceEvents(true)
 	for _, e := range event.Expiries() {
 		if n, err := s.AnnounceExpiries(t.Context(), e, 2); n != 0 || err != nil {
-			t.Fatalf("the first look at %s: %d, %v", e.Name, n, err)
+			t.Fatalf("first call for %s: got %d, %v, want 0", e.Name, n, err)
 		}
 	}
 	soon := time.Now().Add(500 * time.Millisecond)
@@ -188,14 +188,14 @@ func TestExpiries(t *testing.T) {
 	slices.Sort(want) // their order is not defined
 	slices.Sort(lines)
 	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("outbox (-want +got):\n%s", diff)
 	}
 	for _, id := range ids {
 		check.OK(t, s.Announced(t.Context(), id))
 	}
 	look()
 	if lines, _ := outbox(t, s); len(lines) != 0 {
-		t.Errorf("announced again: %v", lines)
+		t.Errorf("second call: got %v, want nothing", lines)
 	}
 }
 
@@ -221,11 +221,11 @@ func TestQuotaIsAnnouncedOnce(t *testing.T) {
 		n += <-made
 	}
 	if n != 1 {
-		t.Errorf("%d have announced it", n)
+		t.Errorf("got %d announcements, want 1", n)
 	}
 	for _, percent := range []int{100, 80, 100} {
 		if got := errorFree[int](t)(s.AnnounceQuotas(t.Context(), quotaOf(percent))); (got == 1) != (n == 1 && percent == 100) {
-			t.Errorf("%d %%: announced %d", percent, got)
+			t.Errorf("unexpected result at %d%%: got %d announcements", percent, got)
 		}
 		n++
 	}
@@ -234,7 +234,7 @@ func TestQuotaIsAnnouncedOnce(t *testing.T) {
 		want int
 	}{{ends, 0}, {ends.Add(event.Kept + time.Second), 1}} {
 		if n, err := s.DeleteThresholds(t.Context(), step.at, 10); n != step.want || err != nil {
-			t.Errorf("%d deleted at %v, %v", n, step.at, err)
+			t.Errorf("deleted: got %d at %v, %v", n, step.at, err)
 		}
 	}
 }

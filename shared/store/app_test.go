@@ -52,7 +52,7 @@ func TestApp(t *testing.T) {
 		check.Equal(t, "app", want, got)
 	}
 	_, err := s.App(ctx, "shop-prod", "none")
-	wantProblem(t, "an app that is not there", err, problem.NotFound)
+	wantProblem(t, "a missing app", err, problem.NotFound)
 	_, err = s.App(ctx, "shop-staging", "hello")
 	wantProblem(t, "in another environment", err, problem.NotFound)
 }
@@ -66,7 +66,7 @@ func TestAppWithoutPreflight(t *testing.T) {
 	wantProblem(t, "create", s.CreateApp(t.Context(), a, storetest.First(a)), "")
 	got, err := s.App(t.Context(), "shop-prod", "hello")
 	if err != nil || got.Preflight != app.PreflightApp {
-		t.Errorf("preflight %q, %v, want %q", got.Preflight, err, app.PreflightApp)
+		t.Errorf("preflight: got %q, %v, want %q", got.Preflight, err, app.PreflightApp)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestHostsAreUnique(t *testing.T) {
 	wantProblem(t, "create", s.CreateApp(ctx, one, storetest.First(one)), "")
 	wantProblem(t, "the same host in another project", s.CreateApp(ctx, two, storetest.First(two)), problem.HostTaken)
 	_, err := s.App(ctx, "bank-prod", "two")
-	wantProblem(t, "what was refused", err, problem.NotFound)
+	wantProblem(t, "rejected app", err, problem.NotFound)
 	wantProblem(t, "delete", storetest.DeleteApp(ctx, s, one.Ref()), "")
 	wantProblem(t, "delete it again", storetest.DeleteApp(ctx, s, one.Ref()), problem.NotFound)
 	wantProblem(t, "the host of a deleted app", s.CreateApp(ctx, two, storetest.First(two)), problem.HostReserved)
@@ -129,7 +129,7 @@ func TestOneHostManyApps(t *testing.T) {
 	}
 	group.Wait()
 	if won.Load() != 1 {
-		t.Errorf("%d apps got the host", won.Load())
+		t.Errorf("got %d apps with the host, want 1", won.Load())
 	}
 }
 
@@ -154,18 +154,18 @@ func TestUpdateApp(t *testing.T) {
 	}
 	mine := errors.New("mine")
 	if _, err := s.UpdateApp(ctx, a.Ref(), func(app.App) (app.App, error) { return app.App{}, mine }); !errors.Is(err, mine) {
-		t.Errorf("an error of the change came out as %v", err)
+		t.Errorf("got error %v, want the error of change", err)
 	}
 	for name, change := range map[string]func(*app.App){
 		"name":        func(a *app.App) { a.Name = "other" },
 		"environment": func(a *app.App) { a.Namespace = "shop-staging" },
 	} {
 		if _, err := s.UpdateApp(ctx, a.Ref(), func(is app.App) (app.App, error) { change(&is); return is, nil }); err == nil {
-			t.Errorf("the %s was changed", name)
+			t.Errorf("change of the %s: got no error", name)
 		}
 	}
 	_, err = s.UpdateApp(ctx, app.Ref{Namespace: "shop-prod", Name: "none"}, func(is app.App) (app.App, error) { return is, nil })
-	wantProblem(t, "an app that is not there", err, problem.NotFound)
+	wantProblem(t, "a missing app", err, problem.NotFound)
 }
 
 func TestListApps(t *testing.T) {
@@ -182,11 +182,11 @@ func TestListApps(t *testing.T) {
 	}
 	first, next, err := s.Apps(t.Context(), "shop-prod", store.Page{Size: 2})
 	if err != nil || len(first) != 2 || next == "" {
-		t.Fatalf("first page: %d apps, %q, %v", len(first), next, err)
+		t.Fatalf("first page: got %d apps, %q, %v, want 2 and a token", len(first), next, err)
 	}
 	second, next, err := s.Apps(t.Context(), "shop-prod", store.Page{Size: 2, Token: next})
 	if err != nil || len(second) != 1 || second[0].Name != "a2" || next != "" {
-		t.Errorf("second page: %v, %q, %v", second, next, err)
+		t.Errorf("second page: got %v, %q, %v, want a2", second, next, err)
 	}
 	var got []string
 	for a, err := range s.AllApps(t.Context()) {

@@ -40,8 +40,8 @@ func recorded(t testing.TB, s *store.Store, q audit.Query) []audit.Record {
 	return records
 }
 
-// told formats a record as one line.
-func told(t testing.TB, r audit.Record) string {
+// formatRecord formats a record as one line.
+func formatRecord(t testing.TB, r audit.Record) string {
 	t.Helper()
 	text := func(v audit.Values) string {
 		b, err := json.Marshal(v)
@@ -161,10 +161,10 @@ func compare(t *testing.T, s *store.Store, project string, want []string) {
 	t.Helper()
 	var got []string
 	for _, r := range recorded(t, s, audit.Query{Project: project}) {
-		got = append(got, told(t, r))
+		got = append(got, formatRecord(t, r))
 		if built := strings.HasPrefix(r.Actor.Name, "build"); built != (r.Origin == trace.Request{}) || r.Outcome != audit.Succeeded ||
 			!built && (r.Origin != trace.Request{ID: "r1", Address: "203.0.113.9"}) {
-			t.Errorf("%s: %s, from %+v", r.Action, r.Outcome, r.Origin)
+			t.Errorf("%s: got %s, from %+v", r.Action, r.Outcome, r.Origin)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -179,25 +179,25 @@ func TestNoRecordWithoutAChange(t *testing.T) {
 	before := len(recorded(t, s, audit.Query{Project: "shop"}))
 	refusal := problem.Of(problem.Conflict)
 	tests := map[string]error{
-		"a project that is there":   s.CreateProject(ctx, app.Project{Name: "shop"}),
-		"a project that is not":     storetest.DeleteProject(ctx, s, "none"),
-		"a project that holds some": storetest.DeleteProject(ctx, s, "shop"),
-		"a plan of nowhere":         errorOf(s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "none"})),
-		"a plan that is not there":  s.DeletePlan(ctx, "shop-prod", "plan-a", always),
-		"a key without a plan":      errorOf(s.IssueKey(ctx, newKey(t), apikey.Request{}, 0)),
+		"an existing project":           s.CreateProject(ctx, app.Project{Name: "shop"}),
+		"a missing project":             storetest.DeleteProject(ctx, s, "none"),
+		"a project with environments":   storetest.DeleteProject(ctx, s, "shop"),
+		"a plan without an environment": errorOf(s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "none"})),
+		"a missing plan":                s.DeletePlan(ctx, "shop-prod", "plan-a", always),
+		"a key without a plan":          errorOf(s.IssueKey(ctx, newKey(t), apikey.Request{}, 0)),
 	}
 	_, tests["an app's change"] = s.UpdateApp(ctx, hello(), func(app.App) (app.App, error) { return app.App{}, refusal })
 	_, tests["a deployment"] = s.RecordDeployment(ctx, hello(), func(app.App, deploy.Revision) (deploy.Revision, error) { return deploy.Revision{}, refusal })
 	for name, err := range tests {
 		if err == nil {
-			t.Errorf("%s: done", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 	if after := len(recorded(t, s, audit.Query{Project: "shop"})); after != before {
-		t.Errorf("%d records more", after-before)
+		t.Errorf("got %d new records, want none", after-before)
 	}
 	if got := recorded(t, s, audit.Query{Actor: "ada"}); len(got) != 0 {
-		t.Errorf("the installation's records: %+v", got)
+		t.Errorf("records of the installation: got %+v, want none", got)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestRecords(t *testing.T) {
 	check.OK(t, s.CompleteRecord(t.Context(), id, audit.Failed))
 	all := recorded(t, s, audit.Query{Project: "shop"})
 	if len(all) != 5 || all[0].ID != id || all[0].Outcome != audit.Failed || all[1].Outcome != audit.Requested {
-		t.Fatalf("records %+v", all)
+		t.Fatalf("got records %+v, want five, the first one failed and the second one requested", all)
 	}
 	tests := []struct {
 		name string
@@ -228,12 +228,12 @@ func TestRecords(t *testing.T) {
 		{"an action", audit.Query{Actions: []audit.Action{audit.EnableWebhook}}, []int{0, 1, 2, 3, 4}},
 		{"another action", audit.Query{Actions: []audit.Action{audit.DeleteApp}}, nil},
 		{"a resource", audit.Query{Resource: "projects/shop/apps/a3/webhook"}, []int{1}},
-		{"all below one", audit.Query{Resource: "projects/shop/apps/a3"}, []int{1}},
-		{"not what begins alike", audit.Query{Resource: "projects/shop/apps/a"}, nil},
+		{"parts of a resource", audit.Query{Resource: "projects/shop/apps/a3"}, []int{1}},
+		{"a name with the same beginning", audit.Query{Resource: "projects/shop/apps/a"}, nil},
 		{"from", audit.Query{From: all[2].At}, []int{0, 1, 2}},
 		{"to", audit.Query{To: all[2].At}, []int{2, 3, 4}},
-		{"a moment", audit.Query{From: all[2].At, To: all[2].At}, []int{2}},
-		{"all at once", audit.Query{Actor: "user-0", Actions: []audit.Action{audit.DeleteApp, audit.EnableWebhook}, Resource: "projects/shop", From: all[2].At, To: all[0].At}, []int{0, 2}},
+		{"one time", audit.Query{From: all[2].At, To: all[2].At}, []int{2}},
+		{"all filters", audit.Query{Actor: "user-0", Actions: []audit.Action{audit.DeleteApp, audit.EnableWebhook}, Resource: "projects/shop", From: all[2].At, To: all[0].At}, []int{0, 2}},
 		{"later", audit.Query{From: all[0].At.Add(time.Second)}, nil},
 	}
 	for _, tt := range tests {
@@ -257,10 +257,10 @@ func TestRecords(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(all, paged); diff != "" {
-		t.Errorf("by pages (-whole +paged):\n%s", diff)
+		t.Errorf("by pages (-all +paged):\n%s", diff)
 	}
 	if err := s.CompleteRecord(t.Context(), "none", audit.Failed); !problem.Is(err, problem.NotFound) {
-		t.Errorf("a record that is not there: %v", err)
+		t.Errorf("missing record: got %v, want not_found", err)
 	}
 	checkDeletion(t, s, all)
 }
@@ -270,7 +270,7 @@ func checkDeletion(t *testing.T, s *store.Store, all []audit.Record) {
 	n, err := s.DeleteRecords(t.Context(), all[2].At, 1)
 	more, err2 := s.DeleteRecords(t.Context(), all[2].At, 100)
 	if err := errors.Join(err, err2); err != nil || n != 1 || more != 1 {
-		t.Fatalf("deleted %d and %d, %v", n, more, err)
+		t.Fatalf("got %d and %d deleted, %v, want 1 and 1", n, more, err)
 	}
 	check.Equal(t, "left", all[:3], recorded(t, s, audit.Query{Project: "shop"}))
 }

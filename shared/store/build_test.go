@@ -65,10 +65,10 @@ func TestBuildIsDeployedOnce(t *testing.T) {
 	s := storetest.New(t)
 	storeApp(t, s, "")
 	if n := recordBuild(t, s).Number; n != 1 {
-		t.Fatalf("the first build is %d", n)
+		t.Fatalf("first build: got %d, want 1", n)
 	}
 	if b := observe(t, s, 1, deploy.Run{UID: "a", Event: "started"}); b.Status != deploy.Running {
-		t.Errorf("a started build is %s", b.Status)
+		t.Errorf("started build: got %s, want running", b.Status)
 	}
 	done := deploy.Run{UID: "a", Event: "successful", Done: true, OK: true, Image: "hello:b1", Digest: "sha256:1", Commit: built}
 	var all sync.WaitGroup
@@ -91,7 +91,7 @@ func TestBuildIsDeployedOnce(t *testing.T) {
 	expectHistory(t, s, "1 hello:b1 rolling_out")
 	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
 	if err != nil || len(pending) != 0 {
-		t.Errorf("pending: %v, %v", pending, err)
+		t.Errorf("pending builds: got %v, %v, want none", pending, err)
 	}
 }
 
@@ -107,16 +107,16 @@ func TestFirstBuild(t *testing.T) {
 	check.OK(t, s.CreateApp(t.Context(), a, store.First{Build: &first}))
 	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
 	if diff := cmp.Diff([]store.PendingBuild{{App: a.Ref(), Number: 1}}, pending); err != nil || diff != "" {
-		t.Errorf("pending, %v (-want +got):\n%s", err, diff)
+		t.Errorf("pending builds, %v (-want +got):\n%s", err, diff)
 	}
 	first.Number = 1
 	got, err := s.Build(t.Context(), a.Ref(), 1)
 	if diff := cmp.Diff(first, got); err != nil || diff != "" {
-		t.Errorf("the first build, %v (-want +got):\n%s", err, diff)
+		t.Errorf("first build, %v (-want +got):\n%s", err, diff)
 	}
 	next, err := s.RecordBuild(t.Context(), a.Ref(), func(a app.App) (deploy.Build, error) { return first, nil })
 	if err != nil || next.Number != 2 {
-		t.Errorf("the next one is %d, %v", next.Number, err)
+		t.Errorf("next build: got %d, %v, want 2", next.Number, err)
 	}
 }
 
@@ -129,26 +129,26 @@ func TestNewerBuildWins(t *testing.T) {
 	}
 	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
 	if err != nil || len(pending) != 3 || pending[0] != (store.PendingBuild{App: hello(), Number: 1}) {
-		t.Errorf("pending: %v, %v", pending, err)
+		t.Errorf("pending builds: got %v, %v, want three", pending, err)
 	}
 	finish := func(n int64, uid, image string) deploy.BuildStatus {
 		return observe(t, s, n, deploy.Run{UID: uid, Done: true, OK: true, Image: image, Commit: built}).Status
 	}
 	if got := finish(3, "c", "hello:b3"); got != deploy.Succeeded {
-		t.Errorf("build 3 is %s", got)
+		t.Errorf("build 3: got %s, want succeeded", got)
 	}
 	// A rollback does not make the older builds eligible again.
 	deployImage(t, s, "hello:older")
 	if got := finish(2, "b", "hello:b2"); got != deploy.BuildSuperseded {
-		t.Errorf("build 2 is %s", got)
+		t.Errorf("build 2: got %s, want superseded", got)
 	}
 	if got := finish(1, "a", "hello:b1"); got != deploy.BuildSuperseded {
-		t.Errorf("build 1 is %s", got)
+		t.Errorf("build 1: got %s, want superseded", got)
 	}
 	expectHistory(t, s, "2 hello:older rolling_out", "1 hello:b3 superseded")
 	builds, next, err := s.Builds(t.Context(), hello(), store.Page{Size: 2})
 	if err != nil || len(builds) != 2 || builds[0].Number != 3 || next == "" {
-		t.Errorf("builds: %v, %q, %v", builds, next, err)
+		t.Errorf("builds: got %v, %q, %v, want two and a token", builds, next, err)
 	}
 }
 
@@ -163,13 +163,13 @@ func TestObserveBuildOfAnEarlierApp(t *testing.T) {
 		return deploy.NewBuild(*a.GitSource, "0123abc", deploy.Webhook, "webhook", noon().Add(time.Second)), nil
 	})
 	if err != nil || later.Number != earlier.Number {
-		t.Fatalf("build %d, %v", later.Number, err)
+		t.Fatalf("later build: got %d, %v, want the number of the earlier one", later.Number, err)
 	}
 	done := deploy.Run{UID: "a", Done: true, OK: true, Image: "hello:b1", Digest: "sha256:1", Commit: built}
 	_, err = s.ObserveBuild(t.Context(), hello(), earlier, done, noon())
 	check.Problem(t, err, problem.NotFound)
 	if b, err := s.Build(t.Context(), hello(), 1); err != nil || b.Status != deploy.Queued {
-		t.Errorf("got %+v, %v; want a queued build", b, err)
+		t.Errorf("got %+v, %v, want a queued build", b, err)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestBuildOfAReplacedSource(t *testing.T) {
 	expectHistory(t, s)
 }
 
-func TestBuildThatIsNotThere(t *testing.T) {
+func TestMissingBuild(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	storeApp(t, s, "")

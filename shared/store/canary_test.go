@@ -32,14 +32,14 @@ func TestDeleteStaleCanaries(t *testing.T) {
 	snap, err := raw.Doc("keys/canary.a").Get(t.Context())
 	check.OK(t, err)
 	if n, err := s.DeleteStaleCanaries(t.Context(), snap.UpdateTime.Add(-time.Second)); err != nil || n != 0 {
-		t.Errorf("%d deleted that were fresh; error %v", n, err)
+		t.Errorf("fresh canaries: got %d deleted, %v, want 0", n, err)
 	}
 	if n, err := s.DeleteStaleCanaries(t.Context(), snap.UpdateTime.Add(time.Hour)); err != nil || n != 6 {
-		t.Errorf("%d deleted; error %v", n, err)
+		t.Errorf("stale canaries: got %d deleted, %v, want 6", n, err)
 	}
 	left, err := raw.Collection("keys").Documents(t.Context()).GetAll()
 	if err != nil || len(left) != 4 {
-		t.Errorf("%d left, %v", len(left), err)
+		t.Errorf("remaining documents: got %d, %v, want 4", len(left), err)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestMembers(t *testing.T) {
 	project := storetest.Project(t)
 	s, raw := storetest.Open(t, project), rawClient(t, project)
 	if list, err := s.Members(t.Context(), store.CanaryKeys); err != nil || len(list.Members) != 0 || list.Read.IsZero() {
-		t.Errorf("nobody is %+v, %v", list, err)
+		t.Errorf("empty collection: got %+v, %v, want no members and a read time", list, err)
 	}
 	applied, key := time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC), checkers.NewQueryKey()
 	for _, c := range []store.Canary{
@@ -64,7 +64,7 @@ func TestMembers(t *testing.T) {
 		id := "keys/canary." + list.Members[i].Replica
 		snap, err := raw.Doc(id).Get(t.Context())
 		if err != nil || !snap.UpdateTime.Equal(list.Members[i].Written) || list.Read.Before(snap.UpdateTime) {
-			t.Errorf("%s was written at %v (%v), the list is of %v and says %v", id, snap.UpdateTime, err, list.Read, list.Members[i].Written)
+			t.Errorf("canary %s of %v (%v): got a list of %v with the time %v", id, snap.UpdateTime, err, list.Read, list.Members[i].Written)
 		}
 		list.Members[i].Written = time.Time{}
 	}
@@ -76,10 +76,10 @@ func TestMembers(t *testing.T) {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
 	if got := list.Without(checkers.RouteGenerations); got != "a" {
-		t.Errorf("the member of an earlier release is %q, want a", got)
+		t.Errorf("member without the feature: got %q, want a", got)
 	}
 	if got := (checkers.List{Members: list.Members[1:]}).Without(checkers.RouteGenerations); got != "" {
-		t.Errorf("%q lacks a feature of this release", got)
+		t.Errorf("member without the feature: got %q, want none", got)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestChange(t *testing.T) {
 		}
 		later, err := s.Change(t.Context(), "shop", c.ID)
 		if diff := cmp.Diff(c, later); diff != "" || err != nil {
-			t.Errorf("%s, asked later: %v\n%s", what, err, diff)
+			t.Errorf("%s, read later: %v (-want +got):\n%s", what, err, diff)
 		}
 	}
 	made, err := s.CreatePlan(t.Context(), plan.Plan{ID: "plan-starter", Namespace: "shop-prod", Name: "Starter", Limits: plan.Limits{Rate: 1, Burst: 1}})
@@ -119,6 +119,6 @@ func TestChange(t *testing.T) {
 	same("a revocation", revoked, checkers.Change{Keys: committed("keys/" + string(k.ID()))})
 	_, again, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, revoke)
 	if diff := cmp.Diff(checkers.Change{Keys: revoked.Keys}, again); diff != "" || err != nil {
-		t.Errorf("what was so already: %v\n%s", err, diff)
+		t.Errorf("unchanged key: %v (-want +got):\n%s", err, diff)
 	}
 }

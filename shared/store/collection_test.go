@@ -65,7 +65,7 @@ func TestPagingWhileChanging(t *testing.T) {
 	}
 	_, next, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 2})
 	if err != nil || next == "" {
-		t.Fatalf("first page: token %q, %v", next, err)
+		t.Fatalf("first page: got token %q, %v, want a token", next, err)
 	}
 	for _, id := range []plan.ID{"plan-b", "plan-d"} {
 		check.OK(t, s.DeletePlan(t.Context(), "shop-prod", id, always))
@@ -74,7 +74,7 @@ func TestPagingWhileChanging(t *testing.T) {
 	storePlan(t, s, "shop-prod", "e")
 	plans, next, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 2, Token: next})
 	if err != nil || next != "" {
-		t.Fatalf("second page: token %q, %v", next, err)
+		t.Fatalf("second page: got token %q, %v, want none", next, err)
 	}
 	var got []plan.ID
 	for _, p := range plans {
@@ -83,7 +83,7 @@ func TestPagingWhileChanging(t *testing.T) {
 	check.Equal(t, "second page", []plan.ID{"plan-e", "plan-f"}, got)
 }
 
-func TestPageTokenOfNobody(t *testing.T) {
+func TestInvalidPageToken(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for name, id := range map[string]string{
@@ -97,13 +97,13 @@ func TestPageTokenOfNobody(t *testing.T) {
 				token = "!"
 			}
 			if _, _, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 1, Token: token}); !problem.Is(err, problem.InvalidPage) {
-				t.Errorf("token of %q: %v", id, err)
+				t.Errorf("token for %q: got %v, want invalid_page", id, err)
 			}
 		})
 	}
 	for _, token := range []string{"!", "====", "YQ==", "a b", "\x00"} {
 		if _, _, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 1, Token: token}); !problem.Is(err, problem.InvalidPage) {
-			t.Errorf("token %q: %v", token, err)
+			t.Errorf("token %q: got %v, want invalid_page", token, err)
 		}
 	}
 }

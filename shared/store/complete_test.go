@@ -19,7 +19,7 @@ import (
 
 type commits []time.Time
 
-type moments struct {
+type receivedBatches struct {
 	batches  []store.Batch[plan.Plan]
 	received []time.Time
 }
@@ -28,7 +28,7 @@ const enough = 20 // batches per listener
 
 var errEnough = errors.New("enough")
 
-func (m *moments) Receive(b store.Batch[plan.Plan]) error {
+func (m *receivedBatches) Receive(b store.Batch[plan.Plan]) error {
 	m.batches, m.received = append(m.batches, b), append(m.received, time.Now())
 	if len(m.batches) == enough {
 		return errEnough
@@ -36,7 +36,7 @@ func (m *moments) Receive(b store.Batch[plan.Plan]) error {
 	return nil
 }
 
-func (m *moments) Heard() {}
+func (m *receivedBatches) Heard() {}
 
 // TestNoCommitIsMissing verifies that a batch, or one that follows within its lag, contains every
 // commit until its time. Waits for propagation depend on this.
@@ -51,9 +51,9 @@ func TestNoCommitIsMissing(t *testing.T) {
 	for w := range written {
 		writing.Go(func() { written[w] = write(ctx, t, raw.Doc(fmt.Sprintf("plans/canary.%d", w))) })
 	}
-	var all []moments
+	var all []receivedBatches
 	for len(all) < listeners && ctx.Err() == nil {
-		var m moments
+		var m receivedBatches
 		// The emulator breaks streams that begin while it sends a change.
 		if err := feed.Plans(ctx, &m); errors.Is(err, errEnough) {
 			all = append(all, m)
@@ -78,12 +78,12 @@ func TestNoCommitIsMissing(t *testing.T) {
 				lag := m.received[n+follows].Sub(m.received[n])
 				late, latest = late+1, max(latest, lag)
 				if lag > b.Lag {
-					t.Errorf("batch %d names %v but lacks write %d of document %d, which came %v later; its lag is %v", n, b.At, expected, w, lag, b.Lag)
+					t.Errorf("batch %d of %v lacks write %d of document %d: it followed %v later, want at most %v", n, b.At, expected, w, lag, b.Lag)
 				}
 			}
 		}
 	}
-	t.Logf("%d listeners; %d times a commit came late, by %v at most", len(all), late, latest)
+	t.Logf("%d listeners; %d late commits, by up to %v", len(all), late, latest)
 }
 
 func seqIn(b store.Batch[plan.Plan], w int) int64 {

@@ -48,20 +48,20 @@ func counters(t *testing.T, s *store.Store, first, last string) map[string]usage
 	return found
 }
 
-func TestCounterGone(t *testing.T) {
+func TestWriteCompactedCounter(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	c := usage.Counter{Day: dayOf(t, "2026-03-14"), Source: "run-1", Counts: packed("ab12cd34", 1)}
 	v := writeCounter(t, s, c)
 	check.OK(t, s.CompactCounters(t.Context(), c.Day, c.Shard, []usage.Source{c.Source}))
 	if _, err := s.WriteCounter(t.Context(), c, v); err == nil || problem.From(err).Code == problem.Internal {
-		t.Errorf("written after it was compacted: %v", err)
+		t.Errorf("write of a compacted counter: got %v, want a problem", err)
 	}
 	if v, err := s.CounterVersion(t.Context(), c.Day, c.Source, c.Shard); err != nil || v != (store.CounterVersion{}) {
-		t.Errorf("version %v, %v", v, err)
+		t.Errorf("version of a compacted counter: got %v, %v, want zero", v, err)
 	}
 	if got := counters(t, s, "2026-03-14", "2026-03-14"); len(got) != 1 {
-		t.Errorf("counters are %v", got)
+		t.Errorf("counters: got %v, want one", got)
 	}
 }
 
@@ -76,18 +76,18 @@ func TestEachCounter(t *testing.T) {
 	want := map[string]usage.Packed{"2026-03-01.run-1.0": packed("ab12cd34", 1), "2026-03-02.run-1.0": packed("ab12cd34", 1)}
 	check.Equal(t, "counters", want, got)
 	if oldest, err := s.OldestCounter(t.Context()); err != nil || oldest != dayOf(t, "2026-02-28") {
-		t.Errorf("the oldest is of %s, %v", oldest, err)
+		t.Errorf("oldest counter: got %s, %v, want 2026-02-28", oldest, err)
 	}
 	stop := errors.New("stop")
 	if err := s.EachCounter(t.Context(), 0, 1<<20, func(usage.Counter) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v, want the error of use", err)
 	}
 }
 
-func TestOldestCounterOfNone(t *testing.T) {
+func TestNoOldestCounter(t *testing.T) {
 	t.Parallel()
 	if _, err := storetest.New(t).OldestCounter(t.Context()); !problem.Is(err, problem.NotFound) {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v, want not_found", err)
 	}
 }
 
@@ -126,13 +126,13 @@ func TestDamagedCounter(t *testing.T) {
 		t.Errorf("counters, damaged ones as 0 (-want +got), %v:\n%s", err, diff)
 	}
 	if calls.Load() != 2 {
-		t.Errorf("counted %d damaged documents, want 2", calls.Load())
+		t.Errorf("got %d damaged documents, want 2", calls.Load())
 	}
 	if n, err := s.DeleteCounters(t.Context(), day+1); n != 2 || err != nil {
-		t.Errorf("deleted %d counters, %v, want 2", n, err)
+		t.Errorf("got %d deleted counters, %v, want 2", n, err)
 	}
 	if left := counters(t, s, "2026-03-14", "2026-03-14"); len(left) != 2 {
-		t.Errorf("left are %v, want the damaged counters", left)
+		t.Errorf("got %v left, want the damaged counters", left)
 	}
 }
 
@@ -199,10 +199,10 @@ func TestCompactOpenDay(t *testing.T) {
 	for day := today - 1; day <= today; day++ {
 		writeCounter(t, s, usage.Counter{Day: day, Source: "run-1", Counts: packed("aaaaaaaa", 1)})
 		if err := s.CompactCounters(t.Context(), day, 0, []usage.Source{"run-1"}); !errors.Is(err, store.ErrNotClosed) {
-			t.Errorf("%s compacted: %v", day, err)
+			t.Errorf("compact %s: got %v, want ErrNotClosed", day, err)
 		}
 		if err := s.SettleDay(t.Context(), day); !errors.Is(err, store.ErrNotClosed) {
-			t.Errorf("%s settled: %v", day, err)
+			t.Errorf("finalize %s: got %v, want ErrNotClosed", day, err)
 		}
 	}
 }
@@ -234,13 +234,13 @@ func TestReadDuringCompaction(t *testing.T) {
 				select {
 				case <-done:
 					if reads == 0 {
-						t.Error("nothing was read meanwhile")
+						t.Error("got no reads during the compactions")
 					}
 					return
 				default:
 				}
 				if halves := halfCompacted(t, s, day, shards, len(names)); len(halves) > 1 {
-					t.Errorf("the sums of shards %v moved at once", halves)
+					t.Errorf("got wrong sums for shards %v at the same time, want at most one", halves)
 				}
 			}
 		})
@@ -253,10 +253,10 @@ func TestReadDuringCompaction(t *testing.T) {
 	close(done)
 	wg.Wait()
 	if n := commits.Load(); n != shards {
-		t.Errorf("%d shards were compacted in %d commits", shards, n)
+		t.Errorf("got %d shards in %d commits, want one commit each", shards, n)
 	}
 	if halves := halfCompacted(t, s, day, shards, len(names)); len(halves) != 0 {
-		t.Errorf("the sums of shards %v are wrong in the end", halves)
+		t.Errorf("got wrong sums for shards %v at the end", halves)
 	}
 }
 
@@ -293,10 +293,10 @@ func TestDeleteCounters(t *testing.T) {
 	}
 	for _, want := range []int{3, 0} {
 		if n, err := s.DeleteCounters(t.Context(), dayOf(t, "2026-03-01")); err != nil || n != want {
-			t.Errorf("deleted %d, not %d; error %v", n, want, err)
+			t.Errorf("got %d deleted, want %d; error %v", n, want, err)
 		}
 	}
 	if got := counters(t, s, "2026-02-01", "2026-03-31"); len(got) != 2 {
-		t.Errorf("left are %v", got)
+		t.Errorf("got %v left, want two counters", got)
 	}
 }

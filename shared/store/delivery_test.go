@@ -39,22 +39,22 @@ func TestReceiveOnce(t *testing.T) {
 	storeApp(t, s, "hello:v1")
 	want := hook.Answer{Action: hook.Deploy, Revision: 2, Image: "hello:v2", Commit: "9fceb02"}
 	if got, fresh := receive(t, s, delivery("1", "x"), noon(), deployCall("hello:v2")); !fresh || got != want {
-		t.Errorf("the first time it is %+v, fresh %v", got, fresh)
+		t.Errorf("first call: got %+v, fresh %v, want a fresh response", got, fresh)
 	}
-	never := func(app.App) (hook.Outcome, error) { return hook.Outcome{}, errors.New("asked again") }
+	never := func(app.App) (hook.Outcome, error) { return hook.Outcome{}, errors.New("rule called again") }
 	late := noon().Add(hook.Remembered - time.Nanosecond)
 	if got, fresh := receive(t, s, delivery("1", "x"), late, never); fresh || got != want {
-		t.Errorf("the second time it is %+v, fresh %v", got, fresh)
+		t.Errorf("second call: got %+v, fresh %v, want the first response", got, fresh)
 	}
 	if _, _, err := s.Receive(t.Context(), hello(), delivery("1", "y"), late, never); !problem.Is(err, problem.Conflict) {
-		t.Errorf("with another body: %v", err)
+		t.Errorf("another body: got %v, want conflict", err)
 	}
 	if got, fresh := receive(t, s, delivery("1", "y"), noon().Add(hook.Remembered), deployCall("hello:v3")); !fresh || got.Revision != 3 {
-		t.Errorf("a day later it is %+v, fresh %v", got, fresh)
+		t.Errorf("a day later: got %+v, fresh %v, want a fresh response", got, fresh)
 	}
 	for n := int64(4); n < 6; n++ { // without an ID, every call is new
 		if got, fresh := receive(t, s, hook.Delivery{}, noon(), deployCall("hello:v4")); !fresh || got.Revision != n {
-			t.Errorf("got %+v, fresh %v", got, fresh)
+			t.Errorf("call without an ID: got %+v, fresh %v, want a fresh response", got, fresh)
 		}
 	}
 }
@@ -63,19 +63,19 @@ func TestReceiveRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	if _, _, err := s.Receive(t.Context(), hello(), delivery("1", "x"), noon(), deployCall("hello:v2")); !problem.Is(err, problem.NotFound) {
-		t.Errorf("without an app: %v", err)
+		t.Errorf("missing app: got %v, want not_found", err)
 	}
 	before := storeApp(t, s, "hello:v1")
 	refuse := func(app.App) (hook.Outcome, error) { return hook.Outcome{}, problem.Of(problem.ImageRequired) }
 	if _, _, err := s.Receive(t.Context(), hello(), delivery("1", "x"), noon(), refuse); !problem.Is(err, problem.ImageRequired) {
-		t.Errorf("refused: %v", err)
+		t.Errorf("rejected call: got %v, want image_required", err)
 	}
 	if after, err := s.App(t.Context(), "shop-prod", "hello"); err != nil || after.Revision != before.Revision {
-		t.Errorf("the app has become %+v, %v", after, err)
+		t.Errorf("app after a rejected call: got %+v, %v, want no change", after, err)
 	}
 	// The rejected call was not recorded.
 	if got, fresh := receive(t, s, delivery("1", "y"), noon(), deployCall("hello:v2")); !fresh || got.Revision != 2 {
-		t.Errorf("got %+v, fresh %v", got, fresh)
+		t.Errorf("got %+v, fresh %v, want a fresh response with revision 2", got, fresh)
 	}
 }
 
@@ -90,20 +90,20 @@ func TestReceiveBuild(t *testing.T) {
 				Build:    deploy.NewBuild(*a.GitSource, "9fceb02", deploy.Webhook, "webhook", noon()),
 			}, nil
 		})
-		check.Equal(t, "answer", hook.Answer{Action: hook.Build, Build: n, Commit: "9fceb02"}, got)
+		check.Equal(t, "response", hook.Answer{Action: hook.Build, Build: n, Commit: "9fceb02"}, got)
 	}
 	b, err := s.Build(t.Context(), a.Ref(), 2)
 	if err != nil || b.Status != deploy.Queued || b.Commit != "9fceb02" || b.Source != *a.GitSource {
-		t.Errorf("build 2 is %+v, %v", b, err)
+		t.Errorf("build 2: got %+v, %v, want a queued build of the git source", b, err)
 	}
 	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 10})
 	if err != nil || len(pending) != 2 {
-		t.Errorf("pending are %v, %v", pending, err)
+		t.Errorf("pending builds: got %v, %v, want two", pending, err)
 	}
 	ignored := hook.Decision{Action: hook.Ignore, Reason: "Because."}
 	got, _ := receive(t, s, delivery("2", "x"), noon(), func(app.App) (hook.Outcome, error) { return hook.Outcome{Decision: ignored}, nil })
 	if got != (hook.Answer{Action: hook.Ignore, Reason: "Because."}) {
-		t.Errorf("ignored is %+v", got)
+		t.Errorf("ignored call: got %+v", got)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestReceiveAtOnce(t *testing.T) {
 		all.Go(func() {
 			got, fresh, err := s.Receive(t.Context(), hello(), delivery("1", "x"), noon(), deployCall("hello:v2"))
 			if err != nil || got.Revision != 2 {
-				t.Errorf("got %+v, %v", got, err)
+				t.Errorf("got %+v, %v, want revision 2", got, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -129,6 +129,6 @@ func TestReceiveAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	if a, err := s.App(t.Context(), "shop-prod", "hello"); err != nil || a.Revision != 2 || first != 1 {
-		t.Errorf("%d were the first, and the app is at %d, %v", first, a.Revision, err)
+		t.Errorf("got %d fresh responses, app at revision %d, %v, want 1 and 2", first, a.Revision, err)
 	}
 }

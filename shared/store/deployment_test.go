@@ -66,7 +66,7 @@ func history(t *testing.T, s *store.Store) []string {
 	t.Helper()
 	revisions, next, err := s.Deployments(t.Context(), hello(), store.Page{Size: 500})
 	if err != nil || next != "" {
-		t.Fatalf("%q, %v", next, err)
+		t.Fatalf("got token %q, %v, want none", next, err)
 	}
 	var lines []string
 	for _, r := range revisions {
@@ -96,14 +96,14 @@ func TestRecordDeployment(t *testing.T) {
 	want.Number = 2
 	check.Equal(t, "recorded", want, got)
 	if seen.Number != 1 || seen.Image != "hello:v1" {
-		t.Errorf("the rule saw %+v", seen)
+		t.Errorf("rule: got current revision %+v, want 1", seen)
 	}
 	stored, err := s.Deployment(t.Context(), hello(), 2)
 	check.OK(t, err)
 	check.Equal(t, "stored", want, stored)
 	a, err := s.App(t.Context(), "shop-prod", "hello")
 	if err != nil || a.Revision != 2 || a.Image != "hello:v2@sha256:abc" {
-		t.Errorf("the app runs %d, %s, %v", a.Revision, a.Image, err)
+		t.Errorf("app: got revision %d, %s, %v, want 2", a.Revision, a.Image, err)
 	}
 	expectDeployed(t, s, app.Deployed{At: noon(), Status: "rolling_out"})
 	expectHistory(t, s, "2 hello:v2 rolling_out", "1 hello:v1 superseded")
@@ -118,7 +118,7 @@ func TestRefusedDeployment(t *testing.T) {
 		return deploy.Revision{}, problem.Of(problem.GitSourceAttached).Because(refused)
 	})
 	if !problem.Is(err, problem.GitSourceAttached) || !errors.Is(err, refused) {
-		t.Errorf("the refusal came out as %v", err)
+		t.Errorf("got error %v, want the error of rule", err)
 	}
 	expectHistory(t, s, "1 hello:v1 rolling_out")
 	none := app.Ref{Namespace: "shop-prod", Name: "none"}
@@ -138,7 +138,7 @@ func expectDeployed(t *testing.T, s *store.Store, want app.Deployed) {
 	check.Equal(t, "the app's deployment", want, a.Deployed)
 }
 
-func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
+func TestLiveRevisionSupersedesPrevious(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	s.AnnounceEvents(true)
@@ -165,7 +165,7 @@ func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
 		check.OK(t, s.Announced(t.Context(), waiting[0].ID))
 	}
 	if waiting, err = s.Announcements(t.Context(), event.Place{}, 10); err != nil || len(waiting) != 2 {
-		t.Errorf("%v are left, %v", waiting, err)
+		t.Errorf("announcements: got %v, %v, want two", waiting, err)
 	}
 }
 
@@ -179,11 +179,11 @@ func TestSetReady(t *testing.T) {
 	}
 	r, err := s.Deployment(t.Context(), hello(), 1)
 	if err != nil || !r.ReadyAt.Equal(noon()) || r.Image != "hello:v1" || r.Status != deploy.Superseded {
-		t.Errorf("got %+v, %v", r, err)
+		t.Errorf("got %+v, %v, want the time of the first ready pod", r, err)
 	}
 	for name, ref := range map[string]app.Ref{"a revision that does not exist": hello(), "an app that does not exist": {Namespace: "shop-prod", Name: "none"}} {
 		if err := s.SetReady(t.Context(), ref, 7, noon()); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want no error", name, err)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestDeploymentsAtOnce(t *testing.T) {
 	check.Equal(t, "numbers", want, numbers)
 	a, err := s.App(t.Context(), "shop-prod", "hello")
 	if err != nil || a.Revision != deploys+1 || a.Image != images[deploys+1] {
-		t.Errorf("the app runs %d, %s, %v", a.Revision, a.Image, err)
+		t.Errorf("app: got revision %d, %s, %v, want the last one", a.Revision, a.Image, err)
 	}
 }
 
@@ -264,12 +264,12 @@ func TestDeletedAppLeavesNoHistory(t *testing.T) {
 	check.Problem(t, storetest.DeleteApp(t.Context(), s, hello()), problem.NotFound)
 	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
 	if err != nil || len(pending) != 0 {
-		t.Errorf("pending builds: %v, %v", pending, err)
+		t.Errorf("pending builds: got %v, %v, want none", pending, err)
 	}
 	storeApp(t, s, "hello:v9")
 	expectHistory(t, s, "1 hello:v9 rolling_out")
 	if b := deployImage(t, s, "hello:v10"); b.Number != 2 {
-		t.Errorf("the next revision is %d", b.Number)
+		t.Errorf("next revision: got %d, want 2", b.Number)
 	}
 }
 

@@ -48,10 +48,10 @@ func TestEnvironment(t *testing.T) {
 	}
 	list, next, err := s.Environments(ctx, "a", store.Page{Size: 5})
 	if err != nil || next != "" || len(list) != 1 || list[0].Name != "b-c" {
-		t.Errorf("listed %v, %q, %v", list, next, err)
+		t.Errorf("environments: got %v, %q, %v, want b-c", list, next, err)
 	}
 	if list, _, err := s.Environments(ctx, "a-b", store.Page{Size: 5}); err != nil || len(list) != 0 {
-		t.Errorf("listed %v, %v for the other project", list, err)
+		t.Errorf("environments: got %v, %v for the other project, want none", list, err)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestDeleteWhatIsNotEmpty(t *testing.T) {
 	wantProblem(t, "an empty project", storetest.DeleteProject(ctx, s, "shop"), "")
 }
 
-func TestEnvironmentMadeAgain(t *testing.T) {
+func TestRecreatedEnvironmentIsEmpty(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	ctx := t.Context()
@@ -92,10 +92,10 @@ func TestEnvironmentMadeAgain(t *testing.T) {
 		t.Helper()
 		got, _, err := s.Keys(ctx, store.KeyFilter{Project: "shop"}, store.Page{Size: 5})
 		if err != nil || len(got) != want {
-			t.Errorf("%d keys are listed, %v; want %d", len(got), err, want)
+			t.Errorf("keys: got %d, %v, want %d", len(got), err, want)
 		}
 	}
-	wantProblem(t, "with a key that opens something", storetest.DeleteEnvironment(ctx, s, "shop", "prod"), problem.NotEmpty)
+	wantProblem(t, "with a usable key", storetest.DeleteEnvironment(ctx, s, "shop", "prod"), problem.NotEmpty)
 	left(3)
 	if _, _, err := s.ReissueKey(ctx, keys[0].ID(), apikey.Request{}, revoke); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestEnvironmentMadeAgain(t *testing.T) {
 	wantProblem(t, "make again", s.CreateEnvironment(ctx, environment("shop", "prod")), "")
 	left(0)
 	_, err := s.Key(ctx, keys[1].ID())
-	wantProblem(t, "read a key of the one before", err, problem.NotFound)
+	wantProblem(t, "read a key of the previous environment", err, problem.NotFound)
 }
 
 func TestAppOrEnvironment(t *testing.T) {
@@ -123,7 +123,7 @@ func TestAppOrEnvironment(t *testing.T) {
 			group.Go(func() { deleted = storetest.DeleteEnvironment(t.Context(), s, "shop-"+env, "prod") })
 			group.Wait()
 			if created == nil && deleted == nil {
-				t.Fatal("an app was left without its environment")
+				t.Fatal("got an app without its environment")
 			}
 		})
 	}

@@ -47,12 +47,12 @@ func hear[T any](t *testing.T, listen func(context.Context, store.Receiver[T]) e
 		<-done
 		return b
 	case err := <-done:
-		t.Fatalf("the listener ended: %v", err)
+		t.Fatalf("listener ended: %v", err)
 	}
 	return store.Batch[T]{}
 }
 
-func TestHeardAsStored(t *testing.T) {
+func TestListenerReadsStoredFields(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
 	s, feed := storetest.Open(t, project), store.NewFeed(project)
@@ -78,11 +78,11 @@ func TestHeardAsStored(t *testing.T) {
 		t.Errorf("key %s (-want +got):\n%s", heard.Changes[0].ID, diff)
 	}
 	if diff := cmp.Diff([]store.Canary{{Replica: "checker-0", Run: "r", Seq: 3}}, heard.Canaries); diff != "" {
-		t.Errorf("canaries: %s", diff)
+		t.Errorf("canaries (-want +got):\n%s", diff)
 	}
 	plans := hear(t, feed.Plans, func(b store.Batch[plan.Plan]) bool { return len(b.Changes) == 1 })
 	if diff := cmp.Diff(p, plans.Changes[0].Value); diff != "" || plans.Changes[0].ID != "shop-prod.plan-a" {
-		t.Errorf("plan %s: %s", plans.Changes[0].ID, diff)
+		t.Errorf("plan %s (-want +got):\n%s", plans.Changes[0].ID, diff)
 	}
 }
 
@@ -99,20 +99,20 @@ func TestCounterVersions(t *testing.T) {
 	check.OK(t, err)
 	for _, base := range []store.CounterVersion{{}, first} {
 		if _, err := s.WriteCounter(t.Context(), late, base); err == nil {
-			t.Error("a late write took totals back")
+			t.Error("late write: got no error")
 		} else if p := problem.From(err); p.Code == problem.Internal {
-			t.Errorf("error %v", err)
+			t.Errorf("late write: got error %v, want a problem", err)
 		}
 	}
 	if v, err := s.CounterVersion(t.Context(), c.Day, c.Source, c.Shard); err != nil || v != second {
-		t.Errorf("version %v, %v, want %v", v, err, second)
+		t.Errorf("version: got %v, %v, want %v", v, err, second)
 	}
 	if v, err := s.CounterVersion(t.Context(), c.Day, "other", 0); err != nil || v != (store.CounterVersion{}) {
-		t.Errorf("version of a counter that is not there: %v, %v", v, err)
+		t.Errorf("version of a missing counter: got %v, %v, want zero", v, err)
 	}
 	heard := hear(t, feed.Counters, func(b store.Batch[usage.Counter]) bool { return len(b.Changes) == 1 })
 	check.Equal(t, "counter", c, heard.Changes[0].Value)
 	if heard.At.Before(second.Time()) {
-		t.Errorf("heard a write of %v in a batch that is complete until %v", second.Time(), heard.At)
+		t.Errorf("got a write of %v in a batch until %v", second.Time(), heard.At)
 	}
 }

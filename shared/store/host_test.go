@@ -64,7 +64,7 @@ func TestReleasedHost(t *testing.T) {
 	wantProblem(t, "delete again", w.giveUp("shop", "again"), "")
 	all, next, err := w.Reservations(t.Context(), store.Page{Size: 10})
 	if err != nil || next != "" || len(all) != 1 || all[0].Host != host || all[0].App != "shop-prod.again" || all[0].Project != "shop" || time.Until(all[0].Until).Round(time.Hour) != store.HostReserved {
-		t.Errorf("got the reservations %+v, %q, %v", all, next, err)
+		t.Errorf("reservations: got %+v, %q, %v, want one for 30 days", all, next, err)
 	}
 	wantProblem(t, "release", w.ReleaseReservation(t.Context(), host), "")
 	wantProblem(t, "release again", w.ReleaseReservation(t.Context(), host), problem.NotFound)
@@ -95,7 +95,7 @@ func TestReservationEnds(t *testing.T) {
 	prune := func(before time.Time, want int) {
 		t.Helper()
 		if n, err := w.DeleteReservations(t.Context(), before, 10); err != nil || n != want {
-			t.Errorf("deleted %d reservations, %v, want %d", n, err, want)
+			t.Errorf("got %d deleted reservations, %v, want %d", n, err, want)
 		}
 	}
 	prune(end.Add(-time.Hour), 0)
@@ -140,6 +140,6 @@ func TestReservationLimit(t *testing.T) {
 	wantProblem(t, "claim later", w.claim("shop", "later", "later.example.com"), "")
 	wantProblem(t, "delete later", w.giveUp("shop", "later"), "")
 	if all, _, err := w.Reservations(t.Context(), store.Page{Size: 10}); err != nil || len(all) != 1 {
-		t.Errorf("got the reservations %+v, %v", all, err)
+		t.Errorf("reservations: got %+v, %v, want one", all, err)
 	}
 }

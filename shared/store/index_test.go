@@ -62,8 +62,8 @@ func readIndexes(t *testing.T) indexFile {
 	return f
 }
 
-// asked describes the parts of a query that require indexes.
-type asked struct {
+// indexNeeds describes the parts of a query that require indexes.
+type indexNeeds struct {
 	collection string
 	equal      []string // fields compared with ==, in or array-contains
 	ranged     []string // fields with other comparisons or orders; "f desc" too
@@ -72,7 +72,7 @@ type asked struct {
 // composite returns the fields of the composite index that Firestore requires for a query, or nil.
 // Equalities are served by merged single-field indexes, and so is the range or order of one field
 // without equalities.
-func (a asked) composite() []string {
+func (a indexNeeds) composite() []string {
 	if len(a.ranged) == 0 || len(a.equal) == 0 && len(a.ranged) == 1 {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (a asked) composite() []string {
 
 // served reports whether indexes serve a query. Firestore merges indexes, one for each equality,
 // that end in the same fields.
-func (a asked) served(indexes []string) bool {
+func (a indexNeeds) served(indexes []string) bool {
 	need := a.composite()
 	has := func(fields ...string) bool {
 		return slices.Contains(indexes, a.collection+" "+strings.Join(fields, " "))
@@ -93,7 +93,7 @@ func (a asked) served(indexes []string) bool {
 
 type recorder struct {
 	mu   sync.Mutex
-	seen map[string]asked
+	seen map[string]indexNeeds
 }
 
 func (r *recorder) intercept(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, s grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -114,7 +114,7 @@ func (s recordedStream) SendMsg(m any) error {
 }
 
 func (r *recorder) note(q *pb.StructuredQuery) {
-	a := asked{collection: q.GetFrom()[0].GetCollectionId()}
+	a := indexNeeds{collection: q.GetFrom()[0].GetCollectionId()}
 	var filters func(f *pb.StructuredQuery_Filter)
 	filters = func(f *pb.StructuredQuery_Filter) {
 		for _, part := range f.GetCompositeFilter().GetFilters() {
@@ -152,20 +152,20 @@ func (r *recorder) note(q *pb.StructuredQuery) {
 	r.seen[fmt.Sprint(a)] = a
 }
 
-// unprovoked contains queried fields that these tests cannot cause.
-var unprovoked = map[string]string{
-	"record": "deployments, after a commit whose answer was lost: an equality alone",
+// untestedFields contains queried fields that these tests cannot cause.
+var untestedFields = map[string]string{
+	"record": "deployments, after a commit whose response was lost: only an equality",
 }
 
 // TestIndexes verifies that each query has its index, and that no query uses a field without an
 // index.
 func TestIndexes(t *testing.T) {
 	t.Parallel()
-	r := &recorder{seen: map[string]asked{}}
+	r := &recorder{seen: map[string]indexNeeds{}}
 	s, err := store.OpenIntercepted(t.Context(), storetest.Project(t), r.intercept)
 	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
-	askEverything(t, s)
+	runAllQueries(t, s)
 	file := readIndexes(t)
 	var have []string
 	for _, index := range file.Indexes {
@@ -184,23 +184,23 @@ func TestIndexes(t *testing.T) {
 			fields[f] = true
 			for _, o := range file.Overrides {
 				if o.Collection == a.collection && o.Path == f && len(o.Indexes) == 0 {
-					t.Errorf("%s.%s is asked for and has no index", o.Collection, o.Path)
+					t.Errorf("queried field %s.%s has no index", o.Collection, o.Path)
 				}
 			}
 		}
 		if !a.served(have) {
-			t.Errorf("no composite index of %s on %v", a.collection, a.composite())
+			t.Errorf("query of %s has no composite index on %v", a.collection, a.composite())
 		}
 	}
-	for _, f := range askedInSource(t) {
-		if !fields[f] && unprovoked[f] == "" {
-			t.Errorf("the source asks for %q, which no query here did: make askEverything do so", f)
+	for _, f := range queriedInSource(t) {
+		if !fields[f] && untestedFields[f] == "" {
+			t.Errorf("no query in runAllQueries uses field %q, which the source queries", f)
 		}
 	}
 }
 
-// askEverything makes every query of the store at least once.
-func askEverything(t *testing.T, s *store.Store) {
+// runAllQueries makes every query of the store at least once.
+func runAllQueries(t *testing.T, s *store.Store) {
 	t.Helper()
 	ctx, page := t.Context(), store.Page{Size: 10}
 	storetest.Environment(t, s, "shop", "prod")
@@ -309,13 +309,13 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(err)
 	check(s.DeletePlan(ctx, "shop-prod", p.ID, always))
 	if storetest.DeleteEnvironment(ctx, s, "shop", "prod") == nil || storetest.DeleteProject(ctx, s, "shop") == nil {
-		t.Error("deleted what is not empty")
+		t.Error("got no error for a deletion with content")
 	}
 	check(storetest.DeleteApp(ctx, s, ref))
 	check(storetest.DeleteEnvironment(ctx, s, "shop", "prod"))
 }
 
-func askedInSource(t *testing.T) []string {
+func queriedInSource(t *testing.T) []string {
 	t.Helper()
 	var fields []string
 	eachFile(t, func(f *ast.File) {
@@ -337,7 +337,7 @@ func askedInSource(t *testing.T) []string {
 		})
 	}, ".")
 	if len(fields) < 10 {
-		t.Fatalf("the source asks for %v only", fields)
+		t.Fatalf("queried fields in the source: got %v, want at least 10", fields)
 	}
 	return fields
 }
@@ -379,7 +379,7 @@ func TestOverrides(t *testing.T) {
 	var ttl []string
 	for _, o := range readIndexes(t).Overrides {
 		if !stored[o.Path] {
-			t.Errorf("no document has a field %q (%s)", o.Path, o.Collection)
+			t.Errorf("no document has the field %q (%s)", o.Path, o.Collection)
 		}
 		if o.TTL {
 			ttl = append(ttl, o.Collection+"."+o.Path)
@@ -387,6 +387,6 @@ func TestOverrides(t *testing.T) {
 	}
 	slices.Sort(ttl)
 	if want := []string{"announcements.expires_at", "audit.expires_at", "deliveries.expires_at", "receipts.expires_at", "sessions.expires_at"}; !slices.Equal(ttl, want) {
-		t.Errorf("time to live on %v, want %v", ttl, want)
+		t.Errorf("TTL fields: got %v, want %v", ttl, want)
 	}
 }

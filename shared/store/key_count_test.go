@@ -55,7 +55,7 @@ func TestPlaceOfCount(t *testing.T) {
 func TestKeyProcesses(t *testing.T) {
 	t.Parallel()
 	if n := keyProcesses * keysPerCount; n >= keysAtOnce || keysInProgress >= keysPerCount {
-		t.Errorf("%d keys without a write, want fewer than %d", n, keysAtOnce)
+		t.Errorf("got %d keys without a write, want fewer than %d", n, keysAtOnce)
 	}
 	text, err := os.ReadFile(filepath.Join("..", "..", "infra", "chart", "values.schema.json"))
 	check.OK(t, err)
@@ -101,13 +101,13 @@ func TestCountAllowsCreations(t *testing.T) {
 			return now(), 0, fails
 		})
 		if err == nil && version.IsZero() {
-			t.Error("the count is not reused")
+			t.Error("got a new count, want the current one")
 		}
 		return err
 	}
 	broken := errors.New("broken")
 	if err := admit(t.Context(), broken); !errors.Is(err, broken) || len(c.inProgress) != 0 {
-		t.Fatalf("a count that fails: got %v and %d in progress", err, len(c.inProgress))
+		t.Fatalf("failed count: got %v and %d in progress", err, len(c.inProgress))
 	}
 	const third = 2*keysPerCount - (keysInProgress - 1)
 	for i := range third + 1 {
@@ -125,7 +125,7 @@ func TestCountAllowsCreations(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := admit(ended, nil); !problem.Is(err, problem.Unavailable) {
-		t.Errorf("no place: got %v, want unavailable", err)
+		t.Errorf("no slot: got %v, want unavailable", err)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestIdleCountIsForgotten(t *testing.T) {
 		}
 	}
 	if again, _ := counts.enter("used", start.Add(time.Hour)); again != used {
-		t.Error("the count in use is replaced")
+		t.Error("got a new count for an environment in use")
 	}
 }
 

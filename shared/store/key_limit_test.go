@@ -73,7 +73,7 @@ func TestKeyLimitAcrossProcesses(t *testing.T) {
 		stored++
 	}
 	if stored != limit || created.Load() != limit {
-		t.Errorf("%d keys are stored and %d were created, want %d", stored, created.Load(), limit)
+		t.Errorf("got %d stored and %d created keys, want %d", stored, created.Load(), limit)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestCallsOfAKeyCreation(t *testing.T) {
 }
 
 // One listener receives the revocation; another one begins later.
-func TestRevokedKeysAreNotHeard(t *testing.T) {
+func TestListenerExcludesRevokedKeys(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
 	s, feed := storetest.Open(t, project), store.NewFeed(project)
@@ -223,11 +223,11 @@ func TestRevokedKeysAreNotHeard(t *testing.T) {
 		return false
 	})
 	if !heard[string(good.ID())] || !heard[string(disabled.ID())] {
-		t.Errorf("heard %v", heard)
+		t.Errorf("got keys %v, want the usable ones", heard)
 	}
 	first := hear(t, feed.Keys, func(store.Batch[apikey.Key]) bool { return true })
 	if len(first.Changes) != 2 || len(first.Canaries) != 1 {
-		t.Errorf("a listener that begins later hears %d keys and %d canaries", len(first.Changes), len(first.Canaries))
+		t.Errorf("later listener: got %d keys and %d canaries, want 2 and 1", len(first.Changes), len(first.Canaries))
 	}
 }
 
@@ -255,7 +255,7 @@ func TestForeignDocuments(t *testing.T) {
 		plans += readable(c.Gone)
 	}
 	if keys != 1 || plans != 1 {
-		t.Errorf("%d keys and %d plans can be read, want one of each", keys, plans)
+		t.Errorf("got %d keys and %d plans, want one each", keys, plans)
 	}
 }
 
@@ -271,17 +271,17 @@ func TestDeleteRevokedKeys(t *testing.T) {
 	kept := []apikey.Key{at(apikey.Active, old), at(apikey.Disabled, old), at(apikey.Revoked, noon())}
 	for _, want := range []int{1, 1, 0} {
 		if n, err := s.DeleteRevokedKeys(t.Context(), noon(), 1); n != want || err != nil {
-			t.Errorf("deleted %d, %v, want %d", n, err, want)
+			t.Errorf("got %d deleted, %v, want %d", n, err, want)
 		}
 	}
 	for _, k := range gone {
 		if _, err := s.Key(t.Context(), k.ID()); !problem.Is(err, problem.NotFound) {
-			t.Errorf("a key revoked long ago: %v", err)
+			t.Errorf("key revoked long ago: got %v, want not_found", err)
 		}
 	}
 	for _, k := range kept {
 		if _, err := s.Key(t.Context(), k.ID()); err != nil {
-			t.Errorf("%s, %s: %v", k.Status, k.UpdatedAt, err)
+			t.Errorf("key %s of %s: got %v", k.Status, k.UpdatedAt, err)
 		}
 	}
 }

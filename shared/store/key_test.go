@@ -126,7 +126,7 @@ func TestCreateKeyRace(t *testing.T) {
 	all.Wait()
 	winner := slices.Index(errs, nil)
 	if winner < 0 {
-		t.Fatalf("nobody got it: %v", errs)
+		t.Fatalf("got no created key: %v", errs)
 	}
 	for i, err := range errs {
 		if i != winner {
@@ -134,7 +134,7 @@ func TestCreateKeyRace(t *testing.T) {
 		}
 	}
 	if got, err := s.Key(t.Context(), k.ID()); err != nil || got.Name != fmt.Sprint(winner) {
-		t.Errorf("stored is the key of %q, %v; the winner is %d", got.Name, err, winner)
+		t.Errorf("stored key: got name %q, %v, want %d", got.Name, err, winner)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestKeyIDsThatAreNone(t *testing.T) {
+func TestInvalidKeyIDs(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	check.OK(t, s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 1}))
@@ -221,7 +221,7 @@ func TestDamagedKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := s.Key(t.Context(), k.ID()); err == nil {
-			t.Errorf("with %v the key reads as %v", damage, got)
+			t.Errorf("key with %v: got %v, want an error", damage, got)
 		}
 	}
 }
@@ -285,9 +285,9 @@ func TestKeyRequestDocument(t *testing.T) {
 	want := map[string]any{"key": string(k.ID()), "content": r.Content, "expires_at": noon().Add(24 * time.Hour)}
 	check.Equal(t, "document", want, snap.Data())
 	if _, _, err := s.ReissueKey(t.Context(), k.ID(), r, rename); !problem.Is(err, problem.AlreadyIssued) {
-		t.Errorf("again: %v", err)
+		t.Errorf("repeated request: got %v, want already_issued", err)
 	}
 	if got, err := s.Key(t.Context(), k.ID()); err != nil || got.Name != k.Name+"x" {
-		t.Errorf("the key is called %q, %v", got.Name, err)
+		t.Errorf("name: got %q, %v, want one change", got.Name, err)
 	}
 }

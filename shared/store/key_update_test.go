@@ -37,8 +37,8 @@ func TestUpdateKey(t *testing.T) {
 		{"a revocation", func(k *apikey.Key) error { *k = k.Revoke(noon().Add(time.Minute), "ada"); return nil }, ""},
 		{"an expiry", func(k *apikey.Key) error { k.ExpiresAt = noon().Add(time.Hour); return nil }, ""},
 		{"a plan of another environment", func(k *apikey.Key) error { k.Plan = "plan-elsewhere"; return nil }, problem.UnknownPlan},
-		{"an app that is not there", func(k *apikey.Key) error { k.Apps = []string{"none"}; return nil }, problem.InvalidScope},
-		{"a refusal", func(k *apikey.Key) error {
+		{"a missing app", func(k *apikey.Key) error { k.Apps = []string{"none"}; return nil }, problem.InvalidScope},
+		{"an error of change", func(k *apikey.Key) error {
 			k.Name = "never"
 			return problem.Of(problem.KeyRevoked).Because(refused)
 		}, problem.KeyRevoked},
@@ -59,7 +59,7 @@ func TestUpdateKey(t *testing.T) {
 				check.Problem(t, err, tt.want)
 				answer = before
 			} else if err != nil || cmp.Equal(before, after) {
-				t.Errorf("nothing changed: %v", err)
+				t.Errorf("got no change: %v", err)
 			}
 			if diff := cmp.Diff(answer, after); diff != "" {
 				t.Errorf("key (-want +stored):\n%s", diff)
@@ -69,7 +69,7 @@ func TestUpdateKey(t *testing.T) {
 }
 
 // A key can be disabled and renamed although an app of its scope was deleted.
-func TestUpdateKeyThatStays(t *testing.T) {
+func TestUpdateKeyWithDeletedApp(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
 	s := storetest.Open(t, project)
@@ -90,7 +90,7 @@ func TestUpdateKeyThatStays(t *testing.T) {
 	after, err := ref.Get(t.Context())
 	check.OK(t, err)
 	if !after.UpdateTime.Equal(before.UpdateTime) {
-		t.Errorf("written again at %s, after %s", after.UpdateTime, before.UpdateTime)
+		t.Errorf("got a write at %s after %s, want none", after.UpdateTime, before.UpdateTime)
 	}
 }
 
@@ -120,6 +120,6 @@ func TestUpdateKeyRace(t *testing.T) {
 	}
 	got, err := s.Key(t.Context(), k.ID())
 	if err != nil || len(got.Name) != want || want == 0 {
-		t.Errorf("%d changes succeeded, %d are stored, %v", want, len(got.Name), err)
+		t.Errorf("got %d successful changes and %d stored ones, %v", want, len(got.Name), err)
 	}
 }

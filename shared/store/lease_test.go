@@ -33,7 +33,7 @@ func TestLease(t *testing.T) {
 				var next int64
 				take := func(own, others int64) int64 {
 					if own != held[i] {
-						t.Errorf("process %d holds %d, %d are stored", i, held[i], own)
+						t.Errorf("process %d: got %d, %d are stored", i, held[i], own)
 					}
 					next = min(held[i]+1, quota-others)
 					return next
@@ -56,13 +56,13 @@ func TestLease(t *testing.T) {
 		sum += n
 	}
 	if sum != quota {
-		t.Errorf("%v are held, want %d together", held, quota)
+		t.Errorf("got %v, want a sum of %d", held, quota)
 	}
 	if n, err := s.DeleteLeases(t.Context(), time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC), 10); n != 0 || err != nil {
-		t.Errorf("%d deleted before the period was over, %v", n, err)
+		t.Errorf("got %d deleted before the end of the period, %v, want 0", n, err)
 	}
 	if n, err := s.DeleteLeases(t.Context(), time.Date(2026, 4, 1, 0, 0, 0, 1000, time.UTC), 10); n != 1 || err != nil {
-		t.Errorf("%d deleted, want 1, %v", n, err)
+		t.Errorf("got %d deleted, want 1, %v", n, err)
 	}
 }
 
@@ -74,11 +74,11 @@ func TestDamagedLease(t *testing.T) {
 	for _, held := range []any{"much", map[string]any{"a": -1}, map[string]any{"a": "1"}, map[string]any{"a": int64(1) << 62, "b": int64(1) << 62}} {
 		s.Put(t.Context(), t, "leases/"+term.ID(), map[string]any{"held": held, "ends_at": ends})
 		err := s.Lease(t.Context(), term, "c", true, func(_, others int64) int64 {
-			t.Errorf("%d are held by others of %v", others, held)
+			t.Errorf("got %d held by others for %v, want an error", others, held)
 			return 1
 		})
 		if err == nil {
-			t.Errorf("leased of %v", held)
+			t.Errorf("got a lease for %v, want an error", held)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestEndLeases(t *testing.T) {
 			{Term: a, Process: "first", Spent: 30}, {Term: b, Process: "first", Spent: 9}, {Term: damaged, Process: "first"}, {Term: absent, Process: "first", Spent: 3},
 		})
 		if len(rest) != 0 || err != nil {
-			t.Fatalf("%v are left, %v", rest, err)
+			t.Fatalf("got %v left, %v, want none", rest, err)
 		}
 		for _, want := range []struct {
 			term  usage.Term
@@ -124,7 +124,7 @@ func TestEndLeases(t *testing.T) {
 			all   int64
 		}{{a, 30, 50}, {b, 7, 0}, {absent, 0, 0}} {
 			if ended, others := heldBy(t, s, want.term, "ended"); ended != want.ended || others != want.all {
-				t.Errorf("%s: %d by ended processes and %d by others, want %d and %d", want.term.ID(), ended, others, want.ended, want.all)
+				t.Errorf("%s: got %d by ended processes and %d by others, want %d and %d", want.term.ID(), ended, others, want.ended, want.all)
 			}
 		}
 	}
@@ -153,11 +153,11 @@ func TestEndManyLeases(t *testing.T) {
 	rest, err := s.EndLeases(t.Context(), all)
 	took, wrote := time.Since(began), commits.Load()
 	if len(rest) != 0 || err != nil {
-		t.Fatalf("%d are left, %v", len(rest), err)
+		t.Fatalf("got %d left, %v, want none", len(rest), err)
 	}
 	t.Logf("%d leases ended in %v, %d commits", n, took, wrote)
 	if want := int64((n + 199) / 200); wrote != want || took > patience {
-		t.Errorf("%d commits in %v, want %d in at most %v", wrote, took, want, patience)
+		t.Errorf("got %d commits in %v, want %d in at most %v", wrote, took, want, patience)
 	}
 	again := all[:100]
 	g.Go(func() error {
@@ -170,13 +170,13 @@ func TestEndManyLeases(t *testing.T) {
 	})
 	for range 3 {
 		if rest, err := s.EndLeases(t.Context(), again); len(rest) != 0 || err != nil {
-			t.Fatalf("%d are left, %v", len(rest), err)
+			t.Fatalf("got %d left, %v, want none", len(rest), err)
 		}
 	}
 	check.OK(t, g.Wait())
 	for _, e := range []usage.Ended{all[0], all[99], all[n-1]} {
 		if ended, _ := heldBy(t, s, e.Term, "ended"); ended != 1 {
-			t.Errorf("%s: %d are held, want 1", e.ID(), ended)
+			t.Errorf("%s: got %d held, want 1", e.ID(), ended)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestReleaseLeases(t *testing.T) {
 	release := func(used int64, want store.Released) {
 		t.Helper()
 		if got, err := s.ReleaseLeases(t.Context(), k, term, used); got != want || err != nil {
-			t.Errorf("got %+v, %v; want %+v", got, err, want)
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
 	release(0, store.Released{})
@@ -205,12 +205,12 @@ func TestReleaseLeases(t *testing.T) {
 	check.OK(t, s.WriteCanary(t.Context(), store.CanaryPlans, store.Canary{Replica: "checker-0", Run: "FRESH", Seq: 1}))
 	release(300+47+30, store.Released{Requests: 90, Held: 47}) // the lost ones spent at least 30
 	if ended, others := heldBy(t, s, term, "ended"); ended != 330 || others != 47 {
-		t.Errorf("%d by ended processes and %d by others, want 330 and 47", ended, others)
+		t.Errorf("got %d by ended processes and %d by others, want 330 and 47", ended, others)
 	}
 	release(1000, store.Released{Held: 47})
 	records, _, err := s.Records(t.Context(), audit.Query{Project: "shop", Actions: []audit.Action{audit.ReleaseQuota}}, store.Page{Size: 10})
 	if err != nil || len(records) != 1 || records[0].Resource != "projects/shop/api-keys/key-aaaaaaaa" {
-		t.Errorf("records %+v, %v", records, err)
+		t.Errorf("got records %+v, %v, want one for the key", records, err)
 	}
 	if err := hold(t, s, term, "STARTS", 50); err != nil { // it has no canary yet
 		t.Fatal(err)

@@ -101,27 +101,27 @@ func TestListener(t *testing.T) {
 			false,
 		},
 		{
-			"a reset forgets what was under way",
+			"a reset discards the batch in progress",
 			[]*pb.ListenResponse{target(pb.TargetChange_CURRENT), consistent(), doc("ns.a", planFields("a", 1)), target(pb.TargetChange_RESET), doc("ns.b", planFields("b", 1)), target(pb.TargetChange_CURRENT), consistent()},
 			1,
 			[][]string{{"reset"}, {"reset", "+ns.b"}},
 			false,
 		},
 		{
-			"a reset later on",
+			"a later reset",
 			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), target(pb.TargetChange_CURRENT), consistent(), target(pb.TargetChange_RESET), consistent(), target(pb.TargetChange_CURRENT), consistent()},
 			0,
 			[][]string{{"reset", "+ns.a"}, {"reset"}},
 			false,
 		},
 		{
-			"a copy of a document under another id is none",
+			"a copy of a document under another ID is unreadable",
 			[]*pb.ListenResponse{doc("ns.copy", planFields("a", 1)), target(pb.TargetChange_CURRENT), filter(1), consistent()},
 			0,
 			[][]string{{"reset", "?ns.copy"}},
 			false,
 		},
-		{"an unreadable document is gone", []*pb.ListenResponse{doc("ns.a", bad), target(pb.TargetChange_CURRENT), consistent()}, 0, [][]string{{"reset", "?ns.a"}}, false},
+		{"an unreadable document", []*pb.ListenResponse{doc("ns.a", bad), target(pb.TargetChange_CURRENT), consistent()}, 0, [][]string{{"reset", "?ns.a"}}, false},
 		{
 			"a filter that agrees",
 			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), doc("ns.x", bad), doc("canary.r", canaryFields(1)), target(pb.TargetChange_CURRENT), filter(3), consistent()},
@@ -130,7 +130,7 @@ func TestListener(t *testing.T) {
 			false,
 		},
 		{
-			"a filter that does not",
+			"a filter that disagrees",
 			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), target(pb.TargetChange_CURRENT), consistent(), filter(0), consistent()},
 			1,
 			[][]string{{"reset", "+ns.a"}, nil},
@@ -158,13 +158,13 @@ func TestListener(t *testing.T) {
 			}
 			check.Equal(t, "batches", test.want, got)
 			if errors.Is(err, ErrDoubt) != test.doubt {
-				t.Errorf("error %v", err)
+				t.Errorf("unexpected error %v", err)
 			}
 		})
 	}
 }
 
-func TestHeardMode(t *testing.T) {
+func TestParsePlanMode(t *testing.T) {
 	t.Parallel()
 	text := func(s string) *pb.Value { return &pb.Value{ValueType: &pb.Value_StringValue{StringValue: s}} }
 	whole := func(n int64) *pb.Value { return &pb.Value{ValueType: &pb.Value_IntegerValue{IntegerValue: n}} }
@@ -198,7 +198,7 @@ func TestHeardMode(t *testing.T) {
 			}
 			p, err := parsePlan("ns.a", f)
 			if (err == nil) != test.ok || test.ok && p.Hard != test.hard {
-				t.Errorf("hard is %t, error %v", p.Hard, err)
+				t.Errorf("got hard %t, error %v", p.Hard, err)
 			}
 		})
 	}
@@ -281,6 +281,6 @@ func TestStartedOver(t *testing.T) {
 		}
 	}
 	if _, err := l.handle(target(pb.TargetChange_RESET)); !errors.Is(err, errEarlyReset) || errors.Is(err, ErrDoubt) {
-		t.Errorf("a reset before the first batch is complete gives %v", err)
+		t.Errorf("early reset: got error %v, want errEarlyReset", err)
 	}
 }

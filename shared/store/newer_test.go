@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-func TestNewerFieldsStay(t *testing.T) {
+func TestNewerFieldsArePreserved(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
 	s, raw := storetest.Open(t, project), rawClient(t, project)
@@ -89,7 +89,7 @@ func TestNewerFieldsStay(t *testing.T) {
 		after, err := raw.Doc(path).Get(ctx)
 		must(err)
 		if after.Data()["newer"] != "kept" || len(after.Data()) < len(before.Data())+1 {
-			t.Errorf("%s after the change: %v", path, after.Data())
+			t.Errorf("%s after the change: got %v, want the newer field", path, after.Data())
 		}
 	}
 }

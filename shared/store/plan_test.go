@@ -58,7 +58,7 @@ func TestPlanWithoutMode(t *testing.T) {
 	check.Equal(t, "read", want, got)
 	heard := hear(t, store.NewFeed(project).Plans, func(b store.Batch[plan.Plan]) bool { return len(b.Changes) == 1 }).Changes[0]
 	if heard.Err != nil || heard.Value.Limits != want.Limits {
-		t.Errorf("heard %+v, %v", heard.Value.Limits, heard.Err)
+		t.Errorf("got limits %+v, %v, want those of the plan", heard.Value.Limits, heard.Err)
 	}
 }
 
@@ -70,14 +70,14 @@ func TestPlanIsUniqueInItsEnvironment(t *testing.T) {
 	again := first
 	again.Rate = 99
 	if _, err := s.CreatePlan(t.Context(), again); !problem.Is(err, problem.AlreadyExists) {
-		t.Errorf("a second one: %v", err)
+		t.Errorf("second plan with the name: got %v, want already_exists", err)
 	}
 	if got, err := s.Plan(t.Context(), "shop-prod", first.ID); err != nil || got.Rate != first.Rate {
-		t.Errorf("the first one is now %v, %v", got, err)
+		t.Errorf("first plan: got %v, %v, want no change", got, err)
 	}
 }
 
-func TestPlanThatIsNotThere(t *testing.T) {
+func TestMissingPlan(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	storePlan(t, s, "shop-staging", "starter")
@@ -87,7 +87,7 @@ func TestPlanThatIsNotThere(t *testing.T) {
 	check.Problem(t, err, problem.NotFound)
 	check.Problem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always), problem.NotFound)
 	if plans, next, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 5}); err != nil || len(plans) > 0 || next != "" {
-		t.Errorf("list: %v, %q, %v", plans, next, err)
+		t.Errorf("plans: got %v, %q, %v, want none", plans, next, err)
 	}
 }
 
@@ -98,14 +98,14 @@ func TestUpdatePlan(t *testing.T) {
 	want.Name, want.Limits, want.UpdatedAt = "Renamed", plan.Limits{Rate: 2.5, Burst: 3}, noon().Add(time.Hour)
 	got, _, err := s.UpdatePlan(t.Context(), "shop-prod", want.ID, func(plan.Plan) (plan.Plan, error) { return want, nil })
 	check.OK(t, err)
-	check.Equal(t, "answer", want, got)
+	check.Equal(t, "result", want, got)
 	refused := errors.New("refused")
 	_, _, err = s.UpdatePlan(t.Context(), "shop-prod", want.ID, func(p plan.Plan) (plan.Plan, error) {
 		p.Name = "never"
 		return p, problem.Of(problem.InvalidRate).Because(refused)
 	})
 	if !problem.Is(err, problem.InvalidRate) || !errors.Is(err, refused) {
-		t.Errorf("the refusal came out as %v", err)
+		t.Errorf("got error %v, want the error of change", err)
 	}
 	got, err = s.Plan(t.Context(), "shop-prod", want.ID)
 	check.OK(t, err)
@@ -120,14 +120,14 @@ func TestDeletePlan(t *testing.T) {
 	k := storeKey(t, s, nil)
 	check.Problem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always), problem.PlanInUse)
 	if err := s.DeletePlan(t.Context(), "shop-staging", "plan-starter", always); err != nil {
-		t.Errorf("the other environment's plan: %v", err)
+		t.Errorf("plan of the other environment: got %v, want no error", err)
 	}
 	storePlan(t, s, "shop-prod", "other")
 	if _, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, toPlan("plan-other")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always); err != nil {
-		t.Errorf("a plan that its last key has left: %v", err)
+		t.Errorf("plan without keys: got %v, want no error", err)
 	}
 	_, err := s.Plan(t.Context(), "shop-prod", "plan-starter")
 	check.Problem(t, err, problem.NotFound)
@@ -148,16 +148,16 @@ func TestDeletePlanWhileKeysAreMade(t *testing.T) {
 		switch {
 		case made == nil:
 			if !problem.Is(deleted, problem.PlanInUse) && !problem.Is(deleted, problem.Conflict) {
-				t.Fatalf("round %d: the key is made, the deletion says %v", round, deleted)
+				t.Fatalf("round %d: key created, deletion: got %v", round, deleted)
 			}
 			if _, err := s.Plan(t.Context(), "shop-prod", "plan-starter"); err != nil {
-				t.Fatalf("round %d: a key without its plan: %v", round, err)
+				t.Fatalf("round %d: got a key without its plan: %v", round, err)
 			}
 			freePlan(t, s, k)
 		case !problem.Is(made, problem.UnknownPlan) && !problem.Is(made, problem.Conflict):
-			t.Fatalf("round %d: the key is refused with %v", round, made)
+			t.Fatalf("round %d: key rejected: got %v", round, made)
 		case deleted != nil:
-			t.Fatalf("round %d: both failed: %v, %v", round, made, deleted)
+			t.Fatalf("round %d: got two errors: %v, %v", round, made, deleted)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 func wantProblem(t *testing.T, what string, err error, code problem.Code) {
 	t.Helper()
 	if code == "" && err != nil || code != "" && !problem.Is(err, code) {
-		t.Fatalf("%s: %v, want %q", what, err, code)
+		t.Fatalf("%s: got %v, want %q", what, err, code)
 	}
 }
 
@@ -37,20 +37,20 @@ func TestProject(t *testing.T) {
 	s := storetest.New(t)
 	ctx := t.Context()
 	_, err := s.Project(ctx, "shop")
-	wantProblem(t, "a project that is not there", err, problem.NotFound)
+	wantProblem(t, "a missing project", err, problem.NotFound)
 	p := makeProject(t, s, "shop", map[string]app.Role{"ada.l": app.Owner, "bob": app.Viewer})
 	wantProblem(t, "create it again", s.CreateProject(ctx, p), problem.AlreadyExists)
 	got, err := s.Project(ctx, "shop")
 	wantProblem(t, "read", err, "")
 	check.Equal(t, "project", p, got)
 	_, err = s.UpdateMembers(ctx, "none", func(m map[string]app.Role) (map[string]app.Role, error) { return m, nil })
-	wantProblem(t, "members of a project that is not there", err, problem.NotFound)
+	wantProblem(t, "members of a missing project", err, problem.NotFound)
 	_, err = s.UpdateMembers(ctx, "shop", func(map[string]app.Role) (map[string]app.Role, error) {
 		return nil, problem.Of(problem.LastOwner)
 	})
-	wantProblem(t, "a refused change", err, problem.LastOwner)
+	wantProblem(t, "a rejected change", err, problem.LastOwner)
 	if got, _ := s.Project(ctx, "shop"); !cmp.Equal(p, got) {
-		t.Errorf("a refused change was stored: %+v", got)
+		t.Errorf("project after a rejected change: got %+v, want no change", got)
 	}
 	wantProblem(t, "delete", storetest.DeleteProject(ctx, s, "shop"), "")
 	wantProblem(t, "delete it again", storetest.DeleteProject(ctx, s, "shop"), problem.NotFound)
@@ -90,7 +90,7 @@ func TestProjectsOfAMember(t *testing.T) {
 	})
 	wantProblem(t, "take out", err, "")
 	if got, _, err := s.Projects(t.Context(), "bob", store.Page{Size: 9}); err != nil || len(got) != 2 {
-		t.Errorf("%d projects, %v; want 2", len(got), err)
+		t.Errorf("got %d projects, %v, want 2", len(got), err)
 	}
 }
 
@@ -122,6 +122,6 @@ func TestConcurrentMembers(t *testing.T) {
 	got, err := s.Project(t.Context(), "shop")
 	wantProblem(t, "read", err, "")
 	if !maps.Equal(want, got.Members) {
-		t.Errorf("members %v, want %v", got.Members, want)
+		t.Errorf("members: got %v, want %v", got.Members, want)
 	}
 }

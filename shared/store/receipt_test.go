@@ -47,19 +47,19 @@ func TestReceipts(t *testing.T) {
 	check.Equal(t, "receipts", want, got)
 	since, _, err := s.Receipts(t.Context(), hello(), want[2].At, store.Page{Size: 10})
 	if diff := cmp.Diff(want[:3], since); diff != "" || err != nil {
-		t.Errorf("of an app that was made later (-want +got):\n%s%v", diff, err)
+		t.Errorf("receipts of a later app (-want +got):\n%s%v", diff, err)
 	}
 	n, err := s.DeleteReceipts(t.Context(), want[2].At, 3)
 	more, err2 := s.DeleteReceipts(t.Context(), want[2].At, 100)
 	if err != nil || err2 != nil || n != 3 || more != 1 {
-		t.Errorf("deleted %d and %d, %v, %v", n, more, err, err2)
+		t.Errorf("got %d and %d deleted, %v, %v, want 3 and 1", n, more, err, err2)
 	}
 	if left, _, err := s.Receipts(t.Context(), hello(), time.Time{}, store.Page{Size: 10}); err != nil || len(left) != 3 {
-		t.Errorf("%d are left, %v", len(left), err)
+		t.Errorf("got %d left, %v, want 3", len(left), err)
 	}
 }
 
-func TestReceiptsAreRewritten(t *testing.T) {
+func TestReceiptsAreReplaced(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	r := receiptOf(hello(), noon(), hook.Unproven)
@@ -77,7 +77,7 @@ func TestReceiptsAreRewritten(t *testing.T) {
 	}
 	check.OK(t, s.KeepReceipts(t.Context(), many))
 	if got, _, err := s.Receipts(t.Context(), many[0].App, time.Time{}, store.Page{Size: 500}); err != nil || len(got) != len(many) {
-		t.Errorf("%d of %d are kept, %v", len(got), len(many), err)
+		t.Errorf("got %d of %d receipts, %v", len(got), len(many), err)
 	}
 }
 

@@ -23,6 +23,6 @@ func TestLostProcesses(t *testing.T) {
 	}
 	r, lost := d.lost(written, read)
 	if !slices.Equal(lost, []string{"lost", "silent"}) || r.Requests != 3 || r.Held != 4+8+16+32 {
-		t.Errorf("%v are lost, %+v", lost, r)
+		t.Errorf("got lost processes %v, %+v", lost, r)
 	}
 }

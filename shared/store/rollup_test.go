@@ -44,7 +44,7 @@ func TestUpdateRollups(t *testing.T) {
 	raise(t, s, day, 1, "aaaaaaaa") // an unchanged history is not written
 	again, err := raw.Doc("rollups/key-aaaaaaaa").Get(t.Context())
 	if err != nil || !again.UpdateTime.Equal(snap.UpdateTime) {
-		t.Errorf("written again at %s, %v", again.UpdateTime, err)
+		t.Errorf("got a write at %s, %v, want none", again.UpdateTime, err)
 	}
 }
 
@@ -60,11 +60,11 @@ func TestOldRollups(t *testing.T) {
 	err = s.UpdateRollups(t.Context(), old, func(_ apikey.Prefix, h usage.History) usage.History { return h.Since(20001) })
 	check.OK(t, err)
 	if old, err = s.RollupsOlder(t.Context(), 20001, 10); len(old) != 0 || err != nil {
-		t.Errorf("still older: %v, %v", old, err)
+		t.Errorf("older rollups: got %v, %v, want none", old, err)
 	}
 	all, err := s.RollupsOlder(t.Context(), 30000, 10)
 	if diff := cmp.Diff([]apikey.Prefix{"bbbbbbbb", "cccccccc"}, all); diff != "" || err != nil {
-		t.Errorf("one with no day left is still there (-want +got):\n%s%v", diff, err)
+		t.Errorf("older rollups (-want +got):\n%s%v", diff, err)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestUpdateRollupsAtOnce(t *testing.T) {
 	check.OK(t, err)
 	for i, h := range got {
 		if len(h) != 4 {
-			t.Errorf("%s has %v", prefixes[i], h)
+			t.Errorf("%s: got %v, want four days", prefixes[i], h)
 		}
 	}
 }
@@ -111,10 +111,10 @@ func TestDamagedRollup(t *testing.T) {
 	}
 	got, err := s.Rollups(t.Context(), both)
 	if err != nil || len(got[0]) != 0 || len(got[1]) != 2 {
-		t.Errorf("histories are %v, %v", got, err)
+		t.Errorf("histories: got %v, %v, want none and two days", got, err)
 	}
 	if snap, err := broken.Get(t.Context()); err != nil || snap.Data()["last_seen"] != "" {
-		t.Errorf("the damaged rollup is %v, %v", snap, err)
+		t.Errorf("damaged rollup: got %v, %v, want no change", snap, err)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestSettleDay(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	if _, err := s.SettledDay(t.Context()); !problem.Is(err, problem.NotFound) {
-		t.Errorf("nothing is settled: %v", err)
+		t.Errorf("no finalized day: got %v, want not_found", err)
 	}
 	for _, step := range []struct{ settle, want string }{
 		{"2026-02-28", "2026-02-28"},
@@ -143,7 +143,7 @@ func TestSettleDay(t *testing.T) {
 	} {
 		check.OK(t, s.SettleDay(t.Context(), dayOf(t, step.settle)))
 		if got, err := s.SettledDay(t.Context()); err != nil || got.String() != step.want {
-			t.Errorf("after %s: %s, %v", step.settle, got, err)
+			t.Errorf("after %s: got %s, %v", step.settle, got, err)
 		}
 	}
 }
@@ -165,6 +165,6 @@ func TestRollupsOfABusyInstallation(t *testing.T) {
 	check.OK(t, err)
 	got, err := s.Rollups(t.Context(), prefixes)
 	if err != nil || len(got) != 200 || len(got[199]) != usage.RetentionDays {
-		t.Errorf("%d rollups, %v", len(got), err)
+		t.Errorf("got %d rollups, %v, want 200 of 92 days", len(got), err)
 	}
 }

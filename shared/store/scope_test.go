@@ -67,7 +67,7 @@ func TestManyKeysLeaveScopes(t *testing.T) {
 		"first": func(s *store.Store, ctx context.Context, a app.App) error {
 			narrowed, err := s.LeaveScopes(ctx, a)
 			if narrowed.Count != 205 || len(narrowed.Keys) != 100 {
-				return fmt.Errorf("got %d keys and showed %d", narrowed.Count, len(narrowed.Keys))
+				return fmt.Errorf("got %d changed and %d returned keys, want 205 and 100", narrowed.Count, len(narrowed.Keys))
 			}
 			return err
 		},
@@ -86,7 +86,7 @@ func TestManyKeysLeaveScopes(t *testing.T) {
 			check.OK(t, deleted(s, t.Context(), a))
 			left, err := raw.Collection("keys").Where("apps", "array-contains", "hello").Documents(t.Context()).GetAll()
 			if err != nil || len(left) > 0 {
-				t.Errorf("%d keys still name the app, %v", len(left), err)
+				t.Errorf("got %d keys that name the app, %v, want none", len(left), err)
 			}
 		})
 	}

@@ -59,7 +59,7 @@ func TestServiceToken(t *testing.T) {
 	got, err := s.ServiceToken(ctx, want.ID)
 	wantProblem(t, "read", err, "")
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(servicetoken.Token{}, "Version")); diff != "" || got.Version.IsZero() {
-		t.Errorf("token (-written +read):\n%s", diff)
+		t.Errorf("token (-want +got):\n%s", diff)
 	}
 	for _, id := range []servicetoken.ID{"token-000000000000", "token-../users/ad", ""} {
 		_, err := s.ServiceToken(ctx, id)
@@ -71,7 +71,7 @@ func TestServiceToken(t *testing.T) {
 	wantProblem(t, "revoke it again", s.RevokeToken(ctx, "shop", want.ID), problem.NotFound)
 	_, err = s.ServiceToken(ctx, want.ID)
 	wantProblem(t, "read it revoked", err, problem.NotFound)
-	wantProblem(t, "its name once more", s.CreateToken(ctx, newToken(t, "shop", "nightly")), "")
+	wantProblem(t, "its name again after the revocation", s.CreateToken(ctx, newToken(t, "shop", "nightly")), "")
 	check.Equal(t, "another project's", map[string]bool{"nightly": true}, tokenNames(t, s, "other"))
 }
 
@@ -108,7 +108,7 @@ func TestKeysIssuedBy(t *testing.T) {
 	check.Equal(t, "keys", want, keysOf(token))
 	token.CreatedAt = time.Now().Add(time.Hour)
 	if got := keysOf(token); len(got) > 0 {
-		t.Errorf("a later token of that name has the keys %v", got)
+		t.Errorf("keys of a later token with the same name: got %v, want none", got)
 	}
 }
 
@@ -126,14 +126,14 @@ func TestTokenUse(t *testing.T) {
 	used, err := s.ServiceToken(ctx, wanted.ID)
 	wantProblem(t, "read", err, "")
 	if !used.LastUsed.Equal(noon()) || used.Hash != wanted.Hash {
-		t.Errorf("used, it is %+v", used)
+		t.Errorf("used token: got %+v, want the first time of use", used)
 	}
 	if after := len(recorded(t, s, audit.Query{Project: "shop"})); after != before {
-		t.Errorf("its use made %d records", after-before)
+		t.Errorf("got %d records of the use, want none", after-before)
 	}
 	wantProblem(t, "revoke", s.RevokeToken(ctx, "shop", wanted.ID), "")
 	if err := s.UseToken(ctx, used, noon()); err == nil {
-		t.Error("a use of a revoked token was written")
+		t.Error("use of a revoked token: got no error")
 	}
 	_, err = s.ServiceToken(ctx, wanted.ID)
 	wantProblem(t, "read it revoked", err, problem.NotFound)
@@ -148,9 +148,9 @@ func TestTokensGoWithTheirProject(t *testing.T) {
 	wantProblem(t, "delete the project", storetest.DeleteProject(ctx, s, "shop"), "")
 	_, err := s.ServiceToken(ctx, wanted.ID)
 	wantProblem(t, "read", err, problem.NotFound)
-	wantProblem(t, "make it anew", s.CreateProject(ctx, p), "")
+	wantProblem(t, "create it again", s.CreateProject(ctx, p), "")
 	if names := tokenNames(t, s, "shop"); len(names) != 0 {
-		t.Errorf("it has %v", names)
+		t.Errorf("tokens of the later project: got %v, want none", names)
 	}
 }
 
@@ -185,10 +185,10 @@ func TestTokenLimit(t *testing.T) {
 	}
 	creating.Wait()
 	if n := len(tokenNames(t, processes[0], "shop")); n != servicetoken.MaxPerProject || created.Load() != 2 || refused.Load() != 4 {
-		t.Errorf("%d tokens; %d of the last six were created, %d refused", n, created.Load(), refused.Load())
+		t.Errorf("got %d tokens, of the last six %d created and %d rejected, want 2 and 4", n, created.Load(), refused.Load())
 	}
 	wantProblem(t, "delete a project with all of them", storetest.DeleteProject(t.Context(), processes[0], "shop"), "")
 	if names := tokenNames(t, processes[0], "shop"); len(names) != 0 {
-		t.Errorf("left: %v", names)
+		t.Errorf("tokens: got %v, want none", names)
 	}
 }

@@ -24,7 +24,7 @@ func TestKeyedMutex(t *testing.T) {
 		all.Go(func() {
 			unlock, ok := locks.lock(t.Context(), ref)
 			if !ok || inside.Add(1) != 1 {
-				t.Error("somebody else holds the lock")
+				t.Error("got two holders of the lock")
 			}
 			inside.Add(-1)
 			unlock()
@@ -34,17 +34,17 @@ func TestKeyedMutex(t *testing.T) {
 	unlock, _ := locks.lock(t.Context(), ref)
 	other, ok := locks.lock(t.Context(), "apps/shop-prod.other")
 	if !ok {
-		t.Fatal("another document waits")
+		t.Fatal("lock of another document: got a timeout")
 	}
 	other()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, ok := locks.lock(ended, ref); ok {
-		t.Error("two hold the lock")
+		t.Error("got a second holder of the lock")
 	}
 	unlock()
 	if len(locks.locks) != 0 {
-		t.Errorf("%d documents are remembered", len(locks.locks))
+		t.Errorf("got %d documents with locks, want 0", len(locks.locks))
 	}
 }
 
@@ -55,19 +55,19 @@ func TestProblemOf(t *testing.T) {
 		err  error
 		want problem.Code
 	}{
-		{"no answer in time", context.DeadlineExceeded, problem.Unavailable},
-		{"no answer in time, by the store", status.Error(codes.DeadlineExceeded, ""), problem.Unavailable},
+		{"no response in time", context.DeadlineExceeded, problem.Unavailable},
+		{"no response in time, by the store", status.Error(codes.DeadlineExceeded, ""), problem.Unavailable},
 		{"refused", status.Error(codes.Unavailable, "connection refused"), problem.Unavailable},
 		{"commit sent again after a reset", status.Error(codes.InvalidArgument, "Transaction is invalid or closed."), problem.Unavailable},
 		{"the same, in production", status.Error(codes.InvalidArgument, "The referenced transaction has expired or is no longer valid."), problem.Unavailable},
-		{"a call that is wrong", status.Error(codes.InvalidArgument, "Document name \"x\" is invalid."), problem.Internal},
-		{"overtaken", status.Error(codes.Aborted, ""), problem.Conflict},
+		{"an invalid call", status.Error(codes.InvalidArgument, "Document name \"x\" is invalid."), problem.Internal},
+		{"conflict", status.Error(codes.Aborted, ""), problem.Conflict},
 		{"absent", status.Error(codes.NotFound, ""), problem.NotFound},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			if got := problem.From(problemOf(test.err, "key")); got.Code != test.want {
-				t.Errorf("code %s, want %s", got.Code, test.want)
+				t.Errorf("got code %s, want %s", got.Code, test.want)
 			}
 		})
 	}
@@ -84,10 +84,10 @@ func FuzzValidID(f *testing.F) {
 		}
 		const root = "projects/p/databases/(default)/documents/keys/"
 		if joined := path.Clean(root + id); joined != root+id || path.Base(joined) != id || path.Dir(joined)+"/" != root {
-			t.Errorf("%q names %q", id, joined)
+			t.Errorf("ID %q: got path %q", id, joined)
 		}
 		if strings.HasPrefix(id, "__") && strings.HasSuffix(id, "__") {
-			t.Errorf("%q is Firestore's own", id)
+			t.Errorf("reserved ID %q is accepted", id)
 		}
 	})
 }

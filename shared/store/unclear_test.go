@@ -39,22 +39,22 @@ func TestUnclearCommit(t *testing.T) {
 	create := func(name string) error {
 		made, err := s.CreatePlan(t.Context(), plan.Plan{ID: plan.ID("plan-" + name), Namespace: "shop-prod", Name: name, Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: noon()})
 		if err == nil && (made.ID == "" || made.Plans.IsZero()) {
-			t.Errorf("%s was made, but not when: %+v", name, made)
+			t.Errorf("%s: got no time of the commit: %+v", name, made)
 		}
 		return err
 	}
 	if err := create("arrives"); err != nil {
-		t.Errorf("a change that was made: %v", err)
+		t.Errorf("commit that succeeds: got %v, want no error", err)
 	}
 	if err := create("arrives"); !problem.Is(err, problem.AlreadyExists) {
-		t.Errorf("again: %v", err)
+		t.Errorf("repeated commit: got %v, want already_exists", err)
 	}
 	arrives = false
 	if err := create("lost"); !problem.Is(err, problem.Unavailable) {
-		t.Errorf("a change that was lost: %v", err)
+		t.Errorf("lost commit: got %v, want unavailable", err)
 	}
 	arrives = true
 	if err := create("lost"); err != nil {
-		t.Errorf("made again: %v", err)
+		t.Errorf("repeated lost commit: got %v, want no error", err)
 	}
 }

@@ -30,18 +30,18 @@ func TestUserRoundTrip(t *testing.T) {
 	got, err := s.User(t.Context(), want.Name)
 	check.OK(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("user (-written +read):\n%s", diff)
+		t.Errorf("user (-want +got):\n%s", diff)
 	}
 	other := want
 	other.Admin = false
 	if err := s.CreateUser(t.Context(), other); !problem.Is(err, problem.AlreadyExists) {
-		t.Errorf("created twice: %v", err)
+		t.Errorf("second creation: got %v, want already_exists", err)
 	}
 	if got, _ = s.User(t.Context(), want.Name); !got.Admin {
-		t.Error("the second creation changed the first")
+		t.Error("the second creation changed the user")
 	}
 	if _, err := s.User(t.Context(), "nobody"); !problem.Is(err, problem.NotFound) {
-		t.Errorf("nobody: %v, want not_found", err)
+		t.Errorf("missing user: got %v, want not_found", err)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestUpdateUserIsATransaction(t *testing.T) {
 	wg.Wait()
 	got, err := s.User(t.Context(), "ada")
 	if err != nil || got.Version != 3+writers {
-		t.Errorf("version is %d, %v; want %d", got.Version, err, 3+writers)
+		t.Errorf("version: got %d, %v, want %d", got.Version, err, 3+writers)
 	}
 
 	err = s.UpdateUser(t.Context(), "ada", func(u user.User) (user.User, error) {
@@ -73,11 +73,11 @@ func TestUpdateUserIsATransaction(t *testing.T) {
 		return u, problem.Of(problem.Conflict)
 	})
 	if after, _ := s.User(t.Context(), "ada"); !problem.Is(err, problem.Conflict) || after.Hash == "changed" {
-		t.Errorf("a refused change: %v, stored %+v", err, after)
+		t.Errorf("rejected change: got %v, stored %+v", err, after)
 	}
 	err = s.UpdateUser(t.Context(), "nobody", func(u user.User) (user.User, error) { return u, nil })
 	if !problem.Is(err, problem.NotFound) {
-		t.Errorf("nobody: %v, want not_found", err)
+		t.Errorf("missing user: got %v, want not_found", err)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestUsersExist(t *testing.T) {
 		{"all there", []string{"bob", "ada"}, nil},
 		{"some missing, in their order", []string{"zoe", "ada", "cyd"}, []string{"zoe", "cyd"}},
 		{"the same twice", []string{"ada", "ada", "zoe", "zoe"}, []string{"zoe", "zoe"}},
-		{"what is no username", []string{"", "..", "a/b/c", "Ada", "__ada__", "ada\x00"}, []string{"", "..", "a/b/c", "Ada", "__ada__", "ada\x00"}},
+		{"invalid usernames", []string{"", "..", "a/b/c", "Ada", "__ada__", "ada\x00"}, []string{"", "..", "a/b/c", "Ada", "__ada__", "ada\x00"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestSignedOut(t *testing.T) {
 		t.Helper()
 		got, err := replica.SignedOut(t.Context(), tokenID, username, version)
 		if err != nil || got != over {
-			t.Errorf("session %s of %s, version %d, is over: %v, %v; want %v", tokenID, username, version, got, err, over)
+			t.Errorf("session %s of %s, version %d: got ended %v, %v, want %v", tokenID, username, version, got, err, over)
 		}
 	}
 	want(false, "ONE", "ada", 3)
@@ -168,6 +168,6 @@ func TestSignedOutFailsClosed(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
 	if _, err := s.SignedOut(ctx, "ONE", "ada", 1); err == nil {
-		t.Fatal("without an answer from the store a session is taken for good")
+		t.Fatal("got a session without a response from the store")
 	}
 }

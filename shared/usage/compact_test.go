@@ -46,7 +46,7 @@ func TestCompactKeepsSums(t *testing.T) {
 		}
 		for _, c := range twice {
 			if c.Day != 7 || c.Shard != 3 || !c.Source.Compacted() || c.Counts.Check() != nil {
-				t.Fatalf("compacted to %+v", c)
+				t.Fatalf("got compacted counter %+v", c)
 			}
 		}
 	})
@@ -62,15 +62,15 @@ func TestCompactParts(t *testing.T) {
 	seen := map[Source]bool{}
 	for _, p := range parts {
 		if seen[p.Source] || !p.Source.Compacted() {
-			t.Errorf("part's source is %q", p.Source)
+			t.Errorf("got source %q, want a new compacted one", p.Source)
 		}
 		seen[p.Source] = true
 		if len(p.Counts) > 300+30 {
-			t.Errorf("part has %d bytes", len(p.Counts))
+			t.Errorf("got a part of %d bytes, want at most 330", len(p.Counts))
 		}
 	}
 	if len(parts) != 4 || len(sum(parts)) != 100 {
-		t.Errorf("%d parts with %d keys", len(parts), len(sum(parts)))
+		t.Errorf("got %d parts with %d keys, want 4 with 100", len(parts), len(sum(parts)))
 	}
 }
 
@@ -81,7 +81,7 @@ func TestCompactTooMany(t *testing.T) {
 		p = p.Pack(apikey.Prefix(fmt.Sprintf("%08d", i)), Totals{})
 	}
 	if _, err := Compact(7, 3, []Counter{{Counts: p}}); !errors.Is(err, ErrTooMany) {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v, want ErrTooMany", err)
 	}
 }
 
@@ -89,12 +89,12 @@ func TestCompacted(t *testing.T) {
 	t.Parallel()
 	for _, source := range CompactedSources() {
 		if !source.Compacted() {
-			t.Errorf("%q is not", source)
+			t.Errorf("Compacted of %q: got false", source)
 		}
 	}
 	for source, want := range map[Source]bool{"compacted": true, "compacted-1": true, "a1b2c3-1": false, "": false, "compactedx-1": false} {
 		if got := source.Compacted(); got != want {
-			t.Errorf("%q: %v", source, got)
+			t.Errorf("Compacted of %q: got %v", source, got)
 		}
 	}
 }
@@ -104,9 +104,9 @@ func TestClosed(t *testing.T) {
 	d := day(t, "2028-02-29")
 	closes := day(t, "2028-03-03").Start()
 	if d.Closed(closes.Add(-1)) || !d.Closed(closes) {
-		t.Errorf("%s does not close at %s", d, closes)
+		t.Errorf("%s: got another closing time than %s", d, closes)
 	}
 	if Closing <= Late {
-		t.Errorf("a day closes %s after its end, and its counters may be created until %s after", Closing, Late)
+		t.Errorf("closing time: got %s after the end, want more than %s", Closing, Late)
 	}
 }

@@ -23,10 +23,10 @@ func TestPacked(t *testing.T) {
 	}
 	check.Equal(t, "counts", want, got)
 	if err := p[:len(p)-1].Check(); !errors.Is(err, ErrDamaged) {
-		t.Errorf("cut off: %v", err)
+		t.Errorf("truncated counts: got %v, want ErrDamaged", err)
 	}
 	if err := Packed("AB12CD34\x01\x01\x01").Check(); !errors.Is(err, ErrDamaged) {
-		t.Errorf("no prefix: %v", err)
+		t.Errorf("invalid prefix: got %v, want ErrDamaged", err)
 	}
 }
 
@@ -40,7 +40,7 @@ func FuzzPacked(f *testing.F) {
 			again = again.Pack(c.Prefix, c.Totals)
 		}
 		if err := p.Check(); err == nil && !cmp.Equal(sum([]Counter{{Counts: p}}), sum([]Counter{{Counts: again}})) {
-			t.Fatalf("%q came back changed", b)
+			t.Fatalf("counts %q: got other sums after packing", b)
 		}
 	})
 }

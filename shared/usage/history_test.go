@@ -23,10 +23,10 @@ func TestHistory(t *testing.T) {
 	check.Equal(t, "a history was changed by raising it", History{{8, Totals{RateDenied: 2}}, {10, Totals{Allowed: 1}}}, first)
 	check.Equal(t, "since", want[1:], h.Since(9))
 	if got := h.On(7); !got.Zero() {
-		t.Errorf("a day without traffic has %v", got)
+		t.Errorf("day without requests: got %v, want zero", got)
 	}
 	if got := h.Since(12); len(got) != 0 {
-		t.Errorf("since the day after the last is %v", got)
+		t.Errorf("days after the last: got %v, want none", got)
 	}
 }
 
@@ -49,12 +49,12 @@ func TestHistoryPack(t *testing.T) {
 		packed := h.Pack()
 		got, err := UnpackHistory(packed)
 		if err != nil || !got.Equal(h) {
-			t.Fatalf("%v came back as %v, %v", h, got, err)
+			t.Fatalf("history %v: got %v, %v after packing", h, got, err)
 		}
 		for n := range packed {
 			short, err := UnpackHistory(packed[:n])
 			if err == nil && (len(short) >= len(h) || !short.Equal(h[:len(short)])) {
-				t.Fatalf("%d of %d bytes read as %v", n, len(packed), short)
+				t.Fatalf("%d of %d bytes: got %v, want an error or fewer days", n, len(packed), short)
 			}
 		}
 	})
@@ -70,7 +70,7 @@ func TestRaiseInAnyOrder(t *testing.T) {
 			other = other.Raise(d.Day, d.Totals)
 		}
 		if !other.Equal(h) {
-			t.Fatalf("%v became %v", h, other)
+			t.Fatalf("history %v: got %v in another order", h, other)
 		}
 	})
 }
@@ -82,7 +82,7 @@ func TestHistoryIsSmall(t *testing.T) {
 		h = h.Raise(20000+d, Totals{Allowed: 1e9, RateDenied: 1e9, QuotaDenied: 1e9})
 	}
 	if n := len(h.Pack()); n > 1500 {
-		t.Errorf("a history has %d bytes", n)
+		t.Errorf("history: got %d bytes, want at most 1500", n)
 	}
 }
 
@@ -97,12 +97,12 @@ func FuzzUnpackHistory(f *testing.F) {
 		}
 		for i := 1; i < len(h); i++ {
 			if h[i].Day <= h[i-1].Day {
-				t.Fatalf("days do not ascend: %v", h)
+				t.Fatalf("days: got %v, want ascending", h)
 			}
 		}
 		again, err := UnpackHistory(h.Pack())
 		if err != nil || !again.Equal(h) {
-			t.Fatalf("%v came back as %v, %v", h, again, err)
+			t.Fatalf("history %v: got %v, %v after packing", h, again, err)
 		}
 	})
 }

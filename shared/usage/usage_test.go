@@ -25,7 +25,7 @@ func TestDay(t *testing.T) {
 			t.Parallel()
 			d := DayOf(tt.at)
 			if d.String() != tt.want || d != day(t, tt.want) || DayOf(d.Start()) != d || DayOf(d.End()) != d+1 {
-				t.Errorf("%s is of %s", tt.at, d)
+				t.Errorf("time %s: got day %s", tt.at, d)
 			}
 		})
 	}
@@ -38,7 +38,7 @@ func TestParseDayRefuses(t *testing.T) {
 		"2028-01-01T00:00:00Z", " 2028-01-01", "2028-01-01 ", "today", "-028-01-01", "12028-01-01", "２０２８-01-01", "2028-01-0\x00",
 	} {
 		if d, err := ParseDay(s); !problem.Is(err, problem.InvalidDate) {
-			t.Errorf("%q is %s, %v", s, d, err)
+			t.Errorf("ParseDay(%q): got %s, %v, want invalid_date", s, d, err)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func FuzzParseDay(f *testing.F) {
 	f.Add("9999-12-31")
 	f.Fuzz(func(t *testing.T, s string) {
 		if d, err := ParseDay(s); err == nil && d.String() != s {
-			t.Errorf("%q is %s", s, d)
+			t.Errorf("ParseDay(%q): got %s", s, d)
 		}
 	})
 }

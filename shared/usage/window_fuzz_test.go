@@ -25,18 +25,18 @@ func FuzzNewWindow(f *testing.F) {
 		w, err := NewWindow(a, b, today)
 		if err != nil {
 			if !problem.Is(err, problem.InvalidWindow) && !problem.Is(err, problem.WindowExpired) {
-				t.Fatalf("%q to %q: %v", from, to, err)
+				t.Fatalf("%q to %q: got %v, want invalid_window or window_expired", from, to, err)
 			}
 			if a == nil && b == nil {
-				t.Fatalf("nothing asked for, on %s: %v", today, err)
+				t.Fatalf("default window on %s: got error %v", today, err)
 			}
 			return
 		}
 		if w.From > w.To || w.From < EarliestKept(today) || w.To > today || w.To-w.From >= RetentionDays {
-			t.Errorf("%q to %q on %s: %s to %s", from, to, today, w.From, w.To)
+			t.Errorf("%q to %q on %s: got %s to %s, want stored days", from, to, today, w.From, w.To)
 		}
 		if a != nil && w.From < *a || b != nil && w.To > *b {
-			t.Errorf("%q to %q on %s: %s to %s is more than was asked for", from, to, today, w.From, w.To)
+			t.Errorf("%q to %q on %s: got %s to %s, want requested days", from, to, today, w.From, w.To)
 		}
 	})
 }

@@ -86,10 +86,10 @@ func TestNewWindowHolds(t *testing.T) {
 		w, err := NewWindow(&from, &to, today)
 		kept := max(from, EarliestKept(today)) <= min(to, today)
 		if kept != (err == nil) {
-			t.Fatalf("%s..%s on %s: error %v", from, to, today, err)
+			t.Fatalf("%s..%s on %s: got error %v", from, to, today, err)
 		}
 		if err == nil && w != (Window{From: max(from, EarliestKept(today)), To: min(to, today)}) {
-			t.Fatalf("%s..%s on %s gave %s..%s", from, to, today, w.From, w.To)
+			t.Fatalf("%s..%s on %s: got %s..%s", from, to, today, w.From, w.To)
 		}
 	})
 }
