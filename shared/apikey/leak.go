@@ -16,8 +16,7 @@ const Pattern = `sluice_[0-9a-z]{8}_[0-9A-Za-z]{38}`
 // secretForm also matches secrets whose last characters are missing.
 var secretForm = regexp.MustCompile(`sluice_(?:st_)?([0-9a-z]{8,12})_[0-9A-Za-z]{32}`)
 
-// HoldsSecret reports whether text contains a full key or a service token. It does not verify
-// checksums.
+// HoldsSecret reports whether text contains a full key or a service token, with any checksum.
 func HoldsSecret(text string) bool { return secretForm.MatchString(text) }
 
 // PrefixIn returns the prefix of a full key in text.
@@ -54,9 +53,9 @@ type Leak struct {
 }
 
 // WithLeak returns k after a leak (promise L1). A leak of the current secret disables or revokes
-// the key, by the policy. A leak of the previous secret only ends its grace period. Other secrets
-// and known leaks change nothing. A leak of the current secret is retained over one of the previous
-// secret.
+// the key, as the policy specifies. A leak of the previous secret only ends its grace period. Other
+// secrets and known leaks change nothing. A leak of the current secret is retained over one of the
+// previous secret.
 func (k Key) WithLeak(l Leak, p LeakPolicy) Key {
 	switch {
 	case k.Secret.Equal(l.Secret):
@@ -109,7 +108,7 @@ const maxFoundAt = 500
 var secretIn = regexp.MustCompile(`sluice_(st_[0-9a-z]{12}|[0-9a-z]{8})_[0-9A-Za-z]{38}`)
 
 // FoundAt returns the stored form of a reported location: at most 500 printable characters, without
-// keys. Not all readers may know the key in a URL.
+// keys. A URL may contain the leaked key.
 func FoundAt(text string) string {
 	const redacted = "sluice_[redacted]"
 	text = secretIn.ReplaceAllString(strings.ToValidUTF8(text, "?"), redacted)

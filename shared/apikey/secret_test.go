@@ -182,7 +182,7 @@ func FuzzParse(f *testing.F) {
 		if p, fine := id.Prefix(); !fine || string(p) != string(prefix) {
 			t.Fatalf("accepted key %q has no ID", id)
 		}
-		for i := range full { // the checksum detects every changed byte
+		for i := range full {
 			full[i] ^= 1
 			if _, ok := Parse(full); ok {
 				t.Fatalf("key with a changed byte %d is accepted", i)

@@ -41,7 +41,7 @@ var (
 func New(code problem.Code) *Denial {
 	p := problem.Of(code)
 	body, err := json.Marshal(wire.Error{Code: string(p.Code), Message: p.Message})
-	if err != nil { // two strings always encode
+	if err != nil {
 		panic(err)
 	}
 	d := &Denial{status: p.Status(), body: body, length: []string{strconv.Itoa(len(body))}, retryAfter: seconds(p.RetryAfter)}

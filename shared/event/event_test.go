@@ -43,7 +43,7 @@ func TestOfGate(t *testing.T) {
 	}{
 		{app.Pending, app.Engaged, GateEngaged},
 		{app.Releasing, app.Ungated, GateReleased},
-		{app.Engaged, app.Engaged, ""}, // only the message changed
+		{app.Engaged, app.Engaged, ""},
 		{app.Engaged, app.Pending, ""},
 		{app.Ungated, app.Pending, ""},
 		{app.Engaged, app.Releasing, ""},

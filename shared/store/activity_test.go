@@ -58,7 +58,7 @@ func TestActivity(t *testing.T) {
 	}
 	call(hook.Ignored, time.Now())
 	deployAt(time.Now())
-	deployAt(time.Now().Add(-time.Hour)) // like a revision of another app
+	deployAt(time.Now().Add(-time.Hour))
 	call(hook.Deployed, time.Now())
 	call(hook.Unproven, time.Now())
 	e := app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod"}

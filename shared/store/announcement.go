@@ -26,7 +26,7 @@ type announcementDoc struct {
 	Time        time.Time `firestore:"time"`
 	ExpiresAt   time.Time `firestore:"expires_at"` // TTL field, in case no function empties the outbox
 
-	Namespace string            `firestore:"namespace"` // of a deployment, like the next three
+	Namespace string            `firestore:"namespace"`
 	App       string            `firestore:"app"`
 	Outcome   string            `firestore:"outcome"`
 	Revision  *deploy.Revision  `firestore:"revision"`

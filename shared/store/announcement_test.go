@@ -156,7 +156,7 @@ func TestExpiries(t *testing.T) {
 	lag := 30 * time.Second
 	var want []string
 	for i, e := range event.Expiries() {
-		for n := range 5 { // more than a page
+		for n := range 5 {
 			k := announcedKey(t, s, apikey.Prefix(fmt.Sprintf("aaaaa%d%02d", i, n)), soon.Add(e.Before()-lag))
 			if n == 0 {
 				changeKey(t, s, k, func(k *apikey.Key) { k.Status = apikey.Revoked })
@@ -185,7 +185,7 @@ func TestExpiries(t *testing.T) {
 		look()
 		lines, ids = outbox(t, s)
 	}
-	slices.Sort(want) // their order is not defined
+	slices.Sort(want)
 	slices.Sort(lines)
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("outbox (-want +got):\n%s", diff)

@@ -50,8 +50,8 @@ type First struct {
 }
 
 // CreateApp stores a new app with its initial history, and claims its host. It returns host_taken,
-// host_reserved if another project's app released the host recently, and name_in_scope if a usable
-// key's scope names an app that an earlier version deleted.
+// or host_reserved if another project's app released the host recently. It returns name_in_scope if
+// a usable key's scope names an app that an earlier version deleted.
 func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 	ref := a.Ref()
 	return s.transactSerially(ctx, "create app "+ref.String(), s.hostRef(a.Host), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {

@@ -61,7 +61,7 @@ func encodeValues(v audit.Values) string {
 		return ""
 	}
 	text, err := json.Marshal(v)
-	if err != nil { // such values always encode
+	if err != nil {
 		panic(err)
 	}
 	return string(text)

@@ -18,14 +18,14 @@ import (
 type Canary struct {
 	Replica string // such as "checker-7d9f-x2x"
 	Run     string // random per process; other runs' canaries prove nothing
-	Seq     int64  // from 1 within a run
+	Seq     int64
 
 	Address string            // host:port; "" if the replica cannot be queried
 	Key     checkers.QueryKey // authenticates queries about denials; not sent to listeners
 
 	// For callers that wait for a change (package inforce); not sent to listeners.
-	Applied time.Time     // the replica has applied the collection up to this time of the store
-	Ceiling time.Duration // lifetime of a freshness proof
+	Applied time.Time // the replica has applied the collection up to this time of the store
+	Ceiling time.Duration
 
 	Features []checkers.Feature
 }
@@ -53,7 +53,7 @@ func isCanary(id string) bool { return strings.HasPrefix(id, canaryMark) }
 type canaryDoc struct {
 	Run    string `firestore:"run"`
 	Seq    int64  `firestore:"seq"`
-	Status string `firestore:"status,omitempty"` // only among keys
+	Status string `firestore:"status,omitempty"`
 
 	Applied time.Time `firestore:"applied"`
 	Ceiling int64     `firestore:"ceiling_ms"`

@@ -69,7 +69,7 @@ func TestMembers(t *testing.T) {
 		list.Members[i].Written = time.Time{}
 	}
 	want := []checkers.Member{
-		{Replica: "a", Run: "q", Applied: list.Members[0].Applied, Ceiling: 90 * time.Second}, // of an earlier release
+		{Replica: "a", Run: "q", Applied: list.Members[0].Applied, Ceiling: 90 * time.Second},
 		{Replica: "b", Run: "r", Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key, Features: checkers.Features()},
 	}
 	if diff := cmp.Diff(want, list.Members); diff != "" || !list.Members[0].Applied.IsZero() {

@@ -78,8 +78,8 @@ func deleteDoc(ctx context.Context, ref *firestore.DocumentRef) error {
 	return nil
 }
 
-// prune deletes documents, at most [maxWrites]. also returns a further document to delete for an
-// ID.
+// prune deletes up to limit documents of a query, at most [maxWrites]. also returns a further
+// document to delete for an ID.
 func (s *Store) prune(ctx context.Context, what string, q firestore.Query, limit int, also ...func(id string) *firestore.DocumentRef) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()

@@ -23,7 +23,7 @@ func TestPaging(t *testing.T) {
 	for i := range 7 {
 		all = append(all, fmt.Sprintf("plan-%d", i))
 		storePlan(t, s, "shop-prod", fmt.Sprint(i))
-		storePlan(t, s, "shop-staging", fmt.Sprint(i)) // in another environment
+		storePlan(t, s, "shop-staging", fmt.Sprint(i))
 	}
 	tests := []struct {
 		size  int

@@ -24,7 +24,7 @@ type receivedBatches struct {
 	received []time.Time
 }
 
-const enough = 20 // batches per listener
+const enough = 20
 
 var errEnough = errors.New("enough")
 
@@ -39,7 +39,7 @@ func (m *receivedBatches) Receive(b store.Batch[plan.Plan]) error {
 func (m *receivedBatches) Heard() {}
 
 // TestNoCommitIsMissing verifies that a batch, or one that follows within its lag, contains every
-// commit until its time. Waits for propagation depend on this.
+// commit until its time.
 func TestNoCommitIsMissing(t *testing.T) {
 	t.Parallel()
 	const writers, listeners = 8, 10

@@ -24,7 +24,7 @@ const (
 	maxWrites = 400
 )
 
-// ErrNotClosed is returned if a day is not over by the store's clock.
+// ErrNotClosed is returned if a day's counters cannot be compacted yet by the store's clock.
 var ErrNotClosed = errors.New("the day is not closed yet")
 
 type counterDoc struct {
@@ -87,8 +87,8 @@ func (s *Store) CounterVersion(ctx context.Context, day usage.Day, source usage.
 func VersionAt(t time.Time) CounterVersion { return CounterVersion{t} }
 
 // EachCounter calls use for each counter of the days first to last, until use returns an error. It
-// reads one snapshot, without both a sum and the counters compacted into it. A damaged counter has
-// no counts.
+// reads one snapshot, so it never returns a sum together with the compacted counters. A damaged
+// counter has no counts.
 func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()

@@ -45,7 +45,7 @@ func (s *Store) deliveryRef(id string) *firestore.DocumentRef {
 }
 
 // Receive records the work that a webhook call requests together with the response, in one commit.
-// A repeated delivery thus changes the app once, and fresh is false. If rule rejects the call,
+// A repeated delivery changes the app only once; fresh is then false. If rule rejects the call,
 // nothing is recorded. A call without an ID is always new. Receive returns a conflict problem if
 // the delivery had another body.
 func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error) {
@@ -77,7 +77,7 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 }
 
 // spendToken marks a pipeline token as used. It returns invalid_token if the token was used before.
-// Tokens expire before their documents.
+// An expired document belongs to an expired token.
 func (s *Store) spendToken(ctx context.Context, b *batch, ref app.Ref, token hook.Spent) error {
 	if token.ID == "" {
 		return nil

@@ -257,7 +257,7 @@ func TestDeletedAppLeavesNoHistory(t *testing.T) {
 	s := storetest.New(t)
 	storeApp(t, s, "")
 	recordBuild(t, s)
-	for i := range 201 { // more than one transaction deletes
+	for i := range 201 {
 		deployImage(t, s, fmt.Sprintf("hello:v%d", i))
 	}
 	check.OK(t, storetest.DeleteApp(t.Context(), s, hello()))

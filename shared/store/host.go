@@ -31,7 +31,7 @@ type hostDoc struct {
 type Reservation struct {
 	Host    string
 	App     string // namespace.name
-	Project string // may be deleted
+	Project string
 	Until   time.Time
 }
 

@@ -69,9 +69,8 @@ type indexNeeds struct {
 	ranged     []string // fields with other comparisons or orders; "f desc" too
 }
 
-// composite returns the fields of the composite index that Firestore requires for a query, or nil.
-// Equalities are served by merged single-field indexes, and so is the range or order of one field
-// without equalities.
+// composite returns the fields of the composite index that Firestore requires for a query. It
+// requires none for equalities, or for the range or order of one field.
 func (a indexNeeds) composite() []string {
 	if len(a.ranged) == 0 || len(a.equal) == 0 && len(a.ranged) == 1 {
 		return nil

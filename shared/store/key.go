@@ -22,8 +22,8 @@ import (
 type keyDoc struct {
 	apikey.Key
 
-	Secret        []byte     `firestore:"secret"`   // SHA-256 of the full key
-	Previous      []byte     `firestore:"previous"` // SHA-256 of the previous full key; may be empty
+	Secret        []byte     `firestore:"secret"` // SHA-256 of the full key
+	Previous      []byte     `firestore:"previous"`
 	PreviousUntil *time.Time `firestore:"previous_until"`
 	ExpiresAt     *time.Time `firestore:"expires_at"` // null if the key never expires
 	Leak          *leakDoc   `firestore:"leak,omitempty"`

@@ -162,10 +162,10 @@ type simulation struct {
 	keys      int
 	version   time.Time
 	clock     time.Time
-	pace      time.Duration // longest step of the clock
-	calm      int           // mean steps between two disturbances
-	unwritten int           // commits without a write since the last write
-	peak      int           // maximum of unwritten since the limit was near
+	pace      time.Duration
+	calm      int
+	unwritten int // commits without a write since the last write
+	peak      int // maximum of unwritten since the limit was near
 }
 
 func (s *simulation) create(ctx context.Context, c *keyCount, yield func() bool) error {

@@ -48,7 +48,7 @@ func TestKeyLimitAcrossProcesses(t *testing.T) {
 		return some
 	}
 	for _, s := range processes {
-		s.SetClock(noon) // its count does not expire
+		s.SetClock(noon)
 	}
 	some := create(2)
 	storetest.CopyKey(t, project, some.ID(), limit-10)
@@ -59,7 +59,7 @@ func TestKeyLimitAcrossProcesses(t *testing.T) {
 	wantProblem(t, "first key near the limit", err, "")
 	created.Add(1)
 	create(16)
-	for { // retry after a lost race
+	for {
 		_, err := processes[0].IssueKey(t.Context(), newKey(t), apikey.Request{}, limit)
 		if problem.Is(err, problem.TooManyKeys) {
 			break
@@ -82,7 +82,7 @@ func TestOutdatedCountIsNotUsed(t *testing.T) {
 	const limit = 502 // creations count in their transaction from the third key on
 	project := storetest.Project(t)
 	early, late := storetest.Open(t, project), storetest.Open(t, project)
-	early.SetClock(noon) // its count does not expire
+	early.SetClock(noon)
 	storePlan(t, early, "shop-prod", "Starter")
 	create := func(s *store.Store) (apikey.Key, error) {
 		k := newKey(t)

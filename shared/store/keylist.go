@@ -80,17 +80,17 @@ type KeySearch struct {
 
 	Text      string // result of [apikey.SearchText]
 	App       string
-	Expired   time.Time // expires at this time or earlier
-	Unexpired time.Time // expires after this time, or never
+	Expired   time.Time
+	Unexpired time.Time
 	Since     time.Time // with Expired: expires after this time
-	Leaked    time.Time // leak shown after this time
+	Leaked    time.Time
 
 	// LastSeen sorts by the day of last use, latest first. Otherwise, Leaked sorts by leak, latest
 	// first, and Expired by expiry. The default is the order of IDs.
 	LastSeen bool
 }
 
-// KeyPlace is the position of a key in a sorted list.
+// KeyPlace is the position of a key in a sorted list; zero is the start.
 type KeyPlace struct {
 	Value string // of the sort field
 	ID    apikey.ID
@@ -155,7 +155,7 @@ func (q KeySearch) order() string {
 
 func (q KeySearch) candidate(snap *firestore.DocumentSnapshot) (Candidate, error) {
 	d, err := shape[listedDoc](snap)
-	prefix, _ := apikey.ID(snap.Ref.ID).Prefix() // the caller of FindKeys reads the key
+	prefix, _ := apikey.ID(snap.Ref.ID).Prefix()
 	c := Candidate{Prefix: prefix, Place: KeyPlace{ID: apikey.ID(snap.Ref.ID)}, Selected: q.selects(d)}
 	switch q.order() {
 	case "last_seen":
@@ -184,7 +184,7 @@ type listDoc struct {
 // ListState is the progress of rollup's comparison of the entries with the keys.
 type ListState struct {
 	After   apikey.ID // last key compared in this pass; "" between passes
-	Day     string    // YYYY-MM-DD on which the last pass ended
+	Day     string
 	Changed time.Time // all changes of keys before this time are in the list
 	Settled usage.Day // last finalized day at the last pass
 }
@@ -193,8 +193,8 @@ type ListState struct {
 // keys.
 const listStale = 15 * time.Minute
 
-// KeyListReady reports whether rollup has compared all keys once, and the changes until 15 minutes
-// ago by the store's clock.
+// KeyListReady reports whether rollup has compared all keys once, and all changes except those of
+// the last 15 minutes by the store's clock.
 func (s *Store) KeyListReady(ctx context.Context) (bool, error) {
 	ready, err := get(ctx, s.mark("keylist"), "mark", func(snap *firestore.DocumentSnapshot) (bool, error) {
 		d, err := shape[listDoc](snap)
@@ -311,7 +311,7 @@ func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.Docu
 		}
 		delete(listed, key.Ref.ID)
 	}
-	for id := range listed { // without a key
+	for id := range listed {
 		if listed[id].Exists() {
 			wrong = append(wrong, id)
 		}
@@ -374,7 +374,7 @@ func (s *Store) correctList(ctx context.Context, ids []string) error {
 			absent := !entry.Exists() || entry.DataTo(&is) != nil
 			want, err := entryOf(key, rollup, is)
 			switch {
-			case err != nil: // a damaged key
+			case err != nil:
 			case absent:
 				b.set(entry.Ref, want)
 			default: // last_seen may be missing

@@ -132,7 +132,7 @@ func TestEndLeases(t *testing.T) {
 
 func TestEndManyLeases(t *testing.T) {
 	t.Parallel()
-	const patience = 15 * time.Second // limit of a checker's shutdown
+	const patience = 15 * time.Second
 	n := long.Pick(450, 10_000)
 	s := storetest.New(t)
 	all := make([]usage.Ended, n)
@@ -203,7 +203,7 @@ func TestReleaseLeases(t *testing.T) {
 		"ends_at": now.AddDate(0, 1, 0),
 	})
 	check.OK(t, s.WriteCanary(t.Context(), store.CanaryPlans, store.Canary{Replica: "checker-0", Run: "FRESH", Seq: 1}))
-	release(300+47+30, store.Released{Requests: 90, Held: 47}) // the lost ones spent at least 30
+	release(300+47+30, store.Released{Requests: 90, Held: 47})
 	if ended, others := heldBy(t, s, term, "ended"); ended != 330 || others != 47 {
 		t.Errorf("got %d by ended processes and %d by others, want 330 and 47", ended, others)
 	}
@@ -212,7 +212,7 @@ func TestReleaseLeases(t *testing.T) {
 	if err != nil || len(records) != 1 || records[0].Resource != "projects/shop/api-keys/key-aaaaaaaa" {
 		t.Errorf("got records %+v, %v, want one for the key", records, err)
 	}
-	if err := hold(t, s, term, "STARTS", 50); err != nil { // it has no canary yet
+	if err := hold(t, s, term, "STARTS", 50); err != nil {
 		t.Fatal(err)
 	}
 	release(0, store.Released{Held: 97})

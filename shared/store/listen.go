@@ -37,7 +37,7 @@ type Change[T any] struct {
 type Batch[T any] struct {
 	// Reset means that Changes replace all data, as in the first batch of a listener.
 	Reset    bool
-	Changes  []Change[T] // in order of receipt, with repeated IDs
+	Changes  []Change[T] // in order of receipt; IDs may repeat
 	Canaries []Canary
 	Departed []string
 
@@ -47,7 +47,7 @@ type Batch[T any] struct {
 	// Lag is the time within which a commit until At may still follow. The emulator makes commits
 	// visible after their commit time.
 	Lag time.Duration
-	// Stored is the store's number of readable documents; nil if unknown.
+	// Stored is the number of readable documents by the store's count; nil if unknown.
 	Stored *int
 }
 
@@ -232,8 +232,8 @@ func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error
 }
 
 // begin sets the time at which the store read the documents that follow. The emulator's time at the
-// end of a batch is later than its last commits. Without a time in c, the newest document
-// determines it.
+// end of a batch is too late: commits between the two times are missing. Without a time in c, the
+// newest document determines it.
 func (l *listener[T]) begin(c *pb.TargetChange) {
 	l.batch.At, l.undated = time.Time{}, c.GetReadTime() == nil
 	if !l.undated {

@@ -142,7 +142,7 @@ func TestListener(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			l := listener[plan.Plan]{decode: parsePlan, reset: true, apart: map[string]bool{}}
+			l := listener[plan.Plan]{decode: parsePlan, reset: true, excluded: map[string]bool{}}
 			var got [][]string
 			var err error
 			for _, m := range test.stream {
@@ -256,7 +256,7 @@ func TestCompleteUntil(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			l := listener[plan.Plan]{decode: parsePlan, reset: true, apart: map[string]bool{}}
+			l := listener[plan.Plan]{decode: parsePlan, reset: true, excluded: map[string]bool{}}
 			var got []int64
 			for _, res := range test.stream {
 				complete, err := l.handle(res)
@@ -274,7 +274,7 @@ func TestCompleteUntil(t *testing.T) {
 
 func TestStartedOver(t *testing.T) {
 	t.Parallel()
-	l := listener[plan.Plan]{decode: parsePlan, reset: true, apart: map[string]bool{}}
+	l := listener[plan.Plan]{decode: parsePlan, reset: true, excluded: map[string]bool{}}
 	for _, res := range []*pb.ListenResponse{target(pb.TargetChange_ADD), doc("ns.a", planFields("a", 1)), target(pb.TargetChange_CURRENT)} {
 		if _, err := l.handle(res); err != nil {
 			t.Fatal(err)

@@ -136,7 +136,7 @@ type Spent struct {
 	Event event.Announcement
 }
 
-// AnnounceQuotas announces some hundred quotas at most, except those whose percentage is already
+// AnnounceQuotas announces at most some hundred quotas, except those whose percentage is already
 // announced. It returns the number of announcements.
 func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int, err error) {
 	refs := make([]*firestore.DocumentRef, len(all))

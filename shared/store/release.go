@@ -33,7 +33,7 @@ type Released struct {
 //  2. A process that becomes fresh again first confirms its lease by a write (package lease of
 //     the checker). If that write precedes the release, the release fails and reads the canaries
 //     again. Otherwise, the process finds that its lease is gone. The lease is read before the
-//     canaries, by strong reads.
+//     canaries, with strong consistency.
 //  3. A starting process without a canary has written its lease recently, or confirms it as
 //     well.
 //  4. A replica's name has one process at a time, so a process whose canary was replaced has
@@ -97,8 +97,8 @@ func (d leaseDoc) lost(written map[string]time.Time, read time.Time) (r Released
 	return r, lost
 }
 
-// lastCanaries returns the time of each process's last canary, and a time before which it has
-// missed no canary.
+// lastCanaries returns the time of each process's last canary. read is a time before which no
+// canary is missing.
 func (s *Store) lastCanaries(ctx context.Context) (written map[string]time.Time, read time.Time, err error) {
 	written = map[string]time.Time{}
 	for _, t := range CanaryTypes() {

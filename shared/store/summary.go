@@ -15,11 +15,11 @@ import (
 
 // Summary is the usage of an environment, as rollup writes it.
 type Summary struct {
-	Days    usage.History   // of all keys, up to Settled
+	Days    usage.History
 	Settled usage.Day       // last finalized day at the last pass over all keys
 	Busiest []apikey.Prefix // keys with the most requests on these days
 
-	Used      []apikey.Prefix // keys with requests on later days, sorted
+	Used      []apikey.Prefix
 	Attention []apikey.Prefix // used keys near their limits
 }
 

@@ -132,9 +132,9 @@ func (s *Store) commit(ctx context.Context, op string, f change) (done, error) {
 	return done{b, response.CommitTime()}, nil
 }
 
-// findCommit reports whether and when a commit with an unknown result was made: the connection broke, or
-// the store canceled the call. The unique audit record proves the commit. If the record is missing,
-// the commit may still follow.
+// findCommit reports whether and when a commit with an unknown result was made: the connection
+// broke, or the store canceled the call. The unique audit record proves the commit. If the record
+// is missing, the commit may still follow.
 func (s *Store) findCommit(ctx context.Context, b *batch, err error) (at time.Time, ok bool) {
 	code := status.Code(err)
 	if err == nil || b.record == "" || code != codes.Canceled && code != codes.Unavailable && !lostTransaction(err) {

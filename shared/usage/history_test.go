@@ -16,8 +16,8 @@ func TestHistory(t *testing.T) {
 	first := h
 	h = h.Raise(9, Totals{QuotaDenied: 3})
 	h = h.Raise(10, Totals{Allowed: 5, RateDenied: 1})
-	h = h.Raise(10, Totals{Allowed: 4, RateDenied: 2}) // each total retains its larger value
-	h = h.Raise(11, Totals{})                          // zero totals are not stored
+	h = h.Raise(10, Totals{Allowed: 4, RateDenied: 2})
+	h = h.Raise(11, Totals{})
 	want := History{{8, Totals{RateDenied: 2}}, {9, Totals{QuotaDenied: 3}}, {10, Totals{Allowed: 5, RateDenied: 2}}}
 	check.Equal(t, "raised", want, h)
 	check.Equal(t, "a history was changed by raising it", History{{8, Totals{RateDenied: 2}}, {10, Totals{Allowed: 1}}}, first)

@@ -7,8 +7,8 @@
 // Reads are in this order: the last finalized day, the counters, the rollups. A day that is
 // finalized in between is complete in the rollup, even if its counters were already deleted.
 //
-// Reports of few keys include the totals in the checkers' memory: for each source and day, the
-// larger of the total in memory and the stored total counts.
+// For few keys, reports also use the checkers' memory. For each source and day, the larger one of
+// the total in memory and the stored total is used.
 //
 // Requests share the counters (one for each source and shard) for a short time.
 package counted
@@ -47,7 +47,7 @@ type Store interface {
 // Reader reads the histories of keys.
 type Reader struct {
 	store    Store
-	checkers *Checkers // nil disables queries
+	checkers *Checkers
 	life     time.Duration
 	recent   *Shared[days]
 }
@@ -71,8 +71,8 @@ const rollupsAtOnce = 500
 // Reading is the usage of keys.
 type Reading struct {
 	Histories  []usage.History
-	Incomplete []usage.Day // a counter is damaged
-	AsOf       time.Time   // time of the oldest checker response, or of the counters if there is none
+	Incomplete []usage.Day
+	AsOf       time.Time // time of the oldest checker response, or of the counters if there is none
 }
 
 // Read returns the usage of keys. It includes the counts in the checkers' memory for at most
