@@ -17,7 +17,7 @@ FUZZTIME ?= 5m
 LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
 TEST = go build -buildvcs=false -o .local/bin/test ./scripts/test && exec .local/bin/test $(if $(V),-v)
 
-.PHONY: help up down cluster cluster-test cluster-down test test-long unit e2e report load fuzz bench bench-proxies screenshots pictures docs images lint vuln fmt
+.PHONY: help up down cluster cluster-test cluster-down test test-long unit e2e report load fuzz bench bench-proxies screenshots pictures docs images release lint vuln fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,7 +96,12 @@ docs: ## write the command line's pages and the API's description anew
 	go test -count=1 ./scripts/sluice/internal/manual -run TestPages -update
 
 images: ## build an OCI image of each function into .local/images; PUSH=registry/prefix pushes them
-	@go run ./scripts/images $(if $(PUSH),--push $(PUSH),.local/images)
+	@go run ./scripts/release images $(if $(PUSH),--push $(PUSH),.local/images)
+
+release: ## build a release into .local/release: make release VERSION=v2.1.0
+	@test -n "$(VERSION)" || { echo "usage: make release VERSION=v2.1.0" >&2; exit 2; }
+	@rm -rf .local/release
+	@go run ./scripts/release all $(VERSION) .local/release
 
 lint: ## check formatting and the rules of .golangci.yml
 	$(LINT) run ./...

@@ -163,7 +163,7 @@ func TestIdentify(t *testing.T) {
 func TestSourceTag(t *testing.T) {
 	t.Parallel()
 	tag := func(text string) string {
-		files := fstest.MapFS{"scripts/images/main.go": {}, "shared/a.go": {Data: []byte(text)}, "functions/a_test.go": {Data: []byte(text)}, "go.mod": {}, "go.sum": {}}
+		files := fstest.MapFS{"scripts/release/main.go": {}, "shared/a.go": {Data: []byte(text)}, "functions/a_test.go": {Data: []byte(text)}, "go.mod": {}, "go.sum": {}}
 		files[rand.Text()+"/x.go"] = &fstest.MapFile{} // beside what counts
 		files["functions/"+rand.Text()+"_test.go"] = &fstest.MapFile{}
 		got, err := sourceTag(files)

@@ -128,7 +128,7 @@ func (c *Cluster) pushFunctions(ctx context.Context) (tag string, err error) {
 	if child.Get(ctx, http.DefaultClient, "http://"+at(registryPort)+"/v2/"+repository+"/manifests/"+tag) == nil {
 		return tag, nil
 	}
-	cmd := exec.CommandContext(ctx, "go", "run", "-buildvcs=false", "./scripts/images",
+	cmd := exec.CommandContext(ctx, "go", "run", "-buildvcs=false", "./scripts/release", "images",
 		"--push", at(registryPort)+"/sluice", "--platforms", "linux/"+runtime.GOARCH, "--tag", tag)
 	cmd.Dir = c.Root
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -140,7 +140,7 @@ func (c *Cluster) pushFunctions(ctx context.Context) (tag string, err error) {
 // sourceTag is a tag for what the functions are made of.
 func sourceTag(root fs.FS) (string, error) {
 	h := sha256.New()
-	for _, place := range []string{"go.mod", "go.sum", "scripts/images", "shared", "functions"} {
+	for _, place := range []string{"go.mod", "go.sum", "scripts/release", "shared", "functions"} {
 		err := fs.WalkDir(root, place, func(file string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || strings.HasSuffix(file, "_test.go") {
 				return err

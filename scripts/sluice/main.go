@@ -13,6 +13,9 @@ import (
 	"github.com/sluicegate/sluice/scripts/sluice/internal/cli"
 )
 
+// version and commit identify a release. The linker sets them (scripts/release).
+var version, commit string //nolint:gochecknoglobals // the linker can only set globals
+
 func main() { os.Exit(run()) }
 
 // run ends with the first Ctrl-C: what is under way is cancelled and says so. A
@@ -21,5 +24,9 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	return cli.Main(ctx, cli.System(time.Now), os.Args[1:])
+	env := cli.System(time.Now)
+	if version != "" {
+		env.Build.Version, env.Build.Commit = version, commit
+	}
+	return cli.Main(ctx, env, os.Args[1:])
 }

@@ -189,7 +189,7 @@ func TestReproducible(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), place)
 		copySources(t, dir)
 		out := filepath.Join(t.TempDir(), "out")
-		check.OK(t, command(t.Context(), dir, env, programs.images, "--only", function, out))
+		check.OK(t, command(t.Context(), dir, env, programs.release, "images", "--only", function, out))
 		img, err := tarball.ImageFromPath(filepath.Join(out, function+".tar"), nil)
 		check.OK(t, err)
 		digest, err := img.ConfigName() // names all layers' content

@@ -35,10 +35,10 @@ var shipped map[string]*image
 
 // programs are what the tests themselves have built.
 var programs struct {
-	dir    string
-	images string // scripts/images
-	bare   string // testdata/bare
-	hosted string // ./framework
+	dir     string
+	release string // scripts/release
+	bare    string // testdata/bare
+	hosted  string // ./framework
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -65,15 +65,15 @@ func prepare(ctx context.Context, dir, prefix string) error {
 		return err
 	}
 	programs.dir = dir
-	programs.images, programs.bare, programs.hosted = filepath.Join(dir, "images"), filepath.Join(dir, "bare"), filepath.Join(dir, "hosted")
+	programs.release, programs.bare, programs.hosted = filepath.Join(dir, "release"), filepath.Join(dir, "bare"), filepath.Join(dir, "hosted")
 	for out, pkg := range map[string]string{
-		programs.images: "./scripts/images", programs.bare: "./tests/contract/testdata/bare", programs.hosted: "./tests/contract/framework",
+		programs.release: "./scripts/release", programs.bare: "./tests/contract/testdata/bare", programs.hosted: "./tests/contract/framework",
 	} {
 		if err := command(ctx, checkout, nil, "go", "build", "-buildvcs=false", "-o", out, pkg); err != nil {
 			return err
 		}
 	}
-	if err := command(ctx, checkout, nil, programs.images, "--push", prefix, "--tag", "test", "--platforms", "linux/"+runtime.GOARCH); err != nil {
+	if err := command(ctx, checkout, nil, programs.release, "images", "--push", prefix, "--tag", "test", "--platforms", "linux/"+runtime.GOARCH); err != nil {
 		return err
 	}
 	mains, err := filepath.Glob(filepath.Join(checkout, "functions", "*", "cmd", "main.go"))

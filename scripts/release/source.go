@@ -11,18 +11,19 @@ import (
 	"time"
 )
 
-// module is what the functions are part of; its path is where the sources are.
+// module is the module path of this repository, which is also its address.
 const module = "github.com/sluicegate/sluice"
 
-// source is what the images are made from.
+// source describes the sources that a build uses.
 type source struct {
 	revision string    // commit; "" outside a checkout
-	version  string    // the last tag and what came after it, e.g. "v1.4.0-3-gdc24a87"; "" outside a checkout
-	at       time.Time // of the commit or $SOURCE_DATE_EPOCH; the epoch when neither is known
-	licence  string    // SPDX expression of the repository's LICENSE; "" without one
+	version  string    // output of git describe, for example "v1.4.0-3-gdc24a87"; "" outside a checkout
+	release  string    // version of a release, for example "v2.1.0"; "" for other builds
+	at       time.Time // time of the commit, or SOURCE_DATE_EPOCH; the epoch if neither is known
+	license  string    // SPDX expression for the file LICENSE; "" if there is none
 }
 
-// tag is the tag that images get when none is asked for.
+// tag returns the default tag of images.
 func (s source) tag() string {
 	if s.version == "" {
 		return "latest"
@@ -30,12 +31,12 @@ func (s source) tag() string {
 	return regexp.MustCompile(`[^0-9A-Za-z_.-]`).ReplaceAllString(s.version, "-")
 }
 
-// readSource asks git. Outside of a checkout, in an unpacked archive, what only git
-// knows is left out of the images.
+// readSource describes the current folder. Outside a checkout, for example in an unpacked
+// archive, the fields that come from git stay empty.
 func readSource(ctx context.Context) (source, error) {
 	src := source{at: time.Unix(0, 0).UTC()}
 	if text, err := os.ReadFile("LICENSE"); err == nil {
-		src.licence = identify(text)
+		src.license = identify(text)
 	}
 	if _, err := os.Stat(".git"); err == nil {
 		if _, err := exec.LookPath("git"); err == nil {
@@ -68,14 +69,14 @@ func (s *source) readGit(ctx context.Context) error {
 	revision, at, _ := strings.Cut(strings.TrimSpace(string(commit)), " ")
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if err != nil {
-		return fmt.Errorf("time of the commit: %w", err)
+		return fmt.Errorf("parse time of commit: %w", err)
 	}
 	s.revision, s.version, s.at = revision, strings.TrimSpace(string(version)), time.Unix(seconds, 0).UTC()
 	return nil
 }
 
-// labels are an image's labels and annotations, with the names that OCI gives them.
-// What is not known is left out.
+// labels returns the labels and annotations of an image, by their OCI names. It omits those
+// without a value.
 func (s source) labels(function string) map[string]string {
 	all := map[string]string{
 		"org.opencontainers.image.title":       "sluice-" + function,
@@ -83,7 +84,7 @@ func (s source) labels(function string) map[string]string {
 		"org.opencontainers.image.source":      "https://" + module,
 		"org.opencontainers.image.revision":    s.revision,
 		"org.opencontainers.image.version":     s.version,
-		"org.opencontainers.image.licenses":    s.licence,
+		"org.opencontainers.image.licenses":    s.license,
 		"org.opencontainers.image.created":     s.at.Format(time.RFC3339),
 	}
 	for key, value := range all {

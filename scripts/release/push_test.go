@@ -17,9 +17,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestPush: a tag is an index that leads each processor to its own image, and each
-// image's bill of materials is found from it, in registries that list what refers to an
-// image and in those that do not.
+// TestPush pushes to registries with and without the referrers API.
 func TestPush(t *testing.T) {
 	t.Parallel()
 	for name, referrers := range map[string]bool{"with referrers": true, "without": false} {
@@ -62,7 +60,7 @@ func checkPush(t *testing.T, repository string) {
 	check.Equal(t, "platforms", []string{"linux/amd64", "linux/arm64"}, platforms)
 }
 
-// attached is the one SPDX document that refers to an image.
+// attached returns the only SPDX document that refers to an image.
 func attached(t *testing.T, img name.Digest) string {
 	t.Helper()
 	index, err := remote.Referrers(img, remote.WithContext(t.Context()), remote.WithFilter("artifactType", spdxType))
@@ -70,7 +68,7 @@ func attached(t *testing.T, img name.Digest) string {
 	manifest, err := index.IndexManifest()
 	check.OK(t, err)
 	if len(manifest.Manifests) != 1 {
-		t.Fatalf("%d artifacts refer to %s", len(manifest.Manifests), img)
+		t.Fatalf("artifacts of %s: got %d, want 1", img, len(manifest.Manifests))
 	}
 	artifact, err := remote.Image(img.Context().Digest(manifest.Manifests[0].Digest.String()), remote.WithContext(t.Context()))
 	check.OK(t, err)

@@ -15,13 +15,13 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is "nonroot" in most distributions' images without one.
+// user is the ID of "nonroot" in distroless images.
 const user = "65532:65532"
 
 const certificateFile = "etc/ssl/certs/ca-certificates.crt"
 
-// assemble makes a function's image: certificates below, the program above, since
-// that changes more often.
+// assemble returns the image of a function. The certificates are the lower layer, because
+// they change less often than the program.
 func assemble(function string, platform v1.Platform, program, certificates []byte, src source) (v1.Image, error) {
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for _, file := range []struct {
@@ -65,7 +65,7 @@ func assemble(function string, platform v1.Platform, program, certificates []byt
 	return annotated, nil
 }
 
-// certificates gives the roots that hold without conditions, as a PEM file.
+// certificates returns the CA certificates without conditions, as a PEM file.
 func certificates() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
@@ -76,7 +76,7 @@ func certificates() []byte {
 	return text.Bytes()
 }
 
-// layerOf is a layer with one file, which has no time of its own.
+// layerOf returns a layer with one file, whose modification time is zero.
 func layerOf(name string, mode int64, content []byte) (v1.Layer, error) {
 	var text bytes.Buffer
 	w := tar.NewWriter(&text)

@@ -11,7 +11,7 @@ func TestIdentify(t *testing.T) {
 		{"two clauses", "Redistribution and use in source and binary forms, with or without modification", "BSD-2-Clause"},
 		{"isc", "Permission to use, copy, modify, and distribute this software for any\npurpose with or without fee is hereby granted", "ISC"},
 		{"mozilla", "Mozilla Public License Version 2.0", "MPL-2.0"},
-		{"two licences", "Apache License\nVersion 2.0\n\nPermission is hereby granted, free of charge, to any person obtaining a copy", "Apache-2.0 AND MIT"},
+		{"two licenses", "Apache License\nVersion 2.0\n\nPermission is hereby granted, free of charge, to any person obtaining a copy", "Apache-2.0 AND MIT"},
 		{"another", "All rights reserved.", ""},
 	}
 	for _, test := range tests {

@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// moduleLicences gives the licence of each module in a function's program as an SPDX
-// expression, by module path; one whose text is not known here is left out.
-func moduleLicences(ctx context.Context, function string) (map[string]string, error) {
+// moduleLicenses returns the license of each module that the program links, as an SPDX
+// expression by module path. It omits licenses that [identify] does not know.
+func moduleLicenses(ctx context.Context, p program) (map[string]string, error) {
 	const format = "{{with .Module}}{{.Path}}\t{{with .Replace}}{{.Dir}}{{else}}{{.Dir}}{{end}}{{end}}"
-	text, err := output(ctx, "go", "list", "-deps", "-f", format, "./functions/"+function+"/cmd")
+	text, err := output(ctx, "go", "list", "-deps", "-f", format, "./"+p.dir)
 	if err != nil {
 		return nil, err
 	}
-	licences, seen := map[string]string{}, map[string]bool{}
+	licenses, seen := map[string]string{}, map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		path, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		if dir == "" || seen[path] {
 			continue
 		}
 		seen[path] = true
-		if id := licenceIn(dir); id != "" {
-			licences[path] = id
+		if id := licenseIn(dir); id != "" {
+			licenses[path] = id
 		}
 	}
-	return licences, nil
+	return licenses, nil
 }
 
-// licenceIn reads the licence at the root of a module; "" when none is known.
-func licenceIn(dir string) string {
+// licenseIn returns the license in the root folder of a module, or "" if it is unknown.
+func licenseIn(dir string) string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return ""
@@ -39,7 +39,7 @@ func licenceIn(dir string) string {
 	for _, e := range entries {
 		name := strings.ToUpper(e.Name())
 		if e.IsDir() || strings.HasSuffix(name, ".DOCS") || !strings.HasPrefix(name, "LICEN") && !strings.HasPrefix(name, "COPYING") {
-			continue // ".docs" is what some modules call their manuals' licence
+			continue // ".docs" files hold the license of a manual
 		}
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
@@ -47,7 +47,7 @@ func licenceIn(dir string) string {
 		}
 		id := identify(text)
 		if id == "" {
-			return "" // half of the terms would be a wrong statement
+			return "" // an incomplete expression would be wrong
 		}
 		if len(found) == 0 || found[len(found)-1] != id {
 			found = append(found, id)
@@ -56,8 +56,8 @@ func licenceIn(dir string) string {
 	return strings.Join(found, " AND ")
 }
 
-// identify names a licence by words that only its text has. Texts that hold more
-// than one give all of them.
+// identify recognizes licenses by phrases that only their texts contain. It returns all
+// licenses in the text, joined by AND.
 func identify(text []byte) string {
 	words := strings.Join(strings.Fields(strings.ToLower(string(text))), " ")
 	has := func(phrase string) bool { return strings.Contains(words, phrase) }

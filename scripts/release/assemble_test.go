@@ -67,8 +67,6 @@ func files(t *testing.T, img v1.Image) map[string]string {
 	}
 }
 
-// TestCertificates: every root can be read back, and Google's, which Firestore's
-// certificates come from, are among them.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	text := certificates()
