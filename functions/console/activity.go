@@ -27,9 +27,9 @@ func showActivity(r *request) error {
 	path := r.inEnvironment("activity")
 	l := recordLog{
 		Title: "Activity", tab: tabActivity, Path: path,
-		Lead:  "What happened in " + r.environment + ", the newest first: changes, deployments, builds, and how many requests were refused.",
-		About: "Who is a username, “webhook”, or a build, such as “build 7”. Days are UTC days, both ends included.",
-		Kinds: []kindOfLog{{Name: "Everything", Path: path, Here: kind == ""}},
+		Lead:  "Changes, deployments, builds and denied requests in " + r.environment + ", newest first.",
+		About: "An actor is a username, “webhook” or a build, such as “build 7”. Days are UTC days; the first and last day are included.",
+		Kinds: []kindOfLog{{Name: "All", Path: path, Here: kind == ""}},
 		read: func(q client.AuditQuery, p client.Page) ([]wire.Activity, string, error) {
 			list, err := r.api.ActivityPage(r.Context(), r.project, r.environment, client.ActivityQuery{Kind: kind, From: q.From, To: q.To, Actor: q.Actor}, p)
 			return list.Items, list.NextPageToken, err

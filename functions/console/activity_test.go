@@ -36,9 +36,9 @@ func TestActivityPage(t *testing.T) {
 	page := o.get(activityPath).Text()
 	for _, want := range []string{
 		`<bdi>webhook</bdi></a> deployed <a href="/console/projects/shop/environments/prod/apps/hello/deploys"><bdi>revision 7 of hello</bdi></a>`,
-		`<span class="badge dot bad">failed</span>`, `The &lt;image&gt; cannot be pulled.`, `&lt;b&gt;hello:<wbr>v7`,
-		`234 of 1,234 requests were refused: 200 over their plan's rate, 34 over their quota.`,
-		`aria-current="page">Activity</a>`, `aria-current="true">Everything</a>`, `?actor=webhook"`,
+		`<span class="badge dot bad">Failed</span>`, `The &lt;image&gt; cannot be pulled.`, `&lt;b&gt;hello:<wbr>v7`,
+		`234 of 1,234 requests were denied: 200 rate-denied, 34 quota-denied.`,
+		`aria-current="page">Activity</a>`, `aria-current="true">All</a>`, `?actor=webhook"`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
@@ -52,7 +52,7 @@ func TestActivityPage(t *testing.T) {
 	page = o.get(activityPath + "?kind=deployments&actor=ada&to=2026-03-14&action=key.revoke&resource=x").Text()
 	want := url.Values{"kind": {"deployments"}, "actor": {"ada"}, "to": {"2026-03-14T23:59:59.999999Z"}, "page_size": {"25"}}
 	check.Equal(t, "the API was asked for", want, o.queries[prodActivity])
-	if strings.Contains(page, "were refused:") || !strings.Contains(page, `aria-current="true">Deployments</a>`) || !strings.Contains(page, `name="kind" value="deployments"`) {
+	if strings.Contains(page, "were denied:") || !strings.Contains(page, `aria-current="true">Deployments</a>`) || !strings.Contains(page, `name="kind" value="deployments"`) {
 		t.Errorf("the page of one kind: %s", page)
 	}
 }

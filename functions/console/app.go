@@ -35,7 +35,8 @@ func listApps(r *request) error {
 
 // appTab is a tab of an app that lists what is on its way somewhere.
 type appTab[T any] struct {
-	name  string // of its template and path, and in its title: "builds"
+	name  string // of its template and path
+	title string // of its page, after the name of the app
 	part  string // template of its table, which asks for itself anew
 	read  func(ctx context.Context, project, environment, app string, p client.Page) (wire.List[T], error)
 	moves func(T) bool // one is on its way
@@ -69,7 +70,7 @@ func (t appTab[T]) show(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.show(t.name, page{Title: p.App.Name + " " + t.name, Tab: tabApps}, p)
+	return r.show(t.name, page{Title: p.App.Name + " " + t.title, Tab: tabApps}, p)
 }
 
 func (t appTab[T]) follow(r *request) error {
@@ -239,13 +240,13 @@ func askDeleteApp(r *request, f view.Form) error {
 		Title: "Delete the app " + a.Name + "?",
 		Lead:  "This cannot be undone.",
 		Points: []string{
-			"What runs it is removed from the cluster, and " + a.URL + " answers no more.",
-			"Its deploy history and its webhook are deleted.",
+			"The app is removed from the cluster, and " + a.URL + " stops responding.",
+			"Its deployment history and its webhook are deleted.",
 			"Its host, " + a.Host + ", is reserved for the project for 30 days. Only an admin can release it earlier.",
-			"API keys stay. The app leaves their scopes; a key for this app only then covers no app.",
+			"API keys remain. The app is removed from their scopes; a key for only this app then covers no app.",
 		},
 		Type: a.Name, Danger: true, Form: f,
-		Action: r.inApp("delete"), Button: "Delete the app", Back: r.inApp("settings"),
+		Action: r.inApp("delete"), Button: "Delete app", Back: r.inApp("settings"),
 	})
 }
 

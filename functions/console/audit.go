@@ -22,7 +22,7 @@ func showProjectAudit(r *request) error { return r.showLog(r.projectLog()) }
 func showInstallationAudit(r *request) error {
 	return r.showLog(recordLog{
 		Title: "Installation audit log", Path: at("audit"), About: auditFilterAbout,
-		Lead:    "What belongs to no project, the newest first: sign-ins, users, projects created and deleted. Records are kept for a year, and none holds a secret.",
+		Lead:    "Records that belong to no project, newest first: sign-ins, users, and created or deleted projects. Records are stored for one year and contain no secrets.",
 		Example: "users/ada", actions: actionsOf(true),
 		read: func(q client.AuditQuery, p client.Page) ([]wire.Activity, string, error) {
 			return plain(r.api.InstallationAuditPage(r.Context(), q, p))
@@ -92,7 +92,7 @@ type logFilter struct {
 
 // Fields are the form's, as they were asked for.
 func (f logFilter) Fields() []view.Input {
-	all := []view.Input{f.Form.Text("actor", "Who", "")}
+	all := []view.Input{f.Form.Text("actor", "Actor", "")}
 	if f.actions != nil {
 		all = append(all, f.Form.Select("action", "Action", "", f.actions), f.Form.Text("resource", "Resource", "").Placeholder(f.example))
 	}
@@ -118,7 +118,7 @@ func (l recordLog) filter(asked url.Values) (logFilter, client.AuditQuery) {
 		}
 		at, err := time.Parse(time.DateOnly, text)
 		if err != nil || at.Year() < 1970 {
-			f.Form.Err = &view.FormError{Status: http.StatusUnprocessableEntity, Field: name, Message: "That is no day. Days are like 2026-03-14."}
+			f.Form.Err = &view.FormError{Status: http.StatusUnprocessableEntity, Field: name, Message: "Enter a date such as 2026-03-14."}
 			return time.Time{}
 		}
 		return at

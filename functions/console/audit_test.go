@@ -73,11 +73,11 @@ func TestAuditOutcomes(t *testing.T) {
 		change   func(r *wire.AuditRecord)
 		has, not []string
 	}{
-		{"succeeded", func(*wire.AuditRecord) {}, nil, []string{"badge bad", "badge amber", "not signed in"}},
-		{"failed", func(r *wire.AuditRecord) { r.Outcome = "failed" }, []string{`<span class="badge bad">failed</span>`}, nil},
-		{"requested", func(r *wire.AuditRecord) { r.Outcome = "requested" }, []string{`badge amber`, "whether it was done is not known"}, nil},
-		{"nobody", func(r *wire.AuditRecord) { r.Actor = wire.AuditActor{Kind: "anonymous"} }, []string{"Somebody", "under no user"}, []string{"?actor="}},
-		{"as somebody", func(r *wire.AuditRecord) { r.Actor.Kind = "anonymous" }, []string{"not signed in"}, nil},
+		{"succeeded", func(*wire.AuditRecord) {}, nil, []string{"badge bad", "badge amber", "Not signed in"}},
+		{"failed", func(r *wire.AuditRecord) { r.Outcome = "failed" }, []string{`<span class="badge bad">Failed</span>`}, nil},
+		{"requested", func(r *wire.AuditRecord) { r.Outcome = "requested" }, []string{`badge amber`, "its result is unknown"}, nil},
+		{"nobody", func(r *wire.AuditRecord) { r.Actor = wire.AuditActor{Kind: "anonymous"} }, []string{"Unknown user", "no username given"}, []string{"?actor="}},
+		{"as somebody", func(r *wire.AuditRecord) { r.Actor.Kind = "anonymous" }, []string{"Not signed in"}, nil},
 		{"inside", func(r *wire.AuditRecord) { r.ClientAddress = "" }, nil, []string{"<dt>Address"}},
 		{"made", func(r *wire.AuditRecord) { r.Old = nil }, []string{">After<"}, []string{">Before<"}},
 		{"deleted", func(r *wire.AuditRecord) { r.New = json.RawMessage("null") }, []string{">Before<"}, []string{">After<"}},
@@ -115,7 +115,7 @@ func TestAuditFilterRefused(t *testing.T) {
 	for query, field := range map[string]string{"from=yesterday": "from", "to=2026-02-30": "to", "from=0001-01-01": "from"} {
 		w := o.get(auditPath + "?actor=bob&" + query)
 		body := w.Text()
-		if w.Status != 422 || !strings.Contains(body, `id="e-`+field+`">That is no day.`) || !strings.Contains(body, `value="bob"`) || strings.Contains(body, "plan-gold") {
+		if w.Status != 422 || !strings.Contains(body, `id="e-`+field+`">Enter a date such as`) || !strings.Contains(body, `value="bob"`) || strings.Contains(body, "plan-gold") {
 			t.Errorf("%s: %d %s", query, w.Status, body)
 		}
 	}
@@ -131,7 +131,7 @@ func TestAuditEmpty(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.records(shopRecords, "")
-	for query, want := range map[string]string{"": "Nothing here yet", "?actor=&action=&resource=&from=&to=": "Nothing here yet", "?actor=bob": "No such change"} {
+	for query, want := range map[string]string{"": "No records", "?actor=&action=&resource=&from=&to=": "No records", "?actor=bob": "No matching records"} {
 		if body := o.get(auditPath + query).Text(); !strings.Contains(body, want) {
 			t.Errorf("%q: %s", query, body)
 		}
@@ -161,7 +161,7 @@ func TestAuditRoles(t *testing.T) {
 	}
 	o := newOffice(t)
 	o.refuse(otherRecords, 403, "forbidden")
-	o.get("/console/audit").Shows(403, "You may not see this")
+	o.get("/console/audit").Shows(403, "Access denied")
 	o.records(otherRecords, "", wire.AuditRecord{ID: "2", Action: "session.sign_in", Outcome: "succeeded", Resource: "users/ada"})
 	if w := o.get("/console/audit?resource=/users/ada"); !strings.Contains(w.Text(), " signed in ") || o.queries[otherRecords].Get("resource") != "users/ada" {
 		t.Errorf("answer is %d %s, asked for %v", w.Status, w.Body, o.queries[otherRecords])

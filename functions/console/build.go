@@ -10,7 +10,7 @@ import (
 )
 
 func buildsTab(r *request) appTab[wire.Build] {
-	return appTab[wire.Build]{"builds", "builds", r.api.BuildsPage, buildMoves}
+	return appTab[wire.Build]{"builds", "builds", "builds", r.api.BuildsPage, buildMoves}
 }
 
 func listBuilds(r *request) error { return buildsTab(r).show(r) }
@@ -32,9 +32,9 @@ func newBuild(r *request, f view.Form) error {
 	}
 	return r.ask(tabApps, view.FormPage{
 		Title: "Build " + a.Name, Button: "Build now", Action: r.inApp("builds"), Back: r.inApp("builds"), Form: f,
-		Lead:   "What is built is deployed, unless a newer build is deployed before. What serves now keeps serving until it is ready.",
+		Lead:   "The image is deployed unless a newer build is deployed first. The live revision keeps serving until the new one is ready.",
 		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(a.Revision, 10)}, {Name: onceField, Value: rand.Text()}},
-		Inputs: []view.Input{f.Text("commit", "Commit", "A commit hash, or the first digits of one on "+a.GitSource.Branch+". Empty builds the head of "+a.GitSource.Branch+".").
+		Inputs: []view.Input{f.Text("commit", "Commit", "A commit hash, or its first digits, on "+a.GitSource.Branch+". If empty, the head of "+a.GitSource.Branch+" is built.").
 			Placeholder("9fceb02")},
 	})
 }

@@ -73,7 +73,7 @@ func testWebhook(r *request) error {
 
 // deliveryRow says what came of a call.
 func (r *request) deliveryRow(d wire.WebhookDelivery) deliveryRow {
-	row := deliveryRow{WebhookDelivery: d, State: badge{resultTone(hook.Result(d.Result)), d.Result}, Sender: "pipeline"}
+	row := deliveryRow{WebhookDelivery: d, State: badge{resultTone(hook.Result(d.Result)), resultText(hook.Result(d.Result))}, Sender: "pipeline"}
 	if d.Event != "" {
 		row.Sender = string(d.Event) + " event"
 	}
@@ -100,21 +100,21 @@ func didOf(d wire.WebhookDelivery) string {
 	case hook.Deployed:
 		return "Deployed"
 	case hook.Building:
-		return "Asked for"
+		return "Requested"
 	case hook.Replayed:
-		return "Came before, so nothing was done again"
+		return "Repeated call, no changes made"
 	case hook.Ignored:
 		return string(d.Reason)
 	case hook.Ponged:
-		return "A ping was answered"
+		return "Ping succeeded"
 	case hook.Refused:
-		return "Refused with " + string(d.Code)
+		return "Rejected with " + string(d.Code)
 	case hook.Broken:
-		return "Not taken, since something inside did not answer: " + string(d.Code)
+		return "Not processed because a service did not respond: " + string(d.Code)
 	case hook.Unproven:
-		return calls + " without the right token" + since
+		return calls + " without a valid token" + since
 	case hook.Throttled:
-		return calls + " too many" + since
+		return calls + " over the rate limit" + since
 	}
 	return d.Result
 }
@@ -139,4 +139,29 @@ func resultTone(r hook.Result) string {
 	case hook.Ignored, hook.Replayed:
 	}
 	return ""
+}
+
+// resultText returns the badge text of a result.
+func resultText(r hook.Result) string {
+	switch r {
+	case hook.Deployed:
+		return "Deployed"
+	case hook.Building:
+		return "Building"
+	case hook.Ponged:
+		return "Ping"
+	case hook.Refused:
+		return "Rejected"
+	case hook.Unproven:
+		return "Not authenticated"
+	case hook.Broken:
+		return "Error"
+	case hook.Throttled:
+		return "Rate limited"
+	case hook.Ignored:
+		return "Ignored"
+	case hook.Replayed:
+		return "Repeated"
+	}
+	return string(r)
 }

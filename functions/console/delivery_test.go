@@ -50,10 +50,10 @@ func TestDeliveries(t *testing.T) {
 	page := o.get(helloPath + "/deliveries").Text()
 	for _, want := range []string{
 		`Deployed</bdi> <a href="` + helloPath + `/deploys#revision-4">revision 4</a>`,
-		`Asked for</bdi> <a href="` + helloPath + `/builds#build-7">build 7</a>`,
-		`Came before, so nothing was done again</bdi>: <a`,
-		"Only push events deploy.", "A ping was answered", "Refused with image_required", "something inside did not answer: unavailable",
-		`1,012 calls without the right token since</bdi> <time`, "the latest <time", "A call too many</bdi>", "push event", "pipeline", "72d3162e",
+		`Requested</bdi> <a href="` + helloPath + `/builds#build-7">build 7</a>`,
+		`Repeated call, no changes made</bdi>: <a`,
+		"Only push events deploy.", "Ping succeeded", "Rejected with image_required", "a service did not respond: unavailable",
+		`1,012 calls without a valid token since</bdi> <time`, "last call <time", "A call over the rate limit</bdi>", "push event", "pipeline", "72d3162e",
 		`id="request-deployed"`, "r-deployed", `action="` + helloPath + `/deliveries/test"`,
 	} {
 		if !strings.Contains(page, want) {
@@ -89,11 +89,11 @@ func TestDeliveriesWhileDisabled(t *testing.T) {
 		o.answer("GET "+apiHello+"/webhook/deliveries", 200, wire.List[wire.WebhookDelivery]{})
 		o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: role})
 		page := o.get(helloPath + "/deliveries").Text()
-		if !strings.Contains(page, "The webhook is disabled") || strings.Contains(page, "Send a test") || strings.Contains(page, "Enable webhook") != may {
+		if !strings.Contains(page, "Webhook disabled") || strings.Contains(page, "Send a test") || strings.Contains(page, "Enable webhook") != may {
 			t.Errorf("%s: %s", role, page)
 		}
 		o.answer("GET "+apiHello+"/webhook", 200, wire.Webhook{Enabled: true})
-		if page := o.get(helloPath + "/deliveries").Text(); strings.Contains(page, "Send a test") != may || !strings.Contains(page, "No deliveries yet") {
+		if page := o.get(helloPath + "/deliveries").Text(); strings.Contains(page, "Send a test") != may || !strings.Contains(page, "No deliveries") {
 			t.Errorf("enabled, %s: %s", role, page)
 		}
 	}
@@ -116,7 +116,7 @@ func TestSendATest(t *testing.T) {
 		},
 		{
 			wire.WebhookTest{Result: "unreachable", Message: "It <b>cannot</b> be reached.", RequestID: "r-9", DurationMS: 5000},
-			[]string{`class="notice bad" role="status"`, "The test failed.", "It &lt;b&gt;cannot", "Given up after 5000 ms"},
+			[]string{`class="notice bad" role="status"`, "Test failed.", "It &lt;b&gt;cannot", "No response after 5000 ms"},
 		},
 	} {
 		o.answer("POST "+apiHello+"/webhook/test", 200, tt.test)

@@ -15,7 +15,7 @@ import (
 )
 
 func deploysTab(r *request) appTab[wire.Deployment] {
-	return appTab[wire.Deployment]{"deploys", "history", r.api.DeploymentsPage, func(d wire.Deployment) bool { return d.Status == "rolling_out" }}
+	return appTab[wire.Deployment]{"deploys", "deployments", "history", r.api.DeploymentsPage, func(d wire.Deployment) bool { return d.Status == "rolling_out" }}
 }
 
 func listDeploys(r *request) error { return deploysTab(r).show(r) }
@@ -32,7 +32,7 @@ func newDeploy(r *request, f view.Form) error {
 	}
 	return r.ask(tabApps, view.FormPage{
 		Title: "Deploy " + a.Name, Button: "Deploy", Action: r.inApp("deploys"), Back: r.inApp("deploys"), Form: f,
-		Lead:   "The new revision becomes the current one. The one that serves now keeps serving until the new one is ready.",
+		Lead:   "The new revision becomes the current one. The live revision keeps serving until the new one is ready.",
 		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(a.Revision, 10)}, {Name: onceField, Value: rand.Text()}},
 		Inputs: []view.Input{f.Text("image", "Image", "A full image reference with a tag or a digest.").
 			Require().Placeholder("registry.example.com/hello:v2")},
@@ -94,8 +94,8 @@ func (r *request) deployment(environment string, is func(wire.Deployment) bool) 
 // noRevision is the page for a revision that an app does not have in an environment.
 func (r *request) noRevision(environment string) error {
 	return httpError{
-		Status: http.StatusNotFound, Title: "There is no such revision",
-		Text: "The deploy history of " + r.app() + " in " + environment + " does not hold it.",
+		Status: http.StatusNotFound, Title: "Revision not found",
+		Text: "The deployment history of " + r.app() + " in " + environment + " does not contain it.",
 	}
 }
 
@@ -143,7 +143,7 @@ func askRollback(r *request, f view.Form) error {
 	}
 	c := view.Confirmation{
 		Title:  fmt.Sprintf("Roll %s back to revision %d?", r.app(), n),
-		Lead:   fmt.Sprintf("Revision %d is current now. A new revision will run what revision %d ran.", now.Revision, n),
+		Lead:   fmt.Sprintf("Revision %d is current. The rollback creates a new revision with the image of revision %d.", now.Revision, n),
 		Facts:  facts(now, then),
 		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(now.Revision, 10)}, {Name: onceField, Value: rand.Text()}},
 		Form:   f, // recovery takes nothing away: no Danger
@@ -153,9 +153,9 @@ func askRollback(r *request, f view.Form) error {
 		c.Points = append(c.Points, fmt.Sprintf("Revision %d failed when it was deployed: %s", n, then.Message))
 	}
 	if then.NoDigest != "" {
-		c.Points = append(c.Points, string(then.NoDigest)+" So what the tag points to by now is deployed.")
+		c.Points = append(c.Points, string(then.NoDigest)+" The rollback deploys the image that the tag refers to now.")
 	}
-	c.Points = append(c.Points, "What serves now keeps serving until the new revision is ready.")
+	c.Points = append(c.Points, "The live revision keeps serving until the new one is ready.")
 	return r.confirm(tabApps, c)
 }
 
@@ -240,9 +240,9 @@ func askPromote(r *request, f view.Form) error {
 	revision := strconv.FormatInt(then.Revision, 10)
 	return r.confirm(tabApps, view.Confirmation{
 		Title:  fmt.Sprintf("Promote %s from %s to %s?", a.Name, from, r.environment),
-		Lead:   fmt.Sprintf("A new revision in %s will run what revision %s in %s runs.", r.environment, revision, from),
+		Lead:   fmt.Sprintf("The promotion creates a new revision in %s with the image of revision %s in %s.", r.environment, revision, from),
 		Facts:  facts(now, then),
-		Points: []string{"What serves now keeps serving until the new revision is ready."},
+		Points: []string{"The live revision keeps serving until the new one is ready."},
 		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(a.Revision, 10)}, {Name: "revision", Value: revision}, {Name: onceField, Value: rand.Text()}},
 		Form:   f,
 		Action: r.inApp("promote", from), Button: "Promote to " + r.environment, Back: r.inApp("promote"),

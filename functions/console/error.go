@@ -23,15 +23,15 @@ func (e httpError) Error() string { return e.Title }
 
 func notFound() httpError {
 	return httpError{
-		Status: http.StatusNotFound, Title: "There is nothing here",
-		Text: "The page does not exist, or what it showed has been deleted meanwhile.",
+		Status: http.StatusNotFound, Title: "Page not found",
+		Text: "The page does not exist, or its content was deleted.",
 	}
 }
 
 func unreadable() httpError {
 	return httpError{
-		Status: http.StatusBadRequest, Title: "That form could not be read",
-		Text: "It is too large or damaged. Nothing was done.",
+		Status: http.StatusBadRequest, Title: "Invalid form",
+		Text: "The form is too large or damaged. No changes were made.",
 	}
 }
 
@@ -61,16 +61,16 @@ func (s *Service) explain(r *http.Request, err error) httpError {
 			return notFound()
 		case http.StatusForbidden:
 			return httpError{
-				Status: http.StatusForbidden, Title: "You may not see this",
-				Text: "Your role in this project does not allow it, or there is no such project. An owner of the project can give you a role.",
+				Status: http.StatusForbidden, Title: "Access denied",
+				Text: "Your role does not allow this, or the project does not exist. Ask an owner of the project for a role.",
 			}
 		}
-		return httpError{Status: e.Status, Title: "That was refused", Text: e.Message, Retry: e.Status == http.StatusTooManyRequests}
+		return httpError{Status: e.Status, Title: "Request rejected", Text: e.Message, Retry: e.Status == http.StatusTooManyRequests}
 	}
 	s.logAPIError(r.Context(), err)
 	return httpError{
-		Status: http.StatusBadGateway, Title: "The management API does not answer",
-		Text: "Apps and their gates are not affected by this. Try again in a moment.", Retry: true,
+		Status: http.StatusBadGateway, Title: "Management API unavailable",
+		Text: "Apps and their gates are not affected. Try again later.", Retry: true,
 	}
 }
 

@@ -64,8 +64,8 @@ func findRequest(r *request) error {
 
 func (r *request) showRequest(p requestPage) error {
 	p.Here = r.inProject("requests")
-	p.ID = p.Form.Text(requestField, "Request id", "The X-Request-Id of the answer that the client got.").Require().Placeholder("7Q2ZLOKXH3BDRJ4ZC5VJ6T5MWE")
-	return r.show("requests", page{Status: p.Form.Status(), Title: "Find a request"}, p)
+	p.ID = p.Form.Text(requestField, "Request ID", "The X-Request-Id header of the response that the client received.").Require().Placeholder("7Q2ZLOKXH3BDRJ4ZC5VJ6T5MWE")
+	return r.show("requests", page{Status: p.Form.Status(), Title: "Denied requests"}, p)
 }
 
 func (r *request) found(e wire.ExplainedRequest) *foundRequest {

@@ -29,14 +29,14 @@ func TestFindRequest(t *testing.T) {
 	body := o.post(requestsPath, url.Values{"id": {" r-1 "}}).Text()
 	for _, want := range []string{
 		"The key has expired.", "/console/projects/shop/environments/prod/apps/hello", "/environments/prod/api-keys/key-ab12cd34",
-		"&lt;b&gt;Checkout", "&lt;i&gt;", "not one of this project", "1 of 2 checkers did not answer", `value="r-1"`,
+		"&lt;b&gt;Checkout", "&lt;i&gt;", "Not a key of this project", "1 of 2 checkers did not respond", `value="r-1"`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
 	o.answer(call, 200, wire.ExplainedRequest{RequestID: "r-1", Denials: []wire.Denial{}, Asked: 2, Answered: 2})
-	if body := o.post(requestsPath, url.Values{"id": {"r-1"}}).Text(); !strings.Contains(body, "No such request") || strings.Contains(body, "did not answer") {
+	if body := o.post(requestsPath, url.Values{"id": {"r-1"}}).Text(); !strings.Contains(body, "No denial found") || strings.Contains(body, "did not respond") {
 		t.Error("a request that nobody remembers is not said to be one")
 	}
 }
@@ -62,7 +62,7 @@ func TestRequestIsFoundByPost(t *testing.T) {
 func TestFindRequestForm(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	if w := o.get(requestsPath); w.Status != http.StatusOK || !strings.Contains(w.Text(), `name="id"`) || strings.Contains(w.Text(), "No such request") {
+	if w := o.get(requestsPath); w.Status != http.StatusOK || !strings.Contains(w.Text(), `name="id"`) || strings.Contains(w.Text(), "No denial found") {
 		t.Errorf("%d %s", w.Status, w.Body)
 	}
 	o.refuse("GET /api/v1/projects/shop/requests/a b", 400, "invalid_parameter")

@@ -24,15 +24,15 @@ func askReleaseGate(r *request, f view.Form) error {
 		return r.done(r.pageWithGate(), noticeNothingChanged)
 	}
 	return r.confirm(tabApps, view.Confirmation{
-		Title: "Switch Require API key off for " + a.Name + "?",
-		Lead:  "Anybody who knows " + a.URL + " can call the app then, without a key.",
+		Title: "Turn off Require API key for " + a.Name + "?",
+		Lead:  "Anyone who knows " + a.URL + " can then call the app without a key.",
 		Points: []string{
-			"No plan's rate or quota holds for it any more, and its requests are not counted.",
-			"Plans and keys stay as they are. Switching it on again puts the gate back.",
+			"Rates and quotas no longer apply to the app, and its requests are not counted.",
+			"Plans and keys do not change. Turn on Require API key again to restore the gate.",
 		},
 		Hidden: []view.HiddenInput{{Name: "require", Value: "off"}, {Name: "page", Value: r.FormValue("page")}},
 		Danger: true, Form: f,
-		Action: r.inApp("gate"), Button: "Switch it off", Back: r.pageWithGate(),
+		Action: r.inApp("gate"), Button: "Turn off", Back: r.pageWithGate(),
 	})
 }
 

@@ -48,8 +48,8 @@ func TestPreflightSetting(t *testing.T) {
 func TestGateInSettings(t *testing.T) {
 	t.Parallel()
 	for state, has := range map[string][]string{
-		"ungated": {`aria-checked="false"`, `name="require" value="on"`, "Anybody who knows the address"},
-		"pending": {`aria-checked="true"`, "The gate is not yet in place.", `class="notice amber"`},
+		"ungated": {`aria-checked="false"`, `name="require" value="on"`, "Anyone who knows the URL"},
+		"pending": {`aria-checked="true"`, "The gate is not in place yet.", `class="notice amber"`},
 		"engaged": {`aria-checked="true"`, "API key required"},
 	} {
 		o := newOffice(t)

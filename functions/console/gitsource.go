@@ -24,16 +24,15 @@ func askGitSource(r *request, f view.Form) error {
 	if err != nil {
 		return err
 	}
-	title, button := "Build "+a.Name+" from git", "Save the git source"
+	title, button := "Git source of "+a.Name, "Save git source"
 	if g := a.GitSource; f.Err == nil && g != nil {
-		title = "Change the git source of " + a.Name
 		f = view.FilledForm("repository", g.Repository, "branch", g.Branch, "path", g.Path)
 	} else if f.Err == nil {
 		f = view.FilledForm("branch", "main")
 	}
 	return r.ask(tabApps, view.FormPage{
 		Title: title, Button: button, Action: r.inApp("settings", "git"), Back: r.inApp("settings"), Form: f,
-		Lead:   "Builds are made from here, for webhook calls, for pushes and on demand. What runs now keeps running until the first build is deployed.",
+		Lead:   "Webhook calls, pushes and Build now build this source. The app keeps running its current image until the first build is deployed.",
 		Hidden: []view.HiddenInput{{Name: "was", Value: sourceText(a.GitSource)}},
 		Inputs: gitInputs(f),
 	})
@@ -43,12 +42,12 @@ func askGitSource(r *request, f view.Form) error {
 func gitInputs(f view.Form) []view.Input {
 	return []view.Input{
 		f.Text("repository", "Repository", "A clone URL over https, http or ssh, without a password.").Require().Placeholder("https://github.com/example/hello.git"),
-		f.Text("branch", "Branch", "Pushes to it build the app.").Require().Placeholder("main"),
-		f.Text("path", "Folder", "Inside the repository, if not its root.").Placeholder("services/api"),
+		f.Text("branch", "Branch", "Pushes to this branch build the app.").Require().Placeholder("main"),
+		f.Text("path", "Folder", "A folder of the repository. The default is its root.").Placeholder("services/api"),
 	}
 }
 
-const sourceChanged = "Somebody has changed the git source meanwhile, so nothing was done. This is how it is now."
+const sourceChanged = "No changes were made: another user changed the git source in the meantime. Review it, then submit again."
 
 func setGitSource(r *request) error {
 	a, err := r.readApp()
@@ -72,20 +71,20 @@ func askRemoveGitSource(r *request, f view.Form) error {
 	if a.GitSource == nil {
 		return r.done(r.inApp("settings"), noticeNothingChanged)
 	}
-	image := "It has no image yet: nothing runs until one is deployed."
+	image := "The app has no image yet. It does not run until an image is deployed."
 	if a.Image != "" {
-		image = "It keeps running " + a.Image + "."
+		image = "The app keeps running " + a.Image + "."
 	}
 	return r.confirm(tabApps, view.Confirmation{
 		Title: "Remove the git source of " + a.Name + "?",
-		Lead:  "The app becomes an image app: it is deployed from image references from then on.",
+		Lead:  "The app becomes an image app, which is deployed from image references.",
 		Points: []string{
 			image,
-			"Pushes to " + a.GitSource.Repository + " build nothing any more; webhook calls have to name an image.",
+			"Pushes to " + a.GitSource.Repository + " no longer build the app. Webhook calls must name an image.",
 		},
 		Hidden: []view.HiddenInput{{Name: "was", Value: sourceText(a.GitSource)}},
 		Danger: true, Form: f,
-		Action: r.inApp("settings", "git", "remove"), Button: "Remove the git source", Back: r.inApp("settings"),
+		Action: r.inApp("settings", "git", "remove"), Button: "Remove git source", Back: r.inApp("settings"),
 	})
 }
 

@@ -10,9 +10,9 @@ func askReleaseHost(r *request, f view.Form) error {
 	host := r.PathValue("host")
 	return r.confirm("", view.Confirmation{
 		Title:  "Release the host " + host + "?",
-		Lead:   "An app of any project can then have this host. Clients of the former app may still send their API keys to it.",
+		Lead:   "Any project can then use this host. Clients of the previous app may still send their API keys to it.",
 		Danger: true, Form: f,
-		Action: at("hosts", host, "release"), Button: "Release the host", Back: at("hosts"),
+		Action: at("hosts", host, "release"), Button: "Release host", Back: at("hosts"),
 	})
 }
 

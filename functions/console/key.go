@@ -160,14 +160,14 @@ const wasStatus = view.OriginalPrefix + "status"
 func goneBefore(what string) view.FormError {
 	return view.FormError{
 		Status:  http.StatusConflict,
-		Message: "Nothing was done: this key is revoked, which is final, so it cannot be " + what + ". Create a new key instead.",
+		Message: "No changes were made: this key is revoked permanently and cannot be " + what + ". Create a new key instead.",
 	}
 }
 
 // movedOn is why nothing is done to a key that is no longer as the form had it.
 func movedOn(k wire.Key) view.FormError {
 	return view.FormError{
-		Status: http.StatusConflict, Message: "Nothing was done: somebody else has changed this key meanwhile. It is " + k.Status + " now, as shown below.",
+		Status: http.StatusConflict, Message: "No changes were made: another user changed this key in the meantime. Its status is now " + k.Status + ". Review it below, then try again.",
 	}
 }
 
@@ -225,7 +225,7 @@ func askDisableKey(r *request) error {
 	return r.askStatus("disabled", func(k keyRow) view.Confirmation {
 		return view.Confirmation{
 			Title:  "Disable " + k.Label + "?",
-			Lead:   "Requests with " + k.ID + " are refused within seconds, until the key is enabled again.",
+			Lead:   "Requests with " + k.ID + " are denied within seconds, until you enable the key again.",
 			Facts:  []view.Comparison{{Name: "Status", Now: k.State.Text, Then: "Disabled"}, {Name: "Apps", Now: k.Scope, Then: k.Scope}},
 			Action: k.Path + "/disable", Button: "Disable key", Danger: true,
 		}
@@ -236,11 +236,11 @@ func askRevokeKey(r *request) error {
 	return r.askStatus("revoked", func(k keyRow) view.Confirmation {
 		return view.Confirmation{
 			Title: "Revoke " + k.Label + "?",
-			Lead:  "Requests with " + k.ID + " are refused within seconds, for good. This cannot be undone; to stop a key for a while, disable it.",
+			Lead:  "Requests with " + k.ID + " are denied permanently, within seconds. This cannot be undone. To deny requests temporarily, disable the key.",
 			Points: []string{
 				"Clients that use it get 401 invalid_key.",
-				"Its usage can still be looked at.",
-				"It can only be replaced by a new key, with another prefix.",
+				"Its usage remains visible for 92 days.",
+				"To replace the key, create a new one. Its prefix will differ.",
 			},
 			Facts:  []view.Comparison{{Name: "Status", Now: k.statusText(), Then: "Revoked"}, {Name: "Last seen", Now: k.Seen, Then: k.Seen}},
 			Action: k.Path + "/revoke", Button: "Revoke key", Danger: true,

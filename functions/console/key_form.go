@@ -56,7 +56,7 @@ func newKey(r *request, f view.Form) error {
 		return err
 	}
 	return r.askKey(keyForm{FormPage: view.FormPage{
-		Title: "New API key", Lead: "The key itself is shown once, on the next page, and never again.",
+		Title: "New API key", Lead: "The full key is shown only once, on the next page.",
 		Action: r.inEnvironment("api-keys"), Button: "Create key", Back: r.inEnvironment("api-keys"), Form: f,
 		Hidden: []view.HiddenInput{{Name: onceField, Value: rand.Text()}},
 	}}, o, nil)
@@ -109,20 +109,20 @@ func (r *request) offers(also ...func() error) (offered, error) {
 // askKey shows a key's form. had are the apps that the key has now, which may be gone.
 func (r *request) askKey(p keyForm, o offered, had []string) error {
 	f := p.Form
-	options := []view.Option{{Value: "", Label: "Choose a plan"}}
+	options := []view.Option{{Value: "", Label: "Select a plan"}}
 	for _, one := range o.plans {
 		options = append(options, view.Option{Value: one.ID, Label: one.Name + " – " + r.planRow(one).Limits()})
 	}
-	p.Name = f.Text("name", "Name", "Who uses the key. The app is told it with every request, in X-Service-Key-Name.").Placeholder("Checkout team")
+	p.Name = f.Text("name", "Name", "The user of the key. The app receives the name in the X-Service-Key-Name header of every request.").Placeholder("Checkout team")
 	p.Plan = f.Select("plan", "Plan", "", options).Require()
-	p.Expires = f.Text("expires_at", "Last day", "The key is valid through the end of this day, UTC. Without one it never expires.").WithType("date")
+	p.Expires = f.Text("expires_at", "Last day", "The key is valid through the end of this day (UTC). If empty, the key never expires.").WithType("date")
 	p.None = p.HadNone && f.Value("scope") == scopeNone
 	p.All, p.AppsWrong = f.Value("scope") != scopeSome && !p.None, f.Message("apps")
 	p.NoPlans, p.NewPlan = len(o.plans) == 0, r.inEnvironment("plans", "new")
 	more := o.apps.NextPageToken != ""
 	p.Apps = choices(f, o.apps.Items, had, more)
 	if more {
-		others := f.Text("others", "Other apps, by name", "There are more apps than are listed here. Write the names of others with spaces between.")
+		others := f.Text("others", "Other apps", "Not all apps are listed. Enter the names of other apps, separated by spaces.")
 		p.Others = &others
 	}
 	return r.show("keys_form", page{Status: f.Status(), Title: p.Title, Tab: tabKeys}, p)
@@ -153,7 +153,7 @@ func (r *request) typedKey() (k wire.CreateKey, wrong *view.Form) {
 		return wire.CreateKey{}, &f
 	}
 	if plan == "" {
-		return refuse("plan", "Choose a plan.")
+		return refuse("plan", "Select a plan.")
 	}
 	switch r.PostForm.Get("scope") {
 	case scopeNone:
@@ -163,7 +163,7 @@ func (r *request) typedKey() (k wire.CreateKey, wrong *view.Form) {
 		slices.Sort(k.Apps)
 		k.Apps = slices.Compact(k.Apps)
 		if len(k.Apps) == 0 {
-			return refuse("apps", "Choose at least one app, or every app.")
+			return refuse("apps", "Select at least one app, or all apps.")
 		}
 	}
 	if date := r.PostForm.Get("expires_at"); date != "" {
@@ -213,10 +213,10 @@ func (r *request) askKeyChange(k wire.Key, o offered, f view.Form) error {
 	row := r.keyRow(k, nil)
 	p := keyForm{HadNone: k.Scope == scopeNone, FormPage: view.FormPage{
 		Title: "Edit " + row.Label, Action: row.Path + "/edit", Button: "Save key", Back: row.Path, Form: f,
-		Lead: "The key itself stays as it is. Changes hold within seconds.",
+		Lead: "The full key does not change. Changes apply within seconds.",
 	}}
 	if _, exact := lastDay(k.ExpiresAt); !exact {
-		p.Lead += " It expires in the middle of a day, " + row.Until + ", unless you choose another last day."
+		p.Lead += " The key expires in the middle of a day: " + row.Until + ". Select another last day to change that."
 	}
 	return r.askKey(p, o, k.Apps)
 }

@@ -93,18 +93,18 @@ func seenLastFirst(keys []wire.Key) {
 
 // filters makes the fields by which the list is narrowed.
 func (p *keysPage) filters(f view.Form, plans []wire.Plan) {
-	status, plan := []view.Option{{Label: "Every status"}}, []view.Option{{Label: "Every plan"}}
+	status, plan := []view.Option{{Label: "All statuses"}}, []view.Option{{Label: "All plans"}}
 	for _, s := range wire.KeyStatuses() {
 		status = append(status, view.Option{Value: s, Label: strings.ToUpper(s[:1]) + s[1:]})
 	}
 	for _, one := range plans {
 		plan = append(plan, view.Option{Value: one.ID, Label: one.Name})
 	}
-	p.Search = f.Text("search", "Name, prefix, or a full key", "").InFilter()
+	p.Search = f.Text("search", "Name, prefix or full key", "").InFilter()
 	p.Status = f.Select("status", "Status", "", status).InFilter()
 	p.Plan = f.Select("plan", "Plan", "", plan).InFilter()
-	p.App = f.Text("app", "Opens the app", "").InFilter()
-	p.Sort = f.Select("sort", "Order", "", []view.Option{{Label: "By id"}, {Value: wire.SortLastSeen, Label: "Last seen"}}).InFilter()
+	p.App = f.Text("app", "App", "").InFilter()
+	p.Sort = f.Select("sort", "Sort by", "", []view.Option{{Label: "ID"}, {Value: wire.SortLastSeen, Label: "Last seen"}}).InFilter()
 }
 
 // keysPath is the address of the request's list of keys.
@@ -163,7 +163,7 @@ func (r *request) findKey(full client.FullKey) error {
 	case err == nil:
 		return r.done(r.keyRow(found.Key, nil).Path, secretNotice(found))
 	case gone(err):
-		return listKeysWith(r, r.invalid("search", "No key of this project has that prefix. It may be another project's, or was deleted 92 days after it was revoked. If strangers could read it, report it as leaked, below."))
+		return listKeysWith(r, r.invalid("search", "No key of this project has that prefix. It may belong to another project, or it was deleted 92 days after its revocation. If the key is public, report it as leaked."))
 	case errors.As(err, &e) && e.Status == http.StatusBadRequest:
 		return listKeysWith(r, r.invalid("search", cmp.Or(e.Message, "This is not a full key.")))
 	}

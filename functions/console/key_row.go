@@ -51,20 +51,20 @@ func (k keyRow) WeekText() string {
 		return ""
 	}
 	c := view.Totals(k.Usage.Week)
-	return "In the last seven days " + view.Comma(c.Allowed) + " allowed, " + view.Comma(c.Refused()) + " denied"
+	return "Last seven days: " + view.Comma(c.Allowed) + " allowed, " + view.Comma(c.Refused()) + " denied"
 }
 
 // everyApp reports whether a key covers every app of its environment.
 func everyApp(k wire.Key) bool { return len(k.Apps) == 0 && k.Scope != scopeNone }
 
 // scopeText names the apps of a scope that does not cover every app.
-func scopeText(apps []string) string { return cmp.Or(strings.Join(apps, ", "), "No app") }
+func scopeText(apps []string) string { return cmp.Or(strings.Join(apps, ", "), "No apps") }
 
 func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
 	now := r.s.now()
 	row := keyRow{
 		Key: k, Label: cmp.Or(k.Name, k.Prefix), State: statusBadge(k.Status), Expiry: expiryBadge(k.Status, k.ExpiresAt, now), Plan: cmp.Or(plans[k.Plan], k.Plan),
-		Scope: "Every app", Until: expiryText(k.ExpiresAt), Seen: "Never", Quota: quotaOf(k),
+		Scope: "All apps", Until: expiryText(k.ExpiresAt), Seen: "Never", Quota: quotaOf(k),
 		Path: at("projects", k.Project, "environments", k.Environment, "api-keys", k.ID),
 	}
 	row.State, row.Use = useBadges(row, now)
@@ -227,13 +227,13 @@ func leakOf(k wire.Key) *leakNote {
 	n := leakNote{KeyLeak: *k.Leak, Tone: toneAmber}
 	switch {
 	case k.Status == string(apikey.Revoked):
-		n.Says = "The key is revoked: nobody gets through with it."
+		n.Says = "The key is revoked. The gate rejects it."
 	case k.Leak.Secret == wire.LeakedEnded:
-		n.Says = "What was found opens nothing any more. Whoever still uses it needs the key's current secret."
+		n.Says = "The leaked secret is no longer valid. Clients that still use it need the current secret."
 	case k.Status == string(apikey.Active):
-		n.Tone, n.Says = toneBad, "It is still the key's secret, and whoever has found it gets through. Rotate the key."
+		n.Tone, n.Says = toneBad, "The leaked secret is still valid. Rotate the key now."
 	default:
-		n.Tone, n.Says = toneBad, "The key is refused. Rotate it, give its user the new secret, and enable it again."
+		n.Tone, n.Says = toneBad, "The gate rejects the key. Rotate it, give the new secret to its user, then enable the key again."
 	}
 	return &n
 }
@@ -260,7 +260,7 @@ func quotaOf(k wire.Key) *quotaUse {
 	share := 100 * part
 	return &quotaUse{
 		Used: view.Comma(q.Used), Quota: view.Comma(q.Quota), Period: periodText(plan.Period(q.Period)),
-		Percent: percent(share, "%"), Share: percent(share, " %"), Part: part, Full: q.Used >= uint64(q.Quota), High: part >= wire.HighShare, Resets: q.ResetsAt,
+		Percent: percent(share, "%"), Share: percent(share, "%"), Part: part, Full: q.Used >= uint64(q.Quota), High: part >= wire.HighShare, Resets: q.ResetsAt,
 	}
 }
 

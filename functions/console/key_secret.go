@@ -24,7 +24,7 @@ const onceLength = 26
 func (r *request) issueOnce() (*client.Client, error) {
 	name := r.PostForm.Get(onceField)
 	if len(name) != onceLength || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
-		return nil, httpError{Status: http.StatusBadRequest, Title: "That form could not be read", Text: "It is damaged. Nothing was done; load the page again."}
+		return nil, httpError{Status: http.StatusBadRequest, Title: "Invalid form", Text: "The form is damaged. No changes were made. Reload the page and try again."}
 	}
 	return r.api.Once(name), nil
 }
@@ -62,7 +62,11 @@ type issuedPage struct {
 }
 
 func (r *request) showIssued(k wire.Key, full client.FullKey, rotated bool) error {
-	return r.show("keys_issued", page{Title: "Copy the key now", Tab: tabKeys}, issuedPage{
+	title := "Key created"
+	if rotated {
+		title = "Key rotated"
+	}
+	return r.show("keys_issued", page{Title: title, Tab: tabKeys}, issuedPage{
 		Key: r.keyRow(k, nil), Full: string(full), Rotated: rotated, List: r.inEnvironment("api-keys"),
 	})
 }
@@ -82,7 +86,7 @@ type rotatePage struct {
 // graces are what can be chosen; the API takes any duration up to 30 days.
 func graces() []view.Option {
 	return []view.Option{
-		{Value: "0s", Label: "End it at once"},
+		{Value: "0s", Label: "None"},
 		{Value: "1h", Label: "1 hour"},
 		{Value: "24h", Label: "24 hours"},
 		{Value: "168h", Label: "7 days"},
@@ -105,7 +109,7 @@ func askRotate(r *request, f view.Form) error {
 	return r.show("keys_rotate", page{Status: f.Status(), Title: "Rotate " + row.Label, Tab: tabKeys}, rotatePage{
 		Key: row, Form: f,
 		Hidden: []view.HiddenInput{{Name: onceField, Value: rand.Text()}, {Name: wasStatus, Value: k.Status}, {Name: wasPrevious, Value: previousOf(k)}},
-		Grace:  f.Select("grace", "The current secret stays valid for", "Time to put the new key in place everywhere.", graces()).Require(),
+		Grace:  f.Select("grace", "Grace period", "The current secret stays valid for this time, so that you can update all clients.", graces()).Require(),
 	})
 }
 
@@ -123,7 +127,7 @@ func rotateKey(r *request) error {
 	}
 	grace, err := time.ParseDuration(r.PostForm.Get("grace"))
 	if err != nil {
-		return askRotate(r, r.invalid("grace", "Choose how long the current secret stays valid."))
+		return askRotate(r, r.invalid("grace", "Select a grace period."))
 	}
 	k, stale, err := r.asShown("rotated")
 	if err != nil {
@@ -147,8 +151,8 @@ func rotateKey(r *request) error {
 func rotatedSince() view.FormError {
 	return view.FormError{
 		Status: http.StatusConflict,
-		Message: "Nothing was done: this key has been rotated since that page was loaded, by somebody else or by that form itself. " +
-			"Its new secret was shown that once; if nobody has it, rotate again.",
+		Message: "No changes were made: this key was rotated after the form was loaded, by another user or by the same form. " +
+			"The new secret was shown only once. If no one has it, rotate the key again.",
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 // shows it.
 func askReportLeak(r *request, f view.Form) error {
 	return r.ask(tabKeys, view.FormPage{
-		Title: "Report a leaked key", Action: r.inProject("api-keys", "report-leak"), Button: "Report the key", Back: r.inProject("api-keys"), Form: f,
+		Title: "Report a leaked key", Action: r.inProject("api-keys", "report-leak"), Button: "Report key", Back: r.inProject("api-keys"), Form: f,
 		Lead: "For an API key or a service token that the public can read somewhere, of any project. If it is valid, it stops working, " +
 			"and its project sees who reported it. The response does not show whether it exists.",
 		Inputs: []view.Input{
-			f.Text("key", "Full key or service token", "As it was found; other text around it is ignored.").Require().WithType("password").Autocomplete("off"),
-			f.Text("url", "Found at", "An address, or where else. Its project sees that too.").Placeholder("https://git.example.com/shop/hello/blob/main/deploy.sh"),
+			f.Text("key", "Full key or service token", "Paste the key as you found it. Other text around it is ignored.").Require().WithType("password").Autocomplete("off"),
+			f.Text("url", "Location", "A URL or a description. The project can see it.").Placeholder("https://git.example.com/shop/hello/blob/main/deploy.sh"),
 		},
 	})
 }
@@ -39,8 +39,8 @@ func reportLeak(r *request) error {
 // leakPolicies are what can become of a project's keys that leak.
 func leakPolicies() []view.Option {
 	return []view.Option{
-		{Value: string(apikey.LeakDisable), Label: "Disable the key: it can be enabled again"},
-		{Value: string(apikey.LeakRevoke), Label: "Revoke the key: it is over for good"},
+		{Value: string(apikey.LeakDisable), Label: "Disable the key. You can enable it again"},
+		{Value: string(apikey.LeakRevoke), Label: "Revoke the key permanently"},
 	}
 }
 
@@ -56,9 +56,9 @@ func askProjectSettings(r *request, f view.Form) error {
 	return r.ask(tabEnvironments, view.FormPage{
 		Title: "Settings of " + r.project, Action: r.inProject("settings"), Button: "Save", Back: r.inProject(), Form: f,
 		Inputs: []view.Input{
-			f.Select("leak_policy", "When a key leaks", "What happens when somebody reports that a key's current secret is public. "+
-				"A previous secret that is public ends at once, and the key does not change.", leakPolicies()).Require(),
-			f.Text("registries", "Image registries", "Registries that images may come from, separated by commas. Empty allows any.").
+			f.Select("leak_policy", "Action for leaked keys", "Applies when a leak of a key's current secret is reported. "+
+				"A leaked previous secret becomes invalid immediately, and the key does not change.", leakPolicies()).Require(),
+			f.Text("registries", "Image registries", "Registries from which images are allowed, separated by commas. If empty, all registries are allowed.").
 				Placeholder("registry.example.com/shop, ghcr.io"),
 		},
 	})

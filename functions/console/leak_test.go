@@ -61,11 +61,11 @@ func TestLeakNote(t *testing.T) {
 		status, secret, tone, says string
 		use                        badge
 	}{
-		{"active", wire.LeakedCurrent, toneBad, "gets through", badge{toneBad, "Leaked"}},
-		{"disabled", wire.LeakedCurrent, toneBad, "enable it again", badge{toneBad, "Leaked"}},
+		{"active", wire.LeakedCurrent, toneBad, "still valid", badge{toneBad, "Leaked"}},
+		{"disabled", wire.LeakedCurrent, toneBad, "enable the key again", badge{toneBad, "Leaked"}},
 		{"expired", wire.LeakedCurrent, toneBad, "Rotate it", badge{toneBad, "Leaked"}},
 		{"revoked", wire.LeakedCurrent, toneAmber, "is revoked", badge{}},
-		{"active", wire.LeakedEnded, toneAmber, "opens nothing any more", badge{}},
+		{"active", wire.LeakedEnded, toneAmber, "no longer valid", badge{}},
 	} {
 		row := r.keyRow(wire.Key{Status: tt.status, Leak: &wire.KeyLeak{At: at, Secret: tt.secret}}, nil)
 		if row.Leaked.Tone != tt.tone || !strings.Contains(row.Leaked.Says, tt.says) || row.Use != tt.use {

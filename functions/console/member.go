@@ -24,9 +24,9 @@ type membersPage struct {
 
 func roles() []view.Option {
 	return []view.Option{
-		{Value: string(app.Viewer), Label: "viewer: reads"},
-		{Value: string(app.Developer), Label: "developer: also deploys, and manages apps, keys and plans"},
-		{Value: string(app.Owner), Label: "owner: also manages members and environments"},
+		{Value: string(app.Viewer), Label: "viewer: can read"},
+		{Value: string(app.Developer), Label: "developer: can also deploy, and manage apps, keys and plans"},
+		{Value: string(app.Owner), Label: "owner: can also manage members and environments"},
 	}
 }
 
@@ -81,16 +81,16 @@ func (e memberChangedError) Error() string { return string(e) }
 // memberChanged says what somebody else has made of a member meanwhile.
 func memberChanged(username, is string) string {
 	if is == "" {
-		return username + " is no member any more, so nothing was done."
+		return "No changes were made: " + username + " is no longer a member."
 	}
-	return username + " is " + is + " already, so nothing was done. Change the role in the list."
+	return "No changes were made: the role of " + username + " is already " + is + ". Change it in the list."
 }
 
 func askRemoveMember(r *request, f view.Form) error {
 	username := r.PathValue("username")
 	return r.confirm(tabMembers, view.Confirmation{
 		Title:  "Remove " + username + " from " + r.project + "?",
-		Lead:   "They see nothing of the project any more. Keys and deployments that they have made stay.",
+		Lead:   username + " loses access to the project. Keys and deployments that " + username + " created remain.",
 		Danger: true, Form: f,
 		Action: r.inProject("members", username, "remove"), Button: "Remove " + username, Back: r.inProject("members"),
 	})

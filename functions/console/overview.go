@@ -152,12 +152,12 @@ func checkerAlerts(n wire.CheckerCounts) []alert {
 	one := alert{badge: badge{toneBad, "Denying"}, What: "Checkers"}
 	switch {
 	case n.Proving == 0 && n.Denying == 0:
-		one.Why = "None runs: gated apps answer nobody."
+		one.Why = "No checker is running. All requests to gated apps are denied."
 	case n.Proving == 0:
-		one.Why = "None can prove that it is up to date: gated apps answer nobody."
+		one.Why = "No checker can verify that its data is current. All requests to gated apps are denied."
 	case n.Denying > 0:
 		one.badge = badge{toneAmber, "Denying"}
-		one.Why = strconv.Itoa(n.Denying) + " of " + strconv.Itoa(n.Denying+n.Proving) + " let nothing through, or are gone."
+		one.Why = strconv.Itoa(n.Denying) + " of " + strconv.Itoa(n.Denying+n.Proving) + " deny all requests or have stopped."
 	default:
 		return nil
 	}
@@ -170,7 +170,7 @@ func (r *request) appAlerts(apps []wire.App, deployed []latest) []alert {
 	for _, a := range apps {
 		path := r.inEnvironment("apps", a.Name)
 		if a.Gate.State == "pending" {
-			why := cmp.Or(a.Gate.Message, "The gate is being put in place; until then requests may get through without a key.")
+			why := cmp.Or(a.Gate.Message, "The gate is not in place yet. Until then, requests without a key may be allowed.")
 			all = append(all, alert{badge{toneAmber, "Gate pending"}, a.Name, why, path})
 		}
 		if a.Deployed != nil && a.Deployed.Status == "failed" {
@@ -205,7 +205,7 @@ func (r *request) tokenAlerts(tokens []wire.LeakedToken) []alert {
 	for i, t := range tokens {
 		all[i] = alert{
 			badge: badge{Tone: toneBad, Text: "Service token leaked"}, What: t.Name, Path: r.inProject("members"),
-			Why: "Reported by " + t.By + " at " + view.NewDisplayTime(t.At, r.s.now()).Exact + ", and revoked. Give its program another token. The audit log has its changes.",
+			Why: "Reported by " + t.By + " at " + view.NewDisplayTime(t.At, r.s.now()).Exact + " and revoked. Create another token for its program. The audit log lists its changes.",
 		}
 	}
 	return all
@@ -218,14 +218,14 @@ func (r *request) steps(used bool, apps []wire.App, planned, issued bool) steps 
 	}
 	gated := slices.IndexFunc(apps, func(a wire.App) bool { return a.RequireAPIKey })
 	s := steps{All: []step{
-		{Text: "Create an app", Done: len(apps) > 0, Button: "New app", Path: r.inEnvironment("new-app")},
-		{Text: "Switch Require API key on for it", Done: gated >= 0},
-		{Text: "Create a usage plan: how fast, and how much", Done: planned, Button: "New plan", Path: r.inEnvironment("plans", "new")},
-		{Text: "Create an API key", Done: issued, Button: "New API key", Path: r.inEnvironment("api-keys", "new")},
+		{Text: "Create an app", Done: len(apps) > 0, Button: "Create app", Path: r.inEnvironment("new-app")},
+		{Text: "Turn on Require API key", Done: gated >= 0},
+		{Text: "Create a plan", Done: planned, Button: "Create plan", Path: r.inEnvironment("plans", "new")},
+		{Text: "Create an API key", Done: issued, Button: "Create API key", Path: r.inEnvironment("api-keys", "new")},
 		{Text: "Send the first request"},
 	}}
 	if len(apps) > 0 {
-		s.All[1].Button, s.All[1].Path = "To the switch", r.inEnvironment("apps", apps[0].Name)
+		s.All[1].Button, s.All[1].Path = "Show app", r.inEnvironment("apps", apps[0].Name)
 	}
 	for i := range s.All {
 		if !s.All[i].Done {

@@ -34,7 +34,7 @@ func TestGateNotice(t *testing.T) {
 	o := newOffice(t)
 	o.hello("pending", "the probe got a 200")
 	page := o.get(helloPath).Text()
-	for _, want := range []string{`class="notice amber"`, "The gate is not yet in place.", "the probe got a 200", `hx-trigger="every 2s"`} {
+	for _, want := range []string{`class="notice amber"`, "The gate is not in place yet.", "the probe got a 200", `hx-trigger="every 2s"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the pending page lacks %q", want)
 		}
@@ -86,12 +86,12 @@ func TestTroubles(t *testing.T) {
 		want   int
 		says   string
 	}{
-		{"not there", 404, "not_found", 404, "There is nothing here"},
-		{"not allowed", 403, "forbidden", 403, "You may not see this"},
+		{"not there", 404, "not_found", 404, "Page not found"},
+		{"not allowed", 403, "forbidden", 403, "Access denied"},
 		{"too often", 429, "rate_limited", 429, "Try again"},
-		{"broken", 500, "internal", 502, "The management API does not answer"},
-		{"away", 503, "unavailable", 502, "The management API does not answer"},
-		{"a proxy's own", 502, "", 502, "The management API does not answer"},
+		{"broken", 500, "internal", 502, "Management API unavailable"},
+		{"away", 503, "unavailable", 502, "Management API unavailable"},
+		{"a proxy's own", 502, "", 502, "Management API unavailable"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestRefusedForm(t *testing.T) {
 	w.Shows(422)
 	o.refuse("POST /api/v1/projects/shop/environments/prod/apps", 500, "")
 	w = o.post("/console/projects/shop/environments/prod/apps", url.Values{"name": {"hello"}, "image": {"a:b"}})
-	if !strings.Contains(w.Text(), "it is not known whether this was done") || !strings.Contains(w.Text(), `value="hello"`) {
+	if !strings.Contains(w.Text(), "the result is unknown") || !strings.Contains(w.Text(), `value="hello"`) {
 		t.Errorf("an answer that is lost: %d %s", w.Status, w.Body)
 	}
 }
@@ -231,7 +231,7 @@ func TestDeletedAppWithKeys(t *testing.T) {
 		{KeyID: "key-ab12cd34", Name: "Checkout", Scope: "none"}, {KeyID: "key-zz99yy88", Apps: []string{"other"}, Scope: "apps"},
 	}})
 	body := o.post(helloPath+"/delete", url.Values{"name": {"hello"}}).Text()
-	for _, want := range []string{`api-keys/key-ab12cd34">Checkout</a> <span class="muted">No app`, `api-keys/key-zz99yy88">key-zz99yy88</a> <span class="muted">other`, "Keys that are not listed here: 1."} {
+	for _, want := range []string{`api-keys/key-ab12cd34">Checkout</a> <span class="muted">No apps`, `api-keys/key-zz99yy88">key-zz99yy88</a> <span class="muted">other`, "Keys that are not listed here: 1."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %q: %s", want, body)
 		}
@@ -312,7 +312,7 @@ func TestRollbackWithoutADigest(t *testing.T) {
 		if !strings.Contains(page, "Roll hello back to revision 1?") || !strings.Contains(page, reason) {
 			t.Errorf("%q is not on the page: %s", reason, page)
 		}
-		if strings.Contains(page, "could not be asked") || strings.Contains(page, "by now is deployed") != (reason != "") {
+		if strings.Contains(page, "could not be asked") || strings.Contains(page, "refers to now") != (reason != "") {
 			t.Errorf("with the reason %q the page says: %s", reason, page)
 		}
 	}

@@ -113,19 +113,19 @@ func planInputs(f view.Form) []view.Input {
 	}
 	return []view.Input{
 		f.Text("name", "Name", "1 to 63 characters.").Require().Placeholder("Starter"),
-		f.Text("rate", "Rate", "Requests per second of each key, 0.01 to 100000. It holds over all checker replicas together.").
+		f.Text("rate", "Rate", "Requests per second of each key, 0.01 to 100000. The rate applies to all checker replicas together.").
 			Number(plan.MinRate, plan.MaxRate).Require().Placeholder("10"),
-		f.Text("burst", "Burst", "Requests that a key may make at once, 1 to 1000000.").Integer(1, plan.MaxBurst).Require().Placeholder("20"),
-		f.Text("quota", "Quota", "Requests that a key may make per period, if that shall be limited.").Integer(1, plan.MaxQuota).Placeholder("10000"),
+		f.Text("burst", "Burst", "Number of requests that a key can make at once, 1 to 1000000.").Integer(1, plan.MaxBurst).Require().Placeholder("20"),
+		f.Text("quota", "Quota", "Number of requests that a key can make per period. If empty, there is no quota.").Integer(1, plan.MaxQuota).Placeholder("10000"),
 		f.Select("quota_period", "Quota period", "UTC calendar days, weeks from Monday, or months.", periods),
-		f.Select("quota_mode", "Quota mode", "Soft: a few more may pass while checkers tell each other. "+
-			"Hard: never one more, but a few requests may be answered 503 while checkers share out what is left. Without a quota it means nothing.", modes).Require(),
+		f.Select("quota_mode", "Quota mode", "Soft: a few requests over the quota may be allowed while checkers exchange counts. "+
+			"Hard: the quota is never exceeded, but a few requests may get 503 while checkers share the rest. Applies only with a quota.", modes).Require(),
 	}
 }
 
 func newPlan(r *request, f view.Form) error {
 	return r.ask(tabPlans, view.FormPage{
-		Title: "New plan", Lead: "A plan limits each of its keys on its own. Its id is made of its name and stays.",
+		Title: "New plan", Lead: "A plan limits each of its keys separately. Its ID is derived from its name and does not change.",
 		Action: r.inEnvironment("plans"), Button: "Create plan", Back: r.inEnvironment("plans"), Inputs: planInputs(f), Form: f,
 	})
 }
@@ -139,7 +139,7 @@ func createPlan(r *request) error {
 	if err != nil {
 		return r.again(err, func(r *request, f view.Form) error {
 			if f.Err.Code == "already_exists" { // of the id, which two names can make
-				f.Err.Message = "There is a plan of this name already, or of one that makes the same id."
+				f.Err.Message = "A plan with this name, or with a name that results in the same ID, already exists."
 			}
 			return newPlan(r, f)
 		})
@@ -159,17 +159,17 @@ func (r *request) typedPlan() (p wire.CreatePlan, wrong *view.Form) {
 	name := r.PostForm.Get("name")
 	rate, err := strconv.ParseFloat(strings.TrimSpace(r.PostForm.Get("rate")), 64)
 	if err != nil || math.IsInf(rate, 0) || math.IsNaN(rate) {
-		refuse("rate", "That is no number. Write it like 10 or 0.5.")
+		refuse("rate", "Enter a number such as 10 or 0.5.")
 	}
 	burst, err := whole(r.PostForm.Get("burst"))
 	if err != nil {
-		refuse("burst", "That is no whole number. Write it like 20.")
+		refuse("burst", "Enter a whole number such as 20.")
 	}
 	p = wire.CreatePlan{Name: &name, Rate: &rate, Burst: &burst}
 	if text := strings.TrimSpace(r.PostForm.Get("quota")); text != "" {
 		n, err := whole(text)
 		if err != nil {
-			refuse("quota", "That is no whole number. Write it like 10000, or leave it empty for no quota.")
+			refuse("quota", "Enter a whole number such as 10000, or leave the field empty for no quota.")
 		}
 		p.Quota = &n
 	}
@@ -181,9 +181,9 @@ func (r *request) typedPlan() (p wire.CreatePlan, wrong *view.Form) {
 	}
 	switch {
 	case p.Quota != nil && p.QuotaPeriod == nil:
-		refuse("quota_period", "Choose the period that the quota is for.")
+		refuse("quota_period", "Select the period of the quota.")
 	case p.Quota == nil && p.QuotaPeriod != nil:
-		refuse("quota", "Write how many requests the period may have, or choose no quota below.")
+		refuse("quota", "Enter a quota, or select “No quota” as the quota period.")
 	}
 	return p, wrong
 }
@@ -211,7 +211,7 @@ func askPlanChange(r *request, f view.Form) error {
 	path := r.inEnvironment("plans", r.PathValue("plan"))
 	return r.ask(tabPlans, view.FormPage{
 		Title: "Edit plan", Action: path + "/edit", Button: "Save plan", Back: path, Inputs: planInputs(f), Form: f,
-		Lead: "A change holds for all keys of the plan within seconds. A quota that goes to another period counts what that period holds so far.",
+		Lead: "Changes apply to all keys of the plan within seconds. With another quota period, earlier requests in that period count.",
 	})
 }
 
@@ -258,11 +258,11 @@ func askDeletePlan(r *request, f view.Form) error {
 	p.Form = f
 	p.Keys = slices.DeleteFunc(p.Keys, func(k keyRow) bool { return !k.Live() }) // those no longer need it
 	if len(p.Keys) > 0 || f.Status() == http.StatusConflict {
-		return r.show("plans_in_use", page{Status: f.Status(), Title: "This plan is in use", Tab: tabPlans}, p)
+		return r.show("plans_in_use", page{Status: f.Status(), Title: "Plan in use", Tab: tabPlans}, p)
 	}
 	return r.confirm(tabPlans, view.Confirmation{
 		Title: "Delete the plan " + p.Plan.Name + "?", Danger: true, Form: f,
-		Lead:   "No key uses it any more. This cannot be undone; a plan of the same name can be created again.",
+		Lead:   "No keys use this plan. This cannot be undone, but you can create another plan with the same name.",
 		Action: p.Plan.Path + "/delete", Button: "Delete plan", Back: p.Plan.Path,
 	})
 }

@@ -11,7 +11,7 @@ func listProjects(r *request) error {
 func newProject(r *request, f view.Form) error {
 	return r.ask("", view.FormPage{
 		Title: "New project", Action: at("projects"), Button: "Create project", Back: at("projects"), Form: f,
-		Lead:   "You become its owner, and can add others then.",
+		Lead:   "You become the owner of the project and can then add members.",
 		Inputs: []view.Input{f.Text("name", "Name", labelHint).Require().Placeholder("shop")},
 	})
 }
@@ -34,9 +34,9 @@ func showProject(r *request) error {
 func askDeleteProject(r *request, f view.Form) error {
 	return r.confirm(tabEnvironments, view.Confirmation{
 		Title: "Delete the project " + r.project + "?",
-		Lead:  "This cannot be undone. A project that still has environments is not deleted. Hosts of its deleted apps stay reserved for 30 days; then only an admin can release them.",
+		Lead:  "This cannot be undone. A project that still has environments cannot be deleted. Hosts of its deleted apps stay reserved for 30 days; only an admin can release them earlier.",
 		Type:  r.project, Danger: true, Form: f,
-		Action: r.inProject("delete"), Button: "Delete the project", Back: r.inProject(),
+		Action: r.inProject("delete"), Button: "Delete project", Back: r.inProject(),
 	})
 }
 
@@ -53,7 +53,7 @@ func deleteProject(r *request) error {
 func newEnvironment(r *request, f view.Form) error {
 	return r.ask(tabEnvironments, view.FormPage{
 		Title: "New environment", Action: r.inProject("environments"), Button: "Create environment", Back: r.inProject(), Form: f,
-		Lead:   "Apps, plans and API keys live in an environment; its namespace is the project's and its own name with a hyphen between.",
+		Lead:   "An environment contains apps, plans and API keys. Its namespace is PROJECT-ENVIRONMENT.",
 		Inputs: []view.Input{f.Text("name", "Name", labelHint).Require().Placeholder("prod")},
 	})
 }
@@ -69,9 +69,9 @@ func createEnvironment(r *request) error {
 func askDeleteEnvironment(r *request, f view.Form) error {
 	return r.confirm("", view.Confirmation{
 		Title: "Delete the environment " + r.environment + " of " + r.project + "?",
-		Lead:  "This cannot be undone. An environment that still has apps, plans or keys is not deleted.",
+		Lead:  "This cannot be undone. An environment that still has apps, plans or keys cannot be deleted.",
 		Type:  r.environment, Danger: true, Form: f,
-		Action: r.inEnvironment("delete"), Button: "Delete the environment", Back: r.inProject(),
+		Action: r.inEnvironment("delete"), Button: "Delete environment", Back: r.inProject(),
 	})
 }
 

@@ -35,12 +35,12 @@ type recordLog struct {
 	denied  func() ([]wire.UsageDay, error) // how many requests were refused on the last days; nil of what has none
 }
 
-const auditFilterAbout = "Who is a username, “webhook”, or a build, such as “build 7”. A resource comes with everything below it. Days are UTC days, both ends included."
+const auditFilterAbout = "An actor is a username, “webhook” or a build, such as “build 7”. A resource includes everything below it. Days are UTC days; the first and last day are included."
 
 func (r *request) projectLog() recordLog {
 	return recordLog{
 		Title: "Audit log", tab: tabAudit, Path: r.inProject("audit"), About: auditFilterAbout,
-		Lead:    "Every change in this project, the newest first. Records are kept for a year, and none holds a secret.",
+		Lead:    "All changes in this project, newest first. Records are stored for one year and contain no secrets.",
 		Example: "environments/prod/apps/hello",
 		within:  audit.Path("projects", r.project) + "/", actions: actionsOf(false),
 		read: func(q client.AuditQuery, p client.Page) ([]wire.Activity, string, error) {
@@ -163,9 +163,9 @@ func (r *request) recordRow(a wire.Activity) (recordRow, error) {
 	switch audit.Outcome(a.Outcome) {
 	case audit.Succeeded:
 	case audit.Failed:
-		row.Outcome = badge{Text: "failed", Tone: toneBad}
+		row.Outcome = badge{Text: "Failed", Tone: toneBad}
 	default:
-		row.Outcome, row.Unsettled = badge{Text: a.Outcome, Tone: toneAmber}, true
+		row.Outcome, row.Unsettled = badge{Text: "Unknown result", Tone: toneAmber}, true
 	}
 	before, err := fieldsOf(a.Old)
 	if err != nil {
@@ -180,7 +180,8 @@ func (r *request) recordRow(a wire.Activity) (recordRow, error) {
 	row.Did = did(audit.Action(a.Action), before, after)
 	row.Thing, row.Path = r.thing(a, before, after)
 	if audit.Action(a.Action) == audit.CallWebhook {
-		row.Who, row.WhoNote, row.Outcome = callsText(a), "", badge{} // its status says more
+		row.Who, row.WhoNote, row.Outcome = callsText(a), "", badge{}
+		row.Status = wire.Text(resultText(hook.Result(a.Status))) // more specific than the outcome
 	}
 	return row, nil
 }
@@ -192,16 +193,16 @@ func whoDid(a wire.AuditActor) (name, note string) {
 		return a.Name, ""
 	}
 	if a.Name == "" {
-		return "Somebody", "not signed in, under no user's name"
+		return "Unknown user", "Not signed in, no username given"
 	}
-	return a.Name, "not signed in"
+	return a.Name, "Not signed in"
 }
 
 // callsText names the calls of a webhook that an entry stands for.
 func callsText(a wire.Activity) string {
 	text := callCount(int64(a.Calls))
 	if a.Status == wire.Text(hook.Unproven) {
-		text += " without the token"
+		text += " without a valid token"
 	}
 	return text
 }
@@ -211,9 +212,9 @@ func callsText(a wire.Activity) string {
 func did(a audit.Action, before, after map[string]any) string {
 	switch {
 	case a == audit.UpdateApp && after["require_api_key"] == true:
-		return "switched Require API key on for"
+		return "turned on Require API key for"
 	case a == audit.UpdateApp && after["require_api_key"] == false:
-		return "switched Require API key off for"
+		return "turned off Require API key for"
 	case a == audit.UpdateKey && after["status"] == "disabled":
 		return "disabled"
 	case a == audit.UpdateKey && before["status"] == "disabled":
@@ -223,7 +224,7 @@ func did(a audit.Action, before, after map[string]any) string {
 	case a == audit.Deploy && after["source_environment"] != nil:
 		return fmt.Sprintf("promoted revision %v of %v, as", after["source_revision"], after["source_environment"])
 	case a == audit.Deploy && after["trigger"] == "promotion":
-		return "promoted what became"
+		return "promoted an app as"
 	}
 	return wordsOf(a).did
 }
@@ -377,7 +378,7 @@ func wordsOf(a audit.Action) actionWords {
 		audit.UpdateUser:        {"Change user", "changed user"},
 		audit.ChangePassword:    {"Set password", "set the password of"},
 		audit.CreateProject:     {"Create project", "created project"},
-		audit.UpdateProject:     {"Change project's settings", "changed the settings"},
+		audit.UpdateProject:     {"Change project settings", "changed the project settings"},
 		audit.DeleteProject:     {"Delete project", "deleted project"},
 		audit.ReleaseHost:       {"Release reserved host", "released the reserved host"},
 		audit.SetMembers:        {"Change members", "changed the members"},
@@ -389,12 +390,12 @@ func wordsOf(a audit.Action) actionWords {
 		audit.CreateApp:         {"Create app", "created app"},
 		audit.UpdateApp:         {"Change app", "changed app"},
 		audit.DeleteApp:         {"Delete app", "deleted app"},
-		audit.AddTrust:          {"Trust pipelines", "let pipelines deploy without a secret:"},
-		audit.RemoveTrust:       {"Trust pipelines no more", "let pipelines deploy no more:"},
-		audit.EnableWebhook:     {"Enable webhook or renew its token", "gave a new token to the webhook of"},
+		audit.AddTrust:          {"Add trusted pipeline", "added a trusted pipeline to"},
+		audit.RemoveTrust:       {"Remove trusted pipeline", "removed a trusted pipeline from"},
+		audit.EnableWebhook:     {"Enable webhook or replace its token", "created a webhook token for"},
 		audit.DisableWebhook:    {"Disable webhook", "disabled the webhook of"},
 		audit.Deploy:            {"Deploy", "deployed"},
-		audit.RequestBuild:      {"Request build", "asked for"},
+		audit.RequestBuild:      {"Request build", "requested"},
 		audit.CreatePlan:        {"Create plan", "created plan"},
 		audit.UpdatePlan:        {"Change plan", "changed plan"},
 		audit.DeletePlan:        {"Delete plan", "deleted plan"},
@@ -404,8 +405,8 @@ func wordsOf(a audit.Action) actionWords {
 		audit.RevokeKey:         {"Revoke key", "revoked key"},
 		audit.LeakKey:           {"Report leak of key", "reported the leak of key"},
 		audit.ReleaseQuota:      {"Release quota of key", "released the quota of key"},
-		audit.CallWebhook:       {"Call webhook", "of the webhook of"},
-		audit.ExplainRequest:    {"Ask why a request was refused", "asked why the gate refused request"},
+		audit.CallWebhook:       {"Call webhook", "to the webhook of"},
+		audit.ExplainRequest:    {"Search for denied request", "searched for denied request"},
 	}[a]; ok {
 		return words
 	}

@@ -48,22 +48,22 @@ func TestRecordSays(t *testing.T) {
 		{"key.create", shop + "api-keys/key-ab12cd34", `null`, `{"name":"ci"}`, "", "created key ci", "environments/prod/api-keys/key-ab12cd34"},
 		{"key.update", shop + "api-keys/key-ab12cd34", `{"status":"active"}`, `{"status":"disabled"}`, "ci", "disabled ci", "environments/prod/api-keys/key-ab12cd34"},
 		{"key.update", shop + "api-keys/key-ab12cd34", `{"status":"disabled"}`, `{"status":"active"}`, "ci", "enabled ci", "environments/prod/api-keys/key-ab12cd34"},
-		{"app.update", prod + "apps/hello", `{"require_api_key":false}`, `{"require_api_key":true}`, "", "switched Require API key on for hello", "environments/prod/apps/hello"},
-		{"app.update", prod + "apps/hello", `{"require_api_key":true}`, `{"require_api_key":false}`, "", "switched Require API key off for hello", "environments/prod/apps/hello"},
+		{"app.update", prod + "apps/hello", `{"require_api_key":false}`, `{"require_api_key":true}`, "", "turned on Require API key for hello", "environments/prod/apps/hello"},
+		{"app.update", prod + "apps/hello", `{"require_api_key":true}`, `{"require_api_key":false}`, "", "turned off Require API key for hello", "environments/prod/apps/hello"},
 		{"app.update", prod + "apps/hello", `{"preflight":"app"}`, `{"preflight":"refuse"}`, "", "changed app hello", "environments/prod/apps/hello"},
 		{"app.update", prod + "apps/hello", `{"port":80}`, `{"port":81}`, "", "changed app hello", "environments/prod/apps/hello"},
 		{"app.delete", prod + "apps/hello", `{"port":80}`, `null`, "", "deleted app hello", ""},
-		{"webhook.enable", prod + "apps/hello/webhook", `null`, `null`, "", "gave a new token to the webhook of hello", "environments/prod/apps/hello"},
-		{"webhook.trust", prod + "apps/hello/webhook/trusts/trust-k3xq7m2pza", `null`, `{"provider":"github"}`, "", "let pipelines deploy without a secret: hello", "environments/prod/apps/hello"},
+		{"webhook.enable", prod + "apps/hello/webhook", `null`, `null`, "", "created a webhook token for hello", "environments/prod/apps/hello"},
+		{"webhook.trust", prod + "apps/hello/webhook/trusts/trust-k3xq7m2pza", `null`, `{"provider":"github"}`, "", "added a trusted pipeline to hello", "environments/prod/apps/hello"},
 		{"deployment.create", prod + "apps/hello/deployments/7", `null`, `{"trigger":"webhook"}`, "", "deployed revision 7 of hello", "environments/prod/apps/hello/deploys"},
 		{"deployment.create", prod + "apps/hello/deployments/7", `null`, `{"trigger":"rollback","source_revision":5}`, "", "rolled back to revision 5, as revision 7 of hello", "environments/prod/apps/hello/deploys"},
-		{"build.request", prod + "apps/hello/builds/4", `null`, `{}`, "", "asked for build 4 of hello", "environments/prod/apps/hello/builds"},
+		{"build.request", prod + "apps/hello/builds/4", `null`, `{}`, "", "requested build 4 of hello", "environments/prod/apps/hello/builds"},
 		{"plan.delete", prod + "plans/plan-gold", `{"name":"Gold"}`, `null`, "", "deleted plan Gold", ""},
 		{"project.set_members", shop + "members", `{}`, `{}`, "", "changed the members ", "members"},
-		{"project.update", shop + "settings", `{"leak_policy":"disable"}`, `{"leak_policy":"revoke"}`, "", "changed the settings ", "settings"},
+		{"project.update", shop + "settings", `{"leak_policy":"disable"}`, `{"leak_policy":"revoke"}`, "", "changed the project settings ", "settings"},
 		{"key.leak", shop + "api-keys/key-ab12cd34", `{"status":"active"}`, `{"status":"disabled","found_at":"https://git.example.com/x"}`, "ci", "reported the leak of key ci", "environments/prod/api-keys/key-ab12cd34"},
 		{"token.create", shop + "tokens/token-ab12cd34ef56", `null`, `{"name":"nightly"}`, "", "created service token nightly", "members"},
-		{"request.explain", shop + "requests/7Q2Z", `null`, `null`, "", "asked why the gate refused request 7Q2Z", "requests?id=7Q2Z"},
+		{"request.explain", shop + "requests/7Q2Z", `null`, `null`, "", "searched for denied request 7Q2Z", "requests?id=7Q2Z"},
 		{"environment.create", "projects/shop/environments/prod", `null`, `{}`, "", "created environment prod", ""},
 		{"user.create", "users/ada", `null`, `{}`, "", "created user ada", ""},
 		{"session.sign_in", "users/ada", `null`, `null`, "", "signed in ", ""},
@@ -90,9 +90,9 @@ func TestRecordSays(t *testing.T) {
 func TestCallsSay(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]wire.Activity{
-		"A call of the webhook of hello":                        {Status: "ignored", Calls: 1},
-		"A call without the token of the webhook of hello":      {Status: "unproven", Calls: 1},
-		"1,234 calls without the token of the webhook of hello": {Status: "unproven", Calls: 1234},
+		"A call to the webhook of hello":                            {Status: "ignored", Calls: 1},
+		"A call without a valid token to the webhook of hello":      {Status: "unproven", Calls: 1},
+		"1,234 calls without a valid token to the webhook of hello": {Status: "unproven", Calls: 1234},
 	} {
 		a.Action, a.Outcome, a.Resource = "webhook.call", "failed", "projects/shop/environments/prod/apps/hello/webhook"
 		row, err := (&request{}).recordRow(a)

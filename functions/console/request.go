@@ -151,8 +151,8 @@ func (r *request) checkCSRF() error {
 	}
 	if subtle.ConstantTimeCompare([]byte(r.PostForm.Get("csrf")), []byte(f.CSRF)) != 1 || f.CSRF == "" {
 		return httpError{
-			Status: http.StatusForbidden, Title: "That form is out of date",
-			Text: "It belongs to an earlier session, so nothing was done. Go back, load the page again and repeat it.",
+			Status: http.StatusForbidden, Title: "Form out of date",
+			Text: "No changes were made: the form belongs to an earlier session. Go back, reload the page and try again.",
 		}
 	}
 	return nil

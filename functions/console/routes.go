@@ -183,15 +183,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = r.Clone(r.Context())
 		r.URL = &url.URL{Path: home} // the page shows the address
 		g.s.refuse(w, r, httpError{
-			Status: http.StatusBadRequest, Title: "A key does not belong in an address",
-			Text: "Browsers and proxies store addresses. Rotate the key, then search for it in the search field of API keys.",
+			Status: http.StatusBadRequest, Title: "API key in the URL",
+			Text: "Browsers and proxies store URLs. Rotate the key. To find it, use the search field of the API keys page.",
 		})
 		return
 	}
 	if g.origin.Check(r) != nil {
 		g.s.refuse(w, r, httpError{
-			Status: http.StatusForbidden, Title: "That form is not from here",
-			Text: "The request came from another site, so nothing was done.",
+			Status: http.StatusForbidden, Title: "Request from another site",
+			Text: "No changes were made: the request came from another site.",
 		})
 		return
 	}

@@ -51,7 +51,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 		return nil //nolint:nilerr // it has been answered
 	}
 	if !proven(r) {
-		return s.signInAgain(w, r, view.FormError{Status: http.StatusForbidden, Message: "This form was out of date. Sign in again."})
+		return s.signInAgain(w, r, view.FormError{Status: http.StatusForbidden, Message: "The form was out of date. Sign in again."})
 	}
 	username := r.PostForm.Get("username")
 	session, err := s.api.WithDevice(device(r)).SignIn(r.Context(), username, r.PostForm.Get("password"))
@@ -92,7 +92,7 @@ func (s *Service) signInRefusal(r *http.Request, err error) view.FormError {
 		return view.FormError{Status: e.Status, Message: e.Message, Code: e.Code}
 	}
 	s.logAPIError(r.Context(), err)
-	return view.FormError{Status: http.StatusBadGateway, Message: "The management API does not answer. Try again in a moment."}
+	return view.FormError{Status: http.StatusBadGateway, Message: "The management API is unavailable. Try again later."}
 }
 
 // signOut ends the session; its token is dead at once.

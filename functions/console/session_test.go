@@ -122,7 +122,7 @@ func TestRefusedSignIn(t *testing.T) {
 	delete(o.answers, "POST /api/v1/session")
 	o.answer("POST /api/v1/session", 503, map[string]string{})
 	cookie, value = o.signInForm("")
-	if w := o.signIn(cookie, url.Values{"csrf": {value}}); w.Status != 502 || !strings.Contains(w.Text(), "does not answer") {
+	if w := o.signIn(cookie, url.Values{"csrf": {value}}); w.Status != 502 || !strings.Contains(w.Text(), "management API is unavailable") {
 		t.Errorf("an API that is away: %d", w.Status)
 	}
 }

@@ -38,7 +38,7 @@ func (r *request) refused(err error) (f view.Form, ok bool) {
 	r.s.logAPIError(r.Context(), err)
 	f.Err = &view.FormError{
 		Status:  http.StatusBadGateway,
-		Message: "The management API did not answer, so it is not known whether this was done. Look before you try again.",
+		Message: "The management API did not respond, so the result is unknown. Check the current state before you try again.",
 	}
 	return f, true
 }
@@ -89,7 +89,7 @@ func (r *request) confirm(tab string, c view.Confirmation) error {
 func (r *request) retyped(name string) bool { return r.PostForm.Get("name") == name }
 
 // wrongName is the error of a confirmation with another name.
-const wrongName = "That is another name. Nothing was done."
+const wrongName = "The name does not match. No changes were made."
 
 // typed returns the values of the submitted form.
 func (r *request) typed(of view.Fields) view.Fields {
@@ -125,8 +125,8 @@ func (r *request) changes(current, typed view.Fields) (changed changes, conflict
 			continue
 		}
 		if current[name] != was {
-			f := r.invalid(name, "Somebody else has changed this meanwhile to "+quoted(current[name])+
-				". Nothing was saved; load the page again to go on from there.")
+			f := r.invalid(name, "Another user changed this to "+quoted(current[name])+
+				" in the meantime. No changes were saved. Reload the page and try again.")
 			f.Err.Status = http.StatusConflict
 			return nil, &f
 		}
@@ -137,7 +137,7 @@ func (r *request) changes(current, typed view.Fields) (changed changes, conflict
 
 func quoted(s string) string {
 	if s == "" {
-		return "nothing"
+		return "an empty value"
 	}
 	return "“" + s + "”"
 }

@@ -43,12 +43,12 @@ func newToken(r *request, f view.Form) error {
 	}
 	return r.ask(tabMembers, view.FormPage{
 		Title: "New service token", Action: r.inProject("tokens"), Button: "Create token", Back: r.inProject("members"), Form: f,
-		Lead: "A program signs in with it, in this project only. Whatever its role, it cannot change members or tokens, read or renew a webhook's token, or add a trust. " +
-			"The token itself is shown only once, on the next page.",
+		Lead: "A program signs in with the token, in this project only. Regardless of its role, it cannot change members or tokens, read or replace a webhook token, or add a trusted pipeline. " +
+			"The full token is shown only once, on the next page.",
 		Inputs: []view.Input{
-			f.Text("name", "Name", labelHint+" What it does stands under this name in the audit log.").Require().Placeholder("nightly"),
+			f.Text("name", "Name", labelHint+" The audit log shows the token's changes under this name.").Require().Placeholder("nightly"),
 			f.Select("role", "Role", "", roles()).Require(),
-			f.Text("expires_at", "Last day", "The token is good through the end of this day, UTC: a year from now at most.").WithType("date").Require(),
+			f.Text("expires_at", "Last day", "The token is valid through the end of this day (UTC), at most one year from now.").WithType("date").Require(),
 		},
 	})
 }
@@ -68,7 +68,7 @@ func createToken(r *request) error {
 	if err != nil {
 		return r.again(err, newToken)
 	}
-	return r.show("tokens_issued", page{Title: "Copy the service token now", Tab: tabMembers}, issuedTokenPage{
+	return r.show("tokens_issued", page{Title: "Service token created", Tab: tabMembers}, issuedTokenPage{
 		Token: r.tokenRow(t), Full: string(full), List: r.inProject("members"),
 	})
 }
@@ -80,7 +80,7 @@ func askRevokeToken(r *request, f view.Form) error {
 	}
 	return r.confirm(tabMembers, view.Confirmation{
 		Title:  "Revoke the service token " + t.Name + "?",
-		Lead:   "Programs that use it get 401 from their next call on. This cannot be undone. API keys and deployments that it made stay; the next page lists the keys.",
+		Lead:   "Calls with this token get 401 immediately. This cannot be undone. API keys and deployments that it created remain; the next page lists the keys.",
 		Danger: true, Form: f,
 		Action: r.inProject("tokens", t.ID, "revoke"), Button: "Revoke " + t.Name, Back: r.inProject("members"),
 	})

@@ -44,7 +44,7 @@ func TestTokensAreListed(t *testing.T) {
 	t.Parallel()
 	o := newTokenOffice(t)
 	body := o.get("/console/projects/shop/members").Text()
-	for _, want := range []string{"nightly", "10 min ago", "Expires in 2 days", "Expired", "never", tokensPath + "/new", tokensPath + "/token-000000000003/revoke"} {
+	for _, want := range []string{"nightly", "10 min ago", "Expires in 2 days", "Expired", "Never", tokensPath + "/new", tokensPath + "/token-000000000003/revoke"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -106,7 +106,7 @@ func TestRevokeToken(t *testing.T) {
 		w.Shows(200, want)
 	}
 	o.answer(call, 200, wire.RevokedToken{Keys: []wire.TokenKey{}})
-	o.post(path, nil).Shows(200, "could not be read")
+	o.post(path, nil).Shows(200, "is unavailable")
 	o.refuse("DELETE /api/v1/projects/shop/tokens/token-000000000001", 403, "forbidden")
 	o.post(path, nil).Shows(403, "The API says forbidden.")
 }

@@ -59,7 +59,7 @@ func newTrust(r *request, f view.Form) error {
 		{Value: string(app.GitHub), Label: "GitHub Actions"},
 		{Value: string(app.GitLab), Label: "GitLab CI"},
 		{Value: string(app.Forgejo), Label: "Forgejo Actions"},
-		{Value: string(app.Other), Label: "another"},
+		{Value: string(app.Other), Label: "Other"},
 	}}
 	var hook client.Webhook
 	var g errgroup.Group
@@ -71,7 +71,7 @@ func newTrust(r *request, f view.Form) error {
 	for _, issuer := range hook.Issuers {
 		p.Issuers = append(p.Issuers, view.Option{Value: issuer, Label: issuer})
 	}
-	return r.show("newtrust", page{Status: f.Status(), Title: "Trust pipelines", Tab: tabApps}, p)
+	return r.show("newtrust", page{Status: f.Status(), Title: "New trusted pipeline", Tab: tabApps}, p)
 }
 
 func addTrust(r *request) error {
@@ -93,10 +93,10 @@ func addTrust(r *request) error {
 func askRemoveTrust(r *request, f view.Form) error {
 	id := r.PathValue("trust")
 	return r.confirm(tabApps, view.Confirmation{
-		Title:  "Trust these pipelines no more?",
-		Lead:   "The pipelines of " + id + " deploy nothing of " + r.app() + " from then on. What they have deployed stays.",
+		Title:  "Remove this trusted pipeline?",
+		Lead:   "The pipelines of " + id + " can no longer deploy " + r.app() + ". Existing deployments remain.",
 		Danger: true, Form: f,
-		Action: r.inApp("settings", "webhook", "trusts", id, "remove"), Button: "Remove the trust", Back: r.inApp("settings"),
+		Action: r.inApp("settings", "webhook", "trusts", id, "remove"), Button: "Remove trust", Back: r.inApp("settings"),
 	})
 }
 

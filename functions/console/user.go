@@ -17,10 +17,10 @@ const passwordHint = "12 to 256 characters." //nolint:gosec // says what one is 
 func newUser(r *request, f view.Form) error {
 	return r.ask("", view.FormPage{
 		Title: "New user", Action: at("users"), Button: "Create user", Back: at("users"), Form: f,
-		Lead: "Users see nothing until an owner of a project makes them a member. Admins are owner everywhere and manage users.",
+		Lead: "A user has no access until an owner of a project adds them as a member. Admins are owners of all projects and manage users.",
 		Inputs: []view.Input{
 			f.Text("username", "Username", "").Require(),
-			f.Text("password", "Password", passwordHint+" Hand it over by a safe way; the user can change it.").WithType("password").Require().Autocomplete("new-password"),
+			f.Text("password", "Password", passwordHint+" Send it to the user over a secure channel; the user can change it.").WithType("password").Require().Autocomplete("new-password"),
 			f.Select("kind", "Kind", "", []view.Option{{Value: "user", Label: "User"}, {Value: "admin", Label: "Admin"}}).Require(),
 		},
 	})
@@ -44,8 +44,8 @@ func askPassword(r *request, f view.Form) error {
 		return r.redirect(at("account"))
 	}
 	return r.ask("", view.FormPage{
-		Title: "Set the password of " + username, Action: at("users", username, "password"), Button: "Set the password", Back: at("users"), Form: f,
-		Lead:   "All sessions of " + username + " end at once.",
+		Title: "Password of " + username, Action: at("users", username, "password"), Button: "Set password", Back: at("users"), Form: f,
+		Lead:   "All sessions of " + username + " end immediately.",
 		Inputs: []view.Input{f.Text("password", "New password", passwordHint).WithType("password").Require().Autocomplete("new-password")},
 	})
 }
@@ -59,8 +59,8 @@ func resetPassword(r *request) error {
 
 func account(r *request, f view.Form) error {
 	return r.ask("", view.FormPage{
-		Title: "Change your password", Action: at("account"), Button: "Change the password", Back: at("projects"), Form: f,
-		Lead: "All of your sessions end at once, this one too: you sign in again with the new password.",
+		Title: "Your password", Action: at("account"), Button: "Change password", Back: at("projects"), Form: f,
+		Lead: "All your sessions end immediately, including this one. Sign in again with the new password.",
 		Inputs: []view.Input{
 			f.Text("current_password", "Current password", "").WithType("password").Require().Autocomplete("current-password"),
 			f.Text("password", "New password", passwordHint).WithType("password").Require().Autocomplete("new-password"),

@@ -66,7 +66,7 @@ func enableWebhook(r *request) error {
 		return err
 	}
 	if w.Enabled {
-		return webhookNotChanged(r, r.invalid("", "The webhook was enabled meanwhile, so nothing was done."))
+		return webhookNotChanged(r, r.invalid("", "No changes were made: the webhook was enabled in the meantime."))
 	}
 	if _, err := r.api.EnableWebhook(r.Context(), r.project, r.environment, r.app()); err != nil {
 		return r.again(err, webhookNotChanged)
@@ -88,11 +88,11 @@ func askRegenerate(r *request, f view.Form) error {
 		return r.done(r.inApp("settings"), noticeNothingChanged)
 	}
 	return r.confirm(tabApps, view.Confirmation{
-		Title:  "Make a new webhook token for " + r.app() + "?",
-		Lead:   "The token of now is worth nothing from then on: pipelines that use it fail until they have the new one.",
+		Title:  "Regenerate the webhook token of " + r.app() + "?",
+		Lead:   "The current token stops working immediately. Pipelines fail until you give them the new one.",
 		Hidden: []view.HiddenInput{{Name: "token", Value: tokenMark(w.Token)}},
 		Danger: true, Form: f,
-		Action: r.inApp("settings", "webhook", "regenerate"), Button: "Regenerate the token", Back: r.inApp("settings"),
+		Action: r.inApp("settings", "webhook", "regenerate"), Button: "Regenerate token", Back: r.inApp("settings"),
 	})
 }
 
@@ -102,7 +102,7 @@ func regenerateWebhook(r *request) error {
 		return err
 	}
 	if !w.Enabled || tokenMark(w.Token) != r.PostForm.Get("token") {
-		return webhookNotChanged(r, r.invalid("", "Somebody has disabled the webhook or regenerated its token meanwhile, so nothing was done."))
+		return webhookNotChanged(r, r.invalid("", "No changes were made: another user disabled the webhook or regenerated its token in the meantime."))
 	}
 	if _, err := r.api.EnableWebhook(r.Context(), r.project, r.environment, r.app()); err != nil {
 		return r.again(err, askRegenerate)
@@ -120,9 +120,9 @@ func askDisableWebhook(r *request, f view.Form) error {
 	}
 	return r.confirm(tabApps, view.Confirmation{
 		Title:  "Disable the webhook of " + r.app() + "?",
-		Lead:   "Its token is worth nothing from then on: pipelines and pushes deploy nothing. Enabling it again makes another token.",
+		Lead:   "Its token stops working immediately, and pipelines and pushes no longer deploy the app. If you enable the webhook again, it gets a new token.",
 		Danger: true, Form: f,
-		Action: r.inApp("settings", "webhook", "disable"), Button: "Disable the webhook", Back: r.inApp("settings"),
+		Action: r.inApp("settings", "webhook", "disable"), Button: "Disable webhook", Back: r.inApp("settings"),
 	})
 }
 

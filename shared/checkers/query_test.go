@@ -134,12 +134,12 @@ func TestReasons(t *testing.T) {
 	t.Parallel()
 	seen := map[Reason]bool{}
 	for _, r := range Reasons() {
-		if seen[r] || !strings.HasSuffix(r.Text(), ".") || strings.Contains(r.Text(), string(r)+".") && strings.HasPrefix(r.Text(), "The gate refused it") {
+		if seen[r] || !strings.HasSuffix(r.Text(), ".") || strings.Contains(r.Text(), string(r)+".") && strings.HasPrefix(r.Text(), "The gate denied the request") {
 			t.Errorf("%s: %s", r, r.Text())
 		}
 		seen[r] = true
 	}
-	if got := Reason("new").Text(); got != "The gate refused it: new." {
+	if got := Reason("new").Text(); got != "The gate denied the request: new." {
 		t.Error(got)
 	}
 }

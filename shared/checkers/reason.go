@@ -22,26 +22,26 @@ type sentence struct {
 
 //nolint:gochecknoglobals // a constant table; Go has no constant composite values
 var sentences = [...]sentence{
-	{"bad_address", "The proxy asked the gate in a way that names no app. Its configuration is wrong; an operator has to look at it."},
-	{"not_proven", "The gate could not prove that it knows the current keys, so it refused everybody. It recovers by itself; try again."},
-	{"missing", "No key came with the request. It goes into the X-API-Key header."},
-	{"repeated", "More than one X-API-Key header came with the request. Send one."},
-	{"connect", "The request was a CONNECT, which no key opens."},
-	{"unknown_plan", "The gate had not heard of the key's plan yet. Try again in a moment."},
-	{"rate", "The key had used up its plan's rate and burst. Send fewer requests a second, or give the key a larger plan."},
-	{"shown", "The key's holder asked too often what is left of it."},
-	{"quota", "The quota of the key's plan was used up. It is full again with the next period; or give the key a larger plan."},
-	{"unshared", "The checkers could not tell each other what is left of the key's quota, so it was not risked. It recovers by itself; try again."},
-	{"unleased", "What is left of the key's hard quota was in the hands of other checkers. Try again in a moment."},
+	{"bad_address", "The proxy's request to the gate identifies no app. Ask an operator to check the configuration of the proxy."},
+	{"not_proven", "The gate could not verify that its data is current, so it denied all requests. It recovers automatically. Try again later."},
+	{"missing", "The request had no API key. Send the key in the X-API-Key header."},
+	{"repeated", "The request had more than one X-API-Key header. Send only one."},
+	{"connect", "The request used the CONNECT method, which is always denied."},
+	{"unknown_plan", "The gate did not know the plan of the key yet. Try again."},
+	{"rate", "The key exceeded the rate and burst of its plan. Send fewer requests per second, or assign a larger plan to the key."},
+	{"shown", "The client requested the limits of the key too often. Send fewer such requests."},
+	{"quota", "The quota of the key was used up. Wait for the next quota period, or assign a larger plan to the key."},
+	{"unshared", "The checkers could not exchange the counts of the key, so the request was denied to protect the quota. They recover automatically. Try again later."},
+	{"unleased", "Other checkers held the rest of the key's hard quota. Try again."},
 
-	{"malformed", "The value that the request carries is not a key. A part of it is missing, or a character is wrong."},
-	{Unknown, "There is no such key in this project."},
-	{Revoked, "The key has been revoked, for good. Its holder needs another one."},
-	{WrongSecret, "The key has another secret now: it was rotated and the grace of the one before is over, or the text is not the key's."},
-	{"disabled", "The key is disabled. Enable it to let it through again."},
-	{"expired", "The key has expired. Give it a later expiry, or its holder another key."},
-	{"wrong_environment", "The key belongs to another environment than the app."},
-	{"wrong_app", "The key is not for this app. Add the app to the key's scope."},
+	{"malformed", "The key in the request is malformed: a part is missing, or a character is invalid."},
+	{Unknown, "The key does not exist in this project."},
+	{Revoked, "The key is revoked permanently. Create another key for its user."},
+	{WrongSecret, "The secret is not valid for the key. The key was rotated and the grace period has ended, or the secret is wrong."},
+	{"disabled", "The key is disabled. Enable it to allow its requests again."},
+	{"expired", "The key has expired. Change its expiry, or create another key."},
+	{"wrong_environment", "The key belongs to another environment. Use a key of the app's environment."},
+	{"wrong_app", "The key has no access to this app. Add the app to the scope of the key."},
 }
 
 // Reasons lists all reasons.
@@ -61,5 +61,5 @@ func (r Reason) Text() string {
 			return s.text
 		}
 	}
-	return "The gate refused it: " + string(r) + "."
+	return "The gate denied the request: " + string(r) + "."
 }

@@ -90,7 +90,7 @@ func TestAnswersAreAccessible(t *testing.T) {
 	v.opens(s.page("plans", "new"))
 	v.types("Name", "x")
 	v.unchecked()
-	v.submits("Create plan", "Rate", "x", "Burst", "x").sees("That is no number.")
+	v.submits("Create plan", "Rate", "x", "Burst", "x").sees("Enter a number such as 10 or 0.5.")
 	v.accessible()
 
 	v.opens(s.page("api-keys", "new"))
@@ -102,22 +102,22 @@ func TestAnswersAreAccessible(t *testing.T) {
 	v.clicks("Create key")
 	v.copies()
 	v.accessible()
-	v.reloads().sees("it was shown that once")
+	v.reloads().sees("this form has already issued a key")
 	v.accessible()
 
 	v.opens("/console/projects/" + s.Project + "/tokens/new")
 	v.submits("Create token", "Name", "Not a name")
 	v.accessible()
-	v.submits("Create token", "Name", "infrastructure").sees("Copy it now")
+	v.submits("Create token", "Name", "infrastructure").sees("Copy the token now")
 	v.accessible()
 
 	v.opens("/console/projects/" + s.Project + "/requests?id=nobodys")
-	v.clicks("Find").sees("No such request")
+	v.clicks("Find request").sees("No denial found")
 	v.accessible()
-	v.submits("Find", "Request id", "no id").sees("A request id is 1 to 64")
+	v.submits("Find request", "Request ID", "no id").sees("A request id is 1 to 64")
 	v.accessible()
 
-	v.opens(s.page("plans", "plan-gold", "delete")).sees("is in use")
+	v.opens(s.page("plans", "plan-gold", "delete")).sees("Plan Gold in use")
 	v.accessible()
 	key := s.allKeys()[0]
 	v.opens(s.page("api-keys", key.ID) + "?from=2020-01-01&to=2020-01-02")
@@ -127,7 +127,7 @@ func TestAnswersAreAccessible(t *testing.T) {
 	v.accessible()
 	v.opens("/console/nowhere")
 	v.accessible()
-	v.sees("There is nothing here")
+	v.sees("Page not found")
 }
 
 // The API's reference is a page as good as the console's, and comes without signing in.

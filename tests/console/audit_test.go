@@ -36,7 +36,7 @@ func TestAuditLog(t *testing.T) {
 
 		v.presses("Filter")
 		v.chooses("Action", "Revoke key")
-		v.clicks("Show").sees("revoked key " + key.ID)
+		v.clicks("Apply filter").sees("revoked key " + key.ID)
 		v.seesNo(made)
 		v.unfolds(newest).sees("status active revoked")
 		v.shot("audit-filtered")
@@ -45,22 +45,22 @@ func TestAuditLog(t *testing.T) {
 		v.clicks("Show all", owner.username).sees("changed plan")
 		v.seesNo("revoked key")
 
-		v.submits("Show", "Who", "nobody").sees("No such change")
+		v.submits("Apply filter", "Actor", "nobody").sees("No matching records")
 		v.shot("audit-none")
 		tomorrow := time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly)
-		v.clicks("Show all changes")
+		v.clicks("Show all records")
 		v.presses("Filter")
 		v.sets("From", tomorrow)
-		v.clicks("Show").sees("No such change")
+		v.clicks("Apply filter").sees("No matching records")
 		v.sets("To", "2020-01-01")
-		v.clicks("Show").sees("from must not be after to.")
+		v.clicks("Apply filter").sees("from must not be after to.")
 		v.shot("audit-refused")
 		if !v.window.noScript {
 			v.accessible()
 		}
 		v.sets("From", "")
 		v.sets("To", tomorrow)
-		v.clicks("Show").sees("changed plan")
+		v.clicks("Apply filter").sees("changed plan")
 	})
 }
 
@@ -114,10 +114,10 @@ func TestInstallationAuditLog(t *testing.T) {
 		v.signsInHere(person{p.username, "a wrong password"}).sees("The username or the password is wrong.")
 		v.signsInHere(admin()).sees("Projects")
 		v.presses(who(admin()))
-		v.clicks("Installation audit log").sees("What belongs to no project")
+		v.clicks("Installation audit log").sees("Records that belong to no project")
 		v.shot("audit-installation")
 		v.opens("/console/audit?resource=users/" + p.username)
-		v.sees("signed in failed", "not signed in", "created user "+p.username)
+		v.sees("signed in Failed", "Not signed in", "created user "+p.username)
 	})
 }
 
@@ -130,13 +130,13 @@ func TestAuditLogOfOthers(t *testing.T) {
 		v.opens("/console/projects/" + s.Project).sees("Your role is " + role)
 		v.offersNone("Audit log")
 		for _, path := range []string{s.audit(""), s.audit("?from=yesterday"), "/console/audit"} {
-			v.opens(path).sees("You may not see this")
+			v.opens(path).sees("Access denied")
 			v.seesNo("environment.create")
 		}
 	}
 	v := browseAs(t, desk, s.member("owner"))
-	v.opens("/console/audit").sees("You may not see this")
-	v.presses("To the projects").sees(s.Project)
+	v.opens("/console/audit").sees("Access denied")
+	v.presses("Back to projects").sees(s.Project)
 	v.offersNone("Installation audit log")
 }
 

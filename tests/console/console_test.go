@@ -3,9 +3,9 @@
 // phone, with scripts and without. It needs Chromium or its headless shell.
 //
 //	s, v := adminIn(t, desk)
-//	v.opens(s.page("apps")).sees("No apps yet")
-//	v.clicks("New app")
-//	v.submits("Create app", "Name", "hello", "Image", stacktest.Image).sees("The app is created.")
+//	v.opens(s.page("apps")).sees("No apps")
+//	v.clicks("Create app")
+//	v.submits("Create app", "Name", "hello", "Image", stacktest.Image).sees("App created.")
 //
 // The folder .local/screenshots has a picture of each failed test's page; "make test-long" keeps
 // more, and "make screenshots" takes one of every page.

@@ -27,23 +27,23 @@ func TestDeploys(t *testing.T) {
 		v.clicks("Deploy an image")
 		v.submits("Deploy", "Image", "not an image").sees("image is a full image reference with a tag or a digest.")
 		v.submits("Deploy", "Image", "registry.example/echo:broken")
-		v.sees("The deployment is recorded and on its way.", "2 broken current")
+		v.sees("Deployment saved. The rollout is in progress.", "2 broken Current")
 		s.Settled("hello", 2, "failed")
 		again()
-		v.sees("failed")
+		v.sees("Failed")
 		v.presses("Details of revision 2").sees("registry.example/echo:broken")
 		v.shot("deploys-failed")
-		v.clicks("Status").sees("Revision 2 failed.", "Revision 1 keeps serving.")
+		v.clicks("Status").sees("Revision 2 failed.", "Revision 1 is still live.")
 		v.shot("app-failed")
-		v.clicks("Deploys")
+		v.clicks("Deployments")
 
-		v.clicks("Rollback to revision 1")
+		v.clicks("Roll back to revision 1")
 		v.sees("Roll hello back to revision 1?", "registry.example/echo:broken", "registry.example/echo:v1")
 		v.shot("rollback")
-		v.clicks("Roll back to revision 1").sees("The rollback is recorded and on its way.", "rollback of 1")
+		v.clicks("Roll back to revision 1").sees("Rollback saved. The rollout is in progress.", "rollback to revision 1")
 		s.Settled("hello", 3, "live")
 		again()
-		v.seesNo("rolling out")
+		v.seesNo("Rolling out")
 		v.shot("deploys")
 		if n := len(s.History("hello")); n != 3 {
 			v.t.Errorf("%d revisions are recorded", n)
@@ -58,14 +58,14 @@ func TestStaleDeploy(t *testing.T) {
 	s.App("hello")
 	s.Settled("hello", 1, "live")
 	s.deploy("hello", "registry.example/echo:v2")
-	v.opens(s.page("apps", "hello", "deploys", "1", "rollback")).sees("Revision 2 is current now.")
+	v.opens(s.page("apps", "hello", "deploys", "1", "rollback")).sees("Revision 2 is current.")
 	s.deploy("hello", "registry.example/echo:v3")
 	v.clicks("Roll back to revision 1").sees("Nothing was changed: revision 3 was deployed in the meantime.")
 	v.shot("rollback-stale")
 	if n := len(s.History("hello")); n != 3 {
 		t.Errorf("%d revisions are recorded", n)
 	}
-	v.clicks("Roll back to revision 1").sees("The rollback is recorded and on its way.")
+	v.clicks("Roll back to revision 1").sees("Rollback saved. The rollout is in progress.")
 }
 
 // TestPromote: what runs in one environment, in another.
@@ -73,7 +73,7 @@ func TestPromote(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk.plain())
 	s.App("hello")
-	v.opens(s.page("apps", "hello", "promote")).sees("There is nothing to promote")
+	v.opens(s.page("apps", "hello", "promote")).sees("Nothing to promote")
 	staging := site{s.In("staging")}
 	staging.App("hello")
 	staging.deploy("hello", "registry.example/echo:v7")
@@ -81,7 +81,7 @@ func TestPromote(t *testing.T) {
 	v.opens(s.page("apps", "hello", "deploys"))
 	v.clicks("Promote from…", "Promote from staging").sees("Promote hello from staging to prod?")
 	v.shot("promote")
-	v.clicks("Promote to prod").sees("The promotion is recorded and on its way.")
+	v.clicks("Promote to prod").sees("Promotion saved. The rollout is in progress.")
 	s.Runs("hello", "registry.example/echo:v7")
 }
 
@@ -93,13 +93,13 @@ func TestBuilds(t *testing.T) {
 	v.submits("Create app", "Name", "built", "Repository", "https://git.example/built.git", "Branch", "main")
 	url, token := s.Webhook("built")
 	s.calls(url, token, `{"commit":"`+oneCommit+`"}`, 202)
-	v.clicks("Builds").sees("0123456789ab", "succeeded")
+	v.clicks("Builds").sees("0123456789ab", "Succeeded")
 	s.Settled("built", 2, "live") // the form refuses when a revision is deployed after it was opened
 	v.shot("builds")
 	v.clicks("Build now")
 	v.submits("Build now", "Commit", "no commit").sees("commit is a git commit hash")
-	v.submits("Build now", "Commit", "fedcba98").sees("The build is recorded and on its way.", "fedcba98")
-	v.clicks("Status").sees("live")
+	v.submits("Build now", "Commit", "fedcba98").sees("Build requested. This page shows its progress.", "fedcba98")
+	v.clicks("Status").sees("Live")
 	v.shot("app-built")
 }
 
@@ -110,9 +110,9 @@ func TestDeliveries(t *testing.T) {
 	adminInEach(t, usual, func(s site, v *visitor) {
 		s.App("hello")
 		v.opens(s.page("apps", "hello", "deploys"))
-		v.clicks("Webhook deliveries").sees("The webhook is disabled")
-		v.clicks("Enable webhook").sees("The webhook is enabled.")
-		v.clicks("Deliveries").sees("No deliveries yet")
+		v.clicks("Show webhook deliveries").sees("Webhook disabled")
+		v.clicks("Enable webhook").sees("Webhook enabled.")
+		v.clicks("Show webhook deliveries").sees("No deliveries")
 		url, token := s.Webhook("hello")
 		s.Post(url, []byte(`{"image":"registry.example/echo:v2"}`), "X-Service-Token", token, "X-GitHub-Delivery", "72d3162e-cc78")
 		s.Post(url, []byte(`{}`), "X-Service-Token", token)
@@ -120,10 +120,10 @@ func TestDeliveries(t *testing.T) {
 			s.Post(url, []byte(`{}`), "X-Service-Token", "wrong")
 		}
 		s.Deliveries("hello", 3)
-		v.clicks("Send a test").sees("The test was answered. The webhook has answered the ping.")
+		v.clicks("Send a test").sees("Test succeeded. The webhook has answered the ping.")
 		s.Deliveries("hello", 4)
-		v.clicks("Show the list again").sees("A ping was answered", "Refused with image_required", "without the right token")
+		v.clicks("Back to deliveries").sees("Ping succeeded", "Rejected with image_required", "without a valid token")
 		v.shot("deliveries")
-		v.clicks("revision 2").sees("Deploy history")
+		v.clicks("revision 2").sees("Deployment history")
 	})
 }

@@ -70,7 +70,7 @@ func TestQuestionInPlace(t *testing.T) {
 		if got := s.now(key.ID).Status; got != "active" {
 			v.t.Errorf("the key is %s", got)
 		}
-		v.clicks("Revoke key", "Revoke key").sees("The key is revoked for good.")
+		v.clicks("Revoke key", "Revoke key").sees("Key revoked. This cannot be undone.")
 	})
 }
 
@@ -83,12 +83,12 @@ func TestQuestionOutOfDate(t *testing.T) {
 	first, second := s.named(plan, "First"), s.named(plan, "Second")
 	v.opens(s.page("api-keys", first.ID))
 	s.Revoke(first)
-	v.clicks("Revoke key").sees("Nothing was done: this key is revoked")
+	v.clicks("Revoke key").sees("No changes were made: this key is revoked")
 	v.opens(s.page("api-keys", second.ID))
 	v.clicks("Disable key")
 	v.asked()
 	s.Disable(second)
-	v.clicks("Disable key").sees("Nothing was done: somebody else has changed this key meanwhile. It is disabled now")
+	v.clicks("Disable key").sees("No changes were made: another user changed this key in the meantime. Its status is now disabled.")
 }
 
 // TestByKeyboard: an app is rolled back and deleted by the keyboard alone, with scripts and
@@ -106,14 +106,14 @@ func TestByKeyboard(t *testing.T) {
 		}
 		v.opens(s.page("apps", "hello", "deploys"))
 		if !v.window.noScript {
-			enters("Rollback to revision 1")
+			enters("Roll back to revision 1")
 			v.strikes(kb.Escape)
 			v.until("close the question", func() bool { return ask[string](v, "dialog") == "" })
 		}
-		enters("Rollback to revision 1")
+		enters("Roll back to revision 1")
 		v.sees("Roll hello back to revision 1?")
 		enters("Roll back to revision 1")
-		v.sees("The rollback is recorded and on its way.")
+		v.sees("Rollback saved. The rollout is in progress.")
 		s.Runs("hello", "registry.example/echo:v1")
 
 		enters("Settings")
@@ -122,7 +122,7 @@ func TestByKeyboard(t *testing.T) {
 			v.reaches("f-name")
 		}
 		v.strikes("hello" + kb.Enter)
-		v.sees("The app is deleted.")
+		v.sees("App deleted.")
 		s.Call("hello").Within(patience).Gets(http.StatusNotFound)
 	})
 }

@@ -34,7 +34,7 @@ func TestRevokedMeanwhile(t *testing.T) {
 				}
 				s.Revoke(key)
 				before := s.now(key.ID)
-				v.clicks(tt.button).sees("Nothing was done: this key is revoked")
+				v.clicks(tt.button).sees("No changes were made: this key is revoked")
 				if tt.form == "edit" {
 					v.shot("keys-stale")
 				}
@@ -57,7 +57,7 @@ func TestEnableOfRevoked(t *testing.T) {
 	s.Disable(key)
 	v.opens(s.page("api-keys", key.ID))
 	s.Revoke(key)
-	v.clicks("Enable key").sees("Nothing was done: this key is revoked")
+	v.clicks("Enable key").sees("No changes were made: this key is revoked")
 	if got := s.now(key.ID).Status; got != "revoked" {
 		t.Errorf("the key is %s", got)
 	}
@@ -76,7 +76,7 @@ func TestEditedMeanwhile(t *testing.T) {
 	v.opens(s.page("api-keys", key.ID, "edit"))
 	v.types("Name", "Mine")
 	rename("Theirs")
-	v.clicks("Save key").sees("Somebody else has changed this meanwhile to “Theirs”.")
+	v.clicks("Save key").sees("Another user changed this to “Theirs” in the meantime.")
 	if got := s.now(key.ID).Name; got != "Theirs" {
 		t.Errorf("the name is %q", got)
 	}
@@ -84,7 +84,7 @@ func TestEditedMeanwhile(t *testing.T) {
 	v.opens(s.page("api-keys", key.ID, "edit"))
 	v.sets("Last day", time.Now().UTC().AddDate(1, 0, 0).Format(time.DateOnly))
 	rename("Theirs again")
-	v.clicks("Save key").sees("The key is saved.")
+	v.clicks("Save key").sees("Key saved.")
 	if k := s.now(key.ID); k.Name != "Theirs again" || k.ExpiresAt == nil {
 		t.Errorf("the key is %+v", k)
 	}
@@ -97,7 +97,7 @@ func TestRotatedMeanwhile(t *testing.T) {
 	key := s.named(s.starter(), "Checkout team")
 	v.opens(s.page("api-keys", key.ID, "rotate"))
 	theirs := s.Rotate(key, time.Hour)
-	v.clicks("Rotate key").sees("this key has been rotated since that page was loaded")
+	v.clicks("Rotate key").sees("this key was rotated after the form was loaded")
 	s.opensGate(theirs.Full, "hello", http.StatusOK)
 	s.opensGate(key.Full, "hello", http.StatusOK)
 }
@@ -111,7 +111,7 @@ func TestViewer(t *testing.T) {
 	v := browseAs(t, desk, s.member("viewer"))
 	for _, path := range []string{s.page("plans"), s.page("plans", "plan-starter"), s.page("api-keys"), s.page("api-keys", key.ID)} {
 		v.opens(path)
-		v.offersNone("New plan", "Edit plan", "Delete plan", "New API key", "Edit key", "Rotate key", "Disable key", "Revoke key", "Create one")
+		v.offersNone("Create plan", "Edit plan", "Delete plan", "Create API key", "Edit key", "Rotate key", "Disable key", "Revoke key")
 	}
 	v.shot("keys-viewer")
 	v.opens(s.page("api-keys", key.ID, "revoke"))

@@ -83,17 +83,17 @@ func (v *visitor) reloads() *visitor {
 func TestFirstKey(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, everyWindow(), func(s site, v *visitor) {
-		v.opens(s.page("api-keys")).sees("No API keys yet")
+		v.opens(s.page("api-keys")).sees("No API keys")
 		v.shot("keys-empty")
-		v.clicks("Create a plan first")
-		v.submits("Create plan", "Name", "Starter", "Rate", "10", "Burst", "20").sees("The plan is created.")
-		v.clicks("Create one")
+		v.clicks("Create a plan")
+		v.submits("Create plan", "Name", "Starter", "Rate", "10", "Burst", "20").sees("Plan created.")
+		v.clicks("Create API key")
 		v.types("Name", "Checkout team")
-		v.sees("valid through the end of this day, UTC")
+		v.sees("valid through the end of this day (UTC)")
 		last := time.Now().UTC().AddDate(0, 0, 30)
 		v.sets("Last day", last.Format(time.DateOnly))
 		v.shot("keys-new")
-		v.clicks("Create key").sees("it is shown this once and cannot be recovered")
+		v.clicks("Create key").sees("It is shown only once and cannot be recovered")
 		v.shot("keys-issued")
 		full := v.copies()
 		s.opensGate(full, "hello", http.StatusOK)
@@ -125,7 +125,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	v.clicks("Create key")
 	full := v.copies()
 	v.presses("Copy").sees("Copied")
-	v.reloads().sees("it was shown that once")
+	v.reloads().sees("this form has already issued a key")
 	v.isAt(s.page("api-keys", s.allKeys()[0].ID))
 	if fullKey.MatchString(v.source()) {
 		t.Error("the key is shown a second time")
@@ -137,10 +137,10 @@ func TestKeyIsShownOnce(t *testing.T) {
 
 	id := s.allKeys()[0].ID
 	v.opens(s.page("api-keys", id, "rotate"))
-	v.chooses("The current secret stays valid for", "End it at once")
+	v.chooses("Grace period", "None")
 	v.clicks("Rotate key")
 	rotated := v.copies()
-	v.reloads().sees("this key has been rotated since that page was loaded")
+	v.reloads().sees("this key was rotated after the form was loaded")
 	s.opensGate(rotated, "hello", http.StatusOK)
 	s.opensGate(full, "hello", http.StatusUnauthorized)
 }
@@ -159,8 +159,8 @@ func TestKeyRefused(t *testing.T) {
 	v.clicks("Create key").sees("expires_at is in the past.")
 	v.shot("keys-refused")
 	v.sets("Last day", "")
-	v.ticks("Only these:")
-	v.clicks("Create key").sees("Choose at least one app, or every app.")
+	v.ticks("Only these apps:")
+	v.clicks("Create key").sees("Select at least one app, or all apps.")
 	v.ticks("other")
 	v.clicks("Create key")
 	full := v.copies()
@@ -181,9 +181,9 @@ func TestKeyLife(t *testing.T) {
 
 		v.clicks("Disable key").sees("Disable Checkout team?")
 		v.shot("keys-disable")
-		v.clicks("Disable key").sees("The key is disabled.")
+		v.clicks("Disable key").sees("Key disabled.")
 		s.opensGate(key.Full, "hello", http.StatusUnauthorized)
-		v.clicks("Enable key").sees("The key is enabled again.")
+		v.clicks("Enable key").sees("Key enabled.")
 		s.opensGate(key.Full, "hello", http.StatusOK)
 
 		v.clicks("Rotate key")
@@ -197,7 +197,7 @@ func TestKeyLife(t *testing.T) {
 
 		v.clicks("Revoke key").sees("This cannot be undone")
 		v.shot("keys-revoke")
-		v.clicks("Cancel", "Revoke key", "Revoke key").sees("The key is revoked for good.")
+		v.clicks("Cancel", "Revoke key", "Revoke key").sees("Key revoked. This cannot be undone.")
 		v.offersNone("Edit key", "Enable key", "Rotate key")
 		s.opensGate(rotated, "hello", http.StatusUnauthorized)
 	})
@@ -211,20 +211,20 @@ func TestKeyEdit(t *testing.T) {
 		v.opens(s.page("api-keys", key.ID))
 		v.clicks("Edit key")
 		v.shot("keys-edit")
-		v.clicks("Save key").sees("Nothing was to change.")
+		v.clicks("Save key").sees("No changes to save.")
 		v.clicks("Edit key")
 		v.types("Name", "Billing team")
-		v.ticks("Only these:")
+		v.ticks("Only these apps:")
 		v.ticks("hello")
 		v.sets("Last day", time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly))
-		v.clicks("Save key").sees("The key is saved.", "Expires in 1 day")
+		v.clicks("Save key").sees("Key saved.", "Expires in 1 day")
 		if k := s.now(key.ID); k.Name != "Billing team" || len(k.Apps) != 1 {
 			v.t.Errorf("the key is %+v", k)
 		}
 		v.clicks("Edit key")
-		v.ticks("Every app of prod, those to come too")
+		v.ticks("All apps of prod, including future ones")
 		v.sets("Last day", "")
-		v.clicks("Save key").sees("Every app")
+		v.clicks("Save key").sees("All apps")
 		if k := s.now(key.ID); k.ExpiresAt != nil || len(k.Apps) != 0 || k.Name != "Billing team" {
 			v.t.Errorf("the key is %+v", k)
 		}

@@ -16,15 +16,15 @@ import (
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, everyWindow(), func(s site, v *visitor) {
-		v.opens(s.page()).sees("To the first gated request")
+		v.opens(s.page()).sees("First steps")
 		v.shot("overview-empty")
-		v.clicks("New app")
+		v.clicks("Create app")
 		v.submits("Create app", "Name", "hello", "Image", stacktest.Image)
 		v.clicks("Overview") // of the environment, above the app's own
-		v.clicks("To the switch", "Require API key").sees("Require API key is switched on.")
-		v.clicks("Overview", "New plan")
+		v.clicks("Show app", "Require API key").sees("Require API key is on.")
+		v.clicks("Overview", "Create plan")
 		v.submits("Create plan", "Name", "Starter", "Rate", "10", "Burst", "20")
-		v.clicks("Overview", "New API key")
+		v.clicks("Overview", "Create API key")
 		v.chooses("Plan", "plan-starter")
 		v.clicks("Create key")
 		full := v.copies()
@@ -35,7 +35,7 @@ func TestFirstSteps(t *testing.T) {
 			if v.window.noScript {
 				v.opens(s.page())
 			}
-			return !strings.Contains(v.text(), "To the first gated request")
+			return !strings.Contains(v.text(), "First steps")
 		})
 		v.opens(s.page()).sees("1 allowed, 0 denied")
 		v.shot("overview-first")
@@ -54,7 +54,7 @@ func TestOverview(t *testing.T) {
 		v := browseAs(t, w, admin())
 		v.opens(s.page())
 		v.sees("Checkout team 90 %", "Old partner Expires in 2 days", "Latest deployments hello revision 1", "Active 2")
-		if strings.Contains(v.text(), "To the first gated request") {
+		if strings.Contains(v.text(), "First steps") {
 			t.Error("the environment is in use, and the first steps are shown")
 		}
 		if !w.noScript {
@@ -75,24 +75,24 @@ func TestKeySearch(t *testing.T) {
 		plan := s.starter()
 		wanted, other := s.named(plan, "Checkout team"), s.named(plan, "Billing")
 		v.opens(s.page("api-keys"))
-		v.submits("Search", "Name, prefix, or a full key", "checkOUT").sees("Checkout team")
+		v.submits("Search", "Name, prefix or full key", "checkOUT").sees("Checkout team")
 		if strings.Contains(v.text(), "Billing") {
 			v.t.Error("the other key is there too")
 		}
 		v.shot("keys-found")
 		v.clicks("Show all").sees("Billing")
-		v.submits("Search", "Name, prefix, or a full key", wanted.Full).sees("This is the key. What you have is its current secret")
+		v.submits("Search", "Name, prefix or full key", wanted.Full).sees("Key found. You entered its current secret.")
 		if got := v.path(); got != s.page("api-keys", wanted.ID) || strings.Contains(v.source(), wanted.Full) {
 			v.t.Errorf("it leads to %s", got)
 		}
 		s.Revoke(wanted)
 		v.opens(s.page("api-keys"))
-		v.submits("Search", "Name, prefix, or a full key", "  "+wanted.Full+" ")
-		v.sees("nobody gets through with this key now", "Revoked just now by admin")
+		v.submits("Search", "Name, prefix or full key", "  "+wanted.Full+" ")
+		v.sees("the gate rejects this key", "Revoked just now by admin")
 		v.shot("keys-revoked")
 
 		v.opens(s.page("api-keys"))
-		v.submits("Search", "Name, prefix, or a full key", other.Full[:len(other.Full)-1]+"?").sees("This is not a full key")
+		v.submits("Search", "Name, prefix or full key", other.Full[:len(other.Full)-1]+"?").sees("This is not a full key")
 		if strings.Contains(v.source(), other.Full[:30]) {
 			v.t.Error("the text is still to be seen")
 		}
@@ -100,7 +100,7 @@ func TestKeySearch(t *testing.T) {
 		v.opens(foreign.page("api-keys"))
 		foreign.named(foreign.starter(), "Theirs")
 		v.opens(foreign.page("api-keys"))
-		v.submits("Search", "Name, prefix, or a full key", other.Full).sees("No key of this project has that prefix.")
+		v.submits("Search", "Name, prefix or full key", other.Full).sees("No key of this project has that prefix.")
 		v.shot("keys-not-found")
 	})
 }

@@ -20,25 +20,25 @@ func (s site) plan(id string) wire.Plan {
 func TestPlanLife(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, everyWindow(), func(s site, v *visitor) {
-		v.opens(s.page("plans")).sees("No plans yet")
+		v.opens(s.page("plans")).sees("No plans")
 		v.shot("plans-empty")
-		v.clicks("Create the first plan")
+		v.clicks("Create plan")
 		v.types("Name", "Gold")
 		v.unchecked()
-		v.submits("Create plan", "Rate", "fast", "Burst", "200").sees("That is no number.")
+		v.submits("Create plan", "Rate", "fast", "Burst", "200").sees("Enter a number such as 10 or 0.5.")
 		v.unchecked()
 		v.submits("Create plan", "Rate", "1000000").sees("rate is a number of requests per second, 0.01 to 100000.")
 		v.shot("plans-refused")
-		v.submits("Create plan", "Rate", "100", "Quota", "10000").sees("Choose the period that the quota is for.")
+		v.submits("Create plan", "Rate", "100", "Quota", "10000").sees("Select the period of the quota.")
 		v.chooses("Quota period", "Month")
-		v.clicks("Create plan").sees("The plan is created.", "10,000 per month")
+		v.clicks("Create plan").sees("Plan created.", "10,000 per month")
 		v.shot("plans-plan")
 
 		v.clicks("Edit plan")
 		v.types("Rate", "0.5", "Quota", "")
 		v.chooses("Quota period", "No quota")
 		v.shot("plans-edit")
-		v.clicks("Save plan").sees("The plan is saved.")
+		v.clicks("Save plan").sees("Plan saved.")
 		want := wire.Plan{ID: "plan-gold", Name: "Gold", Rate: 0.5, Burst: 200}
 		if diff := cmp.Diff(want, s.plan("plan-gold")); diff != "" {
 			v.t.Errorf("plan (-want +got):\n%s", diff)
@@ -46,13 +46,13 @@ func TestPlanLife(t *testing.T) {
 
 		v.clicks("Plans").sees("0.5 per second")
 		v.shot("plans")
-		v.clicks("New plan")
-		v.submits("Create plan", "Name", "gold", "Rate", "1", "Burst", "1").sees("There is a plan of this name already")
+		v.clicks("Create plan")
+		v.submits("Create plan", "Name", "gold", "Rate", "1", "Burst", "1").sees("A plan with this name, or with a name that results in the same ID, already exists.")
 		v.clicks("Cancel")
 
 		v.clicks("Gold", "Delete plan").sees("Delete the plan Gold?")
 		v.shot("plans-delete")
-		v.clicks("Delete plan").sees("The plan is deleted.", "No plans yet")
+		v.clicks("Delete plan").sees("Plan deleted.", "No plans")
 	})
 }
 
@@ -63,7 +63,7 @@ func TestPlanInUse(t *testing.T) {
 		plan := s.starter()
 		using := s.named(plan, "Checkout team")
 		s.Revoke(s.named(plan, "Long gone"))
-		v.opens(s.page("plans", plan.ID, "delete")).sees("Starter is in use", "Checkout team")
+		v.opens(s.page("plans", plan.ID, "delete")).sees("Plan Starter in use", "Checkout team")
 		v.seesNo("Long gone")
 		v.shot("plans-in-use")
 		v.offersNone("Delete plan")
@@ -76,11 +76,11 @@ func TestPlanInUse(t *testing.T) {
 		s.plan(plan.ID)
 		s.Revoke(other)
 		v.opens(s.page("plans", plan.ID, "delete"))
-		v.clicks("Delete plan").sees("The plan is deleted.")
+		v.clicks("Delete plan").sees("Plan deleted.")
 		if _, err := s.Client.Plan(v.t.Context(), s.Project, s.Env, plan.ID); !client.HasCode(err, "not_found") {
 			v.t.Errorf("the plan: %v", err)
 		}
-		v.opens(s.page("api-keys", using.ID)).sees("deleted") // the plan of a revoked key may be gone
+		v.opens(s.page("api-keys", using.ID)).sees("Deleted") // the plan of a revoked key may be gone
 	})
 }
 
@@ -93,10 +93,10 @@ func TestPlanEditedMeanwhile(t *testing.T) {
 	v.types("Rate", "5")
 	_, err := s.Client.UpdatePlan(t.Context(), s.Project, s.Env, plan.ID, wire.UpdatePlan{Rate: wire.Some(7.0), Burst: wire.Some(int64(70))})
 	must(t, err)
-	v.clicks("Save plan").sees("Somebody else has changed this meanwhile to “7”.")
+	v.clicks("Save plan").sees("Another user changed this to “7” in the meantime.")
 	v.shot("plans-stale")
 	v.opens(s.page("plans", plan.ID, "edit"))
-	v.submits("Save plan", "Rate", "5").sees("The plan is saved.")
+	v.submits("Save plan", "Rate", "5").sees("Plan saved.")
 	if p := s.plan(plan.ID); p.Rate != 5 || p.Burst != 70 {
 		t.Errorf("the plan is %+v", p)
 	}

@@ -19,7 +19,7 @@ func TestSignInAndOut(t *testing.T) {
 		v.opens(s.page("apps")).sees("Sign in")
 		v.shot("sign-in")
 		v.signsInHere(person{admin().username, "a wrong password"}).sees("The username or the password is wrong.")
-		v.signsInHere(admin()).sees("No apps yet") // where the way led before
+		v.signsInHere(admin()).sees("No apps") // where the way led before
 		v.isAt(s.page("apps"))
 		v.presses(who(admin()))
 		v.clicks("Sign out").sees("You are signed out.")
@@ -80,11 +80,11 @@ func TestChangePassword(t *testing.T) {
 	v.signsInByForm(p)
 	v.presses(who(p))
 	v.clicks("Change password")
-	v.submits("Change the password", "Current password", "not the current one", "New password", "another long password")
+	v.submits("Change password", "Current password", "not the current one", "New password", "another long password")
 	v.sees("That is not your current password.")
-	v.submits("Change the password", "Current password", p.password, "New password", "short")
+	v.submits("Change password", "Current password", p.password, "New password", "short")
 	v.sees("A password has 12 to 256 characters.")
-	v.submits("Change the password", "Current password", p.password, "New password", "another long password")
-	v.sees("The password is changed")
+	v.submits("Change password", "Current password", p.password, "New password", "another long password")
+	v.sees("Password changed.")
 	v.signsInHere(person{p.username, "another long password"}).sees(s.Project)
 }

@@ -14,7 +14,7 @@ func TestWebhook(t *testing.T) {
 	adminInEach(t, long.Pick(usual, []window{desk, phone, desk.plain()}), func(s site, v *visitor) {
 		s.App("hello")
 		v.opens(s.page("apps", "hello", "settings"))
-		v.clicks("Enable webhook").sees("The webhook is enabled.")
+		v.clicks("Enable webhook").sees("Webhook enabled.")
 		url, token := s.hook("hello")
 		if strings.Contains(v.source(), token) {
 			v.t.Error("the page holds the token before it is asked for")
@@ -42,14 +42,14 @@ func TestWebhook(t *testing.T) {
 
 		v.opens(s.page("apps", "hello", "settings"))
 		v.seesNo(token)
-		v.clicks("Regenerate token").sees("Make a new webhook token for hello?")
-		v.clicks("Regenerate the token").sees("The webhook has a new token.")
+		v.clicks("Regenerate token").sees("Regenerate the webhook token of hello?")
+		v.clicks("Regenerate token").sees("Webhook token replaced.")
 		s.deploys(url, token, "registry.example/echo:v3", 401)
 		_, token = s.hook("hello")
 		s.deploys(url, token, "registry.example/echo:v3", 202)
 
-		v.clicks("Disable the webhook").sees("Disable the webhook of hello?")
-		v.clicks("Disable the webhook").sees("The webhook is disabled.")
+		v.clicks("Disable webhook").sees("Disable the webhook of hello?")
+		v.clicks("Disable webhook").sees("Webhook disabled.")
 		s.deploys(url, token, "registry.example/echo:v4", 401)
 	})
 }
@@ -84,13 +84,13 @@ func TestStaleWebhook(t *testing.T) {
 	s.App("hello")
 	v.opens(s.page("apps", "hello", "settings"))
 	_, theirs := s.Webhook("hello")
-	v.clicks("Enable webhook").sees("The webhook was enabled meanwhile, so nothing was done.")
+	v.clicks("Enable webhook").sees("No changes were made: the webhook was enabled in the meantime.")
 	if _, now := s.hook("hello"); now != theirs {
 		t.Error("their token was replaced")
 	}
 	v.clicks("Regenerate token")
 	_, theirs = s.Webhook("hello")
-	v.clicks("Regenerate the token").sees("regenerated its token meanwhile, so nothing was done.")
+	v.clicks("Regenerate token").sees("regenerated its token in the meantime.")
 	if _, now := s.hook("hello"); now != theirs {
 		t.Error("their token was replaced")
 	}
@@ -103,16 +103,16 @@ func TestGitSource(t *testing.T) {
 		s.App("hello")
 		v.opens(s.page("apps", "hello", "settings"))
 		v.clicks("Connect a git source")
-		v.submits("Save the git source", "Repository", "ftp://nowhere")
+		v.submits("Save git source", "Repository", "ftp://nowhere")
 		v.sees("git_source.repository is a clone URL over https, http or ssh")
-		v.submits("Save the git source", "Repository", "https://git.example/hello.git")
-		v.sees("The git source is saved.", "https://git.example/hello.git")
+		v.submits("Save git source", "Repository", "https://git.example/hello.git")
+		v.sees("Git source saved.", "https://git.example/hello.git")
 		v.shot("git-source")
-		v.clicks("Change the git source")
-		v.submits("Save the git source", "Branch", "release").sees("release")
-		v.clicks("Remove").sees("It keeps running registry.example/echo:v1.")
+		v.clicks("Change git source")
+		v.submits("Save git source", "Branch", "release").sees("release")
+		v.clicks("Remove").sees("The app keeps running registry.example/echo:v1.")
 		v.shot("git-source-remove")
-		v.clicks("Remove the git source").sees("The git source is removed.", "Image app")
+		v.clicks("Remove git source").sees("Git source removed.", "Image app")
 		s.Runs("hello", "registry.example/echo:v1")
 	})
 }

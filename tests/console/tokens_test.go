@@ -15,12 +15,12 @@ func TestServiceTokens(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {
 		members := "/console/projects/" + s.Project + "/members"
-		v.opens(members).sees("There are none.")
-		v.clicks("New service token")
+		v.opens(members).sees("No service tokens.")
+		v.clicks("Create service token")
 		v.types("Name", "Not a name")
-		v.chooses("Role", "developer: also deploys, and manages apps, keys and plans")
+		v.chooses("Role", "developer: can also deploy, and manage apps, keys and plans")
 		v.clicks("Create token").sees("The token's name has 1 to 40 characters")
-		v.submits("Create token", "Name", "nightly").sees("Copy it now")
+		v.submits("Create token", "Name", "nightly").sees("Copy the token now")
 		full := regexp.MustCompile(`sluice_st_[0-9a-z]{12}_[0-9A-Za-z]{38}`).FindString(v.text())
 		v.shot("token-issued")
 		v.reloads().sees("The project has a service token with that name")
@@ -37,10 +37,10 @@ func TestServiceTokens(t *testing.T) {
 
 		other := browseAs(v.t, desk, s.member("viewer"))
 		other.opens(members).sees("nightly")
-		other.offersNone("New service token", "Revoke nightly")
+		other.offersNone("Create service token", "Revoke nightly")
 
-		v.clicks("Revoke nightly").sees("Programs that use it get 401 from their next call on.")
-		v.clicks("Revoke nightly").sees("The service token is revoked.")
+		v.clicks("Revoke nightly").sees("Calls with this token get 401 immediately.")
+		v.clicks("Revoke nightly").sees("Service token revoked.")
 		if _, err := c.Project(v.t.Context(), s.Project); !client.HasCode(err, "unauthenticated") {
 			v.t.Errorf("revoked, it gets %v, not %d", err, http.StatusUnauthorized)
 		}

@@ -55,8 +55,8 @@ func TestUsage(t *testing.T) {
 		today := time.Now().UTC()
 		week, err := s.Client.Usage(v.t.Context(), s.Project, key.ID, today.AddDate(0, 0, -6).Format(time.DateOnly), "")
 		must(v.t, err)
-		v.sees(thousands(week.Totals.Allowed)+" allowed", thousands(week.Totals.QuotaDenied)+" over the quota")
-		v.sees("Last seen: Today", "900 of 1,000 requests used today (90 %)")
+		v.sees(thousands(week.Totals.Allowed)+" allowed", thousands(week.Totals.QuotaDenied)+" quota-denied")
+		v.sees("Last seen: Today", "900 of 1,000 requests used today (90%)")
 		v.sees("90 % of its quota") // beside the name
 		v.shot("usage")
 
@@ -67,17 +67,17 @@ func TestUsage(t *testing.T) {
 		v.shot("usage-week")
 
 		v.clicks("90 days")
-		v.presses("Other days")
+		v.presses("Custom range")
 		v.sets("From", today.AddDate(0, 0, -1).Format(time.DateOnly))
 		v.sets("To", today.AddDate(0, 0, -2).Format(time.DateOnly))
-		v.clicks("Show").sees("from must not be after to.")
+		v.clicks("Show usage").sees("from must not be after to.")
 		v.shot("usage-refused")
 		v.sets("From", "2020-01-01")
 		v.sets("To", "2020-01-31")
-		v.clicks("Show").sees("The window lies entirely before the 92 days that are kept.")
+		v.clicks("Show usage").sees("The window lies entirely before the 92 days that are kept.")
 		v.sees("900 of 1,000") // the rest of the page is there
 		v.sets("To", today.Format(time.DateOnly))
-		v.clicks("Show").sees("Earlier days are not kept any more")
+		v.clicks("Show usage").sees("Earlier usage is no longer stored.")
 		v.shot("usage-all")
 	})
 }

@@ -198,7 +198,7 @@ func (f filled) views(s site) []view {
 		{"audit-filtered", s.audit("?action=key.create"), nil},
 		{"audit-none", s.audit("?actor=nobody"), nil},
 		{"not-found", "/console/nowhere", nil},
-		{"dialog-rollback", app("deploys"), opens("Rollback to revision 2")},
+		{"dialog-rollback", app("deploys"), opens("Roll back to revision 2")},
 		{"dialog-gate-off", app(), opens("Require API key")},
 		{"dialog-delete", app("settings"), opens("Delete app")},
 		{"dialog-plan-in-use", s.page("plans", "plan-gold"), opens("Delete plan")},

@@ -38,7 +38,7 @@ func draw(t *testing.T, c Chart) string {
 // A chart names its days that lack counts, and no others.
 func TestIncompleteDays(t *testing.T) {
 	t.Parallel()
-	const notice = "lack counts"
+	const notice = "Counts are incomplete"
 	week := days([3]uint64{1}, [3]uint64{2})
 	if got := draw(t, NewChart(week, "2026-02-01", "2026-03-02")); !strings.Contains(got, notice) || !strings.Contains(got, "damaged: 2 March 2026.") {
 		t.Errorf("the chart does not name 2 March 2026: %s", got)
