@@ -11,15 +11,14 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// kindField is the query that narrows an environment's activity to one kind.
 const kindField = "kind"
 
-// kindOfLog is a kind of records that can be shown alone.
+// kindOfLog is a kind of records by which a log can be filtered.
 type kindOfLog struct {
-	Value string // of the query; "" is all of them
+	Value string // of the query parameter; "" means all
 	Name  string
 	Path  string
-	Here  bool // it is what is shown
+	Here  bool
 }
 
 func showActivity(r *request) error {
@@ -61,13 +60,13 @@ func kindText(k audit.Kind) string {
 	return string(k)
 }
 
-// withDenied adds to the days of a page what is known of the requests that were refused,
-// and the days on which nothing else happened, if they belong on the page.
+// withDenied adds the counts of denied requests to the days of a page. It inserts days without
+// records if they belong on the page.
 func withDenied(days []recordDay, usage []wire.UsageDay, at view.Paging, now time.Time) []recordDay {
 	for _, u := range usage {
 		i, found := slices.BinarySearchFunc(days, u.Date, func(d recordDay, date string) int { return -cmp.Compare(d.Date, date) })
-		before := i == 0 && at.First != ""       // it is on the page before, or has begun there
-		after := i == len(days) && at.Next != "" // it is on a page that follows
+		before := i == 0 && at.First != ""
+		after := i == len(days) && at.Next != ""
 		switch {
 		case u.Refused() == 0 || before || after:
 		case found:

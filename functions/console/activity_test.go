@@ -17,8 +17,6 @@ const (
 	prodUsage    = "GET /api/v1/projects/shop/environments/prod/usage"
 )
 
-// TestActivityPage: a deployment shows what has become of it, a day how many requests were
-// refused on it, and a kind can be shown alone.
 func TestActivityPage(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

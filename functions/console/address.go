@@ -29,7 +29,6 @@ func askAddress(r *request, f view.Form) error {
 	})
 }
 
-// setAddress changes the app's host and port, as the form says.
 func setAddress(r *request) error {
 	a, err := r.readApp()
 	if err != nil {
@@ -48,7 +47,7 @@ func setAddress(r *request) error {
 	if changed["port"] {
 		port, err := strconv.Atoi(typed["port"])
 		if err != nil {
-			port = 0 // the API refuses it
+			port = 0 // the API rejects it
 		}
 		update.Port = &port
 	}

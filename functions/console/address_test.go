@@ -11,8 +11,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// TestAddress: the form changes the app's host and port, unless another user has changed them
-// since the form was loaded.
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	const (

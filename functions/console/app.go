@@ -14,15 +14,12 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// app is the name of the app that the request is about.
 func (r *request) app() string { return r.PathValue("app") }
 
-// inApp is a path of the request's app.
 func (r *request) inApp(rest ...string) string {
 	return r.inEnvironment(append([]string{"apps", r.app()}, rest...)...)
 }
 
-// readApp reads the request's app.
 func (r *request) readApp() (wire.App, error) {
 	return r.api.App(r.Context(), r.project, r.environment, r.app())
 }
@@ -33,16 +30,15 @@ func listApps(r *request) error {
 	})
 }
 
-// appTab is a tab of an app that lists what is on its way somewhere.
+// appTab is a tab of an app with a list that can refresh itself.
 type appTab[T any] struct {
-	name  string // of its template and path
+	name  string
 	title string // of its page, after the name of the app
-	part  string // template of its table, which asks for itself anew
+	part  string // template of its table, which requests itself again
 	read  func(ctx context.Context, project, environment, app string, p client.Page) (wire.List[T], error)
-	moves func(T) bool // one is on its way
+	moves func(T) bool // reports whether an item is in progress
 }
 
-// appList is what such a tab shows.
 type appList[T any] struct {
 	view.List[T]
 
@@ -50,7 +46,6 @@ type appList[T any] struct {
 	Live view.Polling
 }
 
-// list reads the part of the list that the request asks for.
 func (t appTab[T]) list(r *request) (appList[T], error) {
 	var p appList[T]
 	var found wire.List[T]
@@ -81,7 +76,6 @@ func (t appTab[T]) follow(r *request) error {
 	return r.follow(p.Live, t.name, t.part, p)
 }
 
-// newAppPage is the form for an app, of one kind or the other.
 type newAppPage struct {
 	Git  bool
 	Form view.Form
@@ -119,27 +113,24 @@ func createApp(r *request) error {
 	return r.done(r.inEnvironment("apps", a.Name), noticeAppCreated)
 }
 
-// appPage is an app's Overview: what serves, whether it is protected, and who calls it.
 type appPage struct {
 	App     wire.App
-	Current *wire.Deployment // nil before the first
-	Failed  bool             // the newest deployment did not work
-	Serving *wire.Deployment // what runs meanwhile, if it is another
-	Before  *wire.Deployment // what to roll back to; nil without one
-	Build   *wire.Build      // the newest of a git app
+	Current *wire.Deployment
+	Failed  bool
+	Serving *wire.Deployment // the live deployment, if it is not the current one
+	Before  *wire.Deployment // target of a rollback; nil if there is none
+	Build   *wire.Build      // the newest build; nil for an image app
 	Live    view.Polling
 
-	Gate view.Form // that was not taken
+	Gate view.Form
 	Curl string
 
-	CallersURL string // where the keys that open the app are told of, those seen last first
-	AllKeys    string // path of the list of them
+	CallersURL string // path of the part with the keys that can access the app
+	AllKeys    string
 }
 
-// callersShown is how many of them an app's page lists.
 const callersShown = 5
 
-// overview reads what an app's Overview shows.
 func (r *request) overview() (appPage, error) {
 	var p appPage
 	var history wire.List[wire.Deployment]
@@ -169,7 +160,8 @@ func (r *request) overview() (appPage, error) {
 	return p, nil
 }
 
-// read finds the deployments of an app's Overview in its history, which is newest first.
+// read selects the deployments to show from the history, newest first. The rollback target is the
+// newest earlier revision that was ever ready, or otherwise the newest that did not fail.
 func (p *appPage) read(history []wire.Deployment) {
 	for i := range history {
 		d := &history[i]
@@ -186,18 +178,14 @@ func (p *appPage) read(history []wire.Deployment) {
 	}
 }
 
-// gateMoves tells whether a gate is on its way to another state.
 func gateMoves(g wire.Gate) bool { return g.State == "pending" || g.State == "releasing" }
 
-// buildMoves tells whether a build goes on.
 func buildMoves(b wire.Build) bool { return b.Status == "queued" || b.Status == "running" }
 
-// callWithKey is the command that calls a gated app.
 func callWithKey(a wire.App) string { return `curl -i -H "X-API-Key: $API_KEY" ` + a.URL }
 
 func showApp(r *request) error { return showAppWith(r, view.Form{}) }
 
-// showAppWith shows an app, with a form of its gate that was not taken.
 func showAppWith(r *request, gate view.Form) error {
 	p, err := r.overview()
 	if err != nil {
@@ -208,8 +196,8 @@ func showAppWith(r *request, gate view.Form) error {
 	return r.show("app", page{Status: gate.Status(), Title: p.App.Name, Tab: tabApps}, p)
 }
 
-// showCallers answers the part of an app's page that says who calls it. To find the keys
-// that open an app the API reads all of the environment's, so the page does not wait for it.
+// showCallers shows the part of the status page with the keys that can access the app. The page
+// loads it separately, because the API reads all keys of the environment to find them.
 func showCallers(r *request) error {
 	filter := client.KeyFilter{Environment: r.environment, App: r.app(), Sort: wire.SortLastSeen}
 	list, err := r.api.KeysPage(r.Context(), r.project, filter, client.Page{Size: callersShown})
@@ -266,12 +254,12 @@ func deleteApp(r *request) error {
 	return r.showDeletedApp(deleted)
 }
 
-// deletedApp is the page after the deletion of an app that the scopes of keys named.
+// deletedApp is the page after the deletion of an app that was in the scopes of keys.
 type deletedApp struct {
 	App  string
 	Keys []narrowedKey
-	More int    // keys that the page does not list
-	List string // path of the list of apps
+	More int
+	List string
 }
 
 type narrowedKey struct{ Label, Path, Scope string }

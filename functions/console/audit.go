@@ -13,8 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// recordRows is how many records a page shows: fewer than rows of other lists, since
-// each has a table of what was there before and after.
+// recordRows is the number of records on a page. Records are larger than rows of other lists.
 const recordRows = 25
 
 func showProjectAudit(r *request) error { return r.showLog(r.projectLog()) }
@@ -34,14 +33,13 @@ type logPage struct {
 	recordLog
 
 	Filter   logFilter
-	Filtered bool // there is one
+	Filtered bool
 	Days     []recordDay
 	Paging   view.Paging
 }
 
-// showLog shows a log. A filter that cannot be read shows no records at all, not
-// those of a part of it; the API is asked all the same, so that who may not see the
-// log is told so first.
+// showLog shows a log. With an invalid filter it shows no records. It still calls the API, so that
+// a user without access gets 403 instead of 422.
 func (r *request) showLog(l recordLog) error {
 	f, q := l.filter(r.URL.Query())
 	items, next, err := l.read(q, client.Page{Size: recordRows, Token: r.asked().Token})
@@ -68,7 +66,6 @@ func (r *request) showLog(l recordLog) error {
 	return r.show("audit", page{Status: f.Form.Status(), Title: l.Title, Tab: l.tab}, p)
 }
 
-// days are the records of a page, by day.
 func (r *request) days(l recordLog, items []wire.Activity, at view.Paging) ([]recordDay, error) {
 	rows, err := l.rows(r, items)
 	if err != nil {
@@ -82,15 +79,13 @@ func (r *request) days(l recordLog, items []wire.Activity, at view.Paging) ([]re
 	return withDenied(days, denied, at, r.s.now()), err
 }
 
-// logFilter is the form that narrows a log: a GET, so that what it shows has an
-// address.
+// logFilter is the filter form of a log. The form uses GET, so that a filtered log has its own URL.
 type logFilter struct {
 	Form    view.Form
 	example string
-	actions []view.Option // nil where it is not by action and resource
+	actions []view.Option // nil if the log has no filter by action and resource
 }
 
-// Fields are the form's, as they were asked for.
 func (f logFilter) Fields() []view.Input {
 	all := []view.Input{f.Form.Text("actor", "Actor", "")}
 	if f.actions != nil {
@@ -103,7 +98,7 @@ func (f logFilter) Fields() []view.Input {
 	return all
 }
 
-// filter reads what is asked for. Days are UTC days, both included.
+// filter reads the filter of a query. From and To are UTC days; both are included.
 func (l recordLog) filter(asked url.Values) (logFilter, client.AuditQuery) {
 	f := logFilter{Form: view.Form{Values: asked}, example: l.Example}
 	q := client.AuditQuery{Actor: strings.TrimSpace(asked.Get("actor"))}
@@ -125,13 +120,13 @@ func (l recordLog) filter(asked url.Values) (logFilter, client.AuditQuery) {
 	}
 	q.From, q.To = day("from"), day("to")
 	if !q.To.IsZero() {
-		q.To = q.To.Add(24*time.Hour - time.Microsecond) // records count microseconds
+		q.To = q.To.Add(24*time.Hour - time.Microsecond)
 	}
 	return f, q
 }
 
-// actionOptions are the choices of the filter. One that is asked for and none of them
-// is a choice too: the form shows what the list is narrowed to.
+// actionOptions returns the options of the action filter. An unknown requested action is added,
+// so that the form shows the active filter.
 func actionOptions(actions []audit.Action, asked string) []view.Option {
 	all := []view.Option{{Label: "Any"}}
 	for _, a := range actions {

@@ -20,7 +20,6 @@ const (
 	otherRecords = "GET /api/v1/audit"
 )
 
-// records lets the API answer with audit records.
 func (o *office) records(call string, next string, items ...wire.AuditRecord) {
 	o.answer(call, 200, wire.List[wire.AuditRecord]{Items: items, NextPageToken: next})
 }
@@ -34,8 +33,6 @@ func planChange() wire.AuditRecord {
 	}
 }
 
-// TestAuditPage: who, what, when, from where, the request, and what was there before
-// and after, escaped.
 func TestAuditPage(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -64,8 +61,6 @@ func TestAuditPage(t *testing.T) {
 	check.Equal(t, "the API was asked for", want, o.queries[shopRecords])
 }
 
-// TestAuditOutcomes: what failed, and what is not known to have been done, is told
-// apart; so is who was not signed in.
 func TestAuditOutcomes(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -106,8 +101,6 @@ func TestAuditOutcomes(t *testing.T) {
 	}
 }
 
-// TestAuditFilterRefused: a filter that cannot be read shows no records, and what was
-// typed.
 func TestAuditFilterRefused(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -138,8 +131,6 @@ func TestAuditEmpty(t *testing.T) {
 	}
 }
 
-// TestAuditRoles: only owners are shown the way to the log, and only admins that to
-// the installation's. The API decides.
 func TestAuditRoles(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -168,7 +159,6 @@ func TestAuditRoles(t *testing.T) {
 	}
 }
 
-// TestAuditActions: each action has words of its own and a choice in one filter.
 func TestAuditActions(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -179,7 +169,7 @@ func TestAuditActions(t *testing.T) {
 		}
 		seen[text] = true
 	}
-	if n := len(actionsOf(true)) + len(actionsOf(false)); n != len(audit.Actions())-1 { // calls are no records
+	if n := len(actionsOf(true)) + len(actionsOf(false)); n != len(audit.Actions())-1 { // calls are not audit records
 		t.Errorf("%d actions can be chosen", n)
 	}
 	asked := url.Values{"action": {"key.sell"}}

@@ -17,8 +17,7 @@ func listBuilds(r *request) error { return buildsTab(r).show(r) }
 
 func showBuildsTable(r *request) error { return buildsTab(r).follow(r) }
 
-// newBuild asks which commit to build. That of a build that has failed is in the
-// address.
+// newBuild shows the form for a build. To retry a failed build, the query contains its commit.
 func newBuild(r *request, f view.Form) error {
 	if f.Values == nil {
 		f = view.FilledForm("commit", r.URL.Query().Get("commit"))

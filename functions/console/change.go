@@ -9,31 +9,29 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// changeField is the query that names the change which a page was reached by.
 const changeField = "change"
 
-// patience is how long a form waits for the checkers to follow its change: what takes
-// longer is shown by the page that comes after.
+// patience is the time for which a form waits until a change is in force. The next page shows the
+// progress after that.
 const patience = time.Second
 
-// waiting is the API, for a change that the checkers are to follow.
+// waiting returns an API client whose changes wait for the checkers.
 func (r *request) waiting() *client.Client { return r.api.Waiting(patience) }
 
-// force tells whether the checkers follow a change.
+// force is the propagation of a change to the checkers.
 type force struct {
 	wire.InForce
 
 	Live view.Polling
 }
 
-// Unlisted tells whether it is not even known which checkers the change waits for.
 func (f force) Unlisted() bool { return !f.Everywhere && len(f.Replicas) == 0 }
 
-// force returns where a change is in force, or nil if there is no such change.
+// force returns the propagation of a change, or nil if the change does not exist.
 func (r *request) force(change string) (*force, error) {
 	f, err := r.api.Change(r.Context(), r.project, change)
-	if client.HasCode(err, "not_found") { // an address that somebody has made up
-		return nil, nil //nolint:nilnil // the page shows no change then
+	if client.HasCode(err, "not_found") {
+		return nil, nil //nolint:nilnil // the page then shows no change
 	}
 	if err != nil {
 		return nil, err
@@ -41,7 +39,6 @@ func (r *request) force(change string) (*force, error) {
 	return &force{f, view.NewPolling(!f.Everywhere, r.inProject("changes", change), f)}, nil
 }
 
-// showChange answers the part of a page that tells of a change.
 func showChange(r *request) error {
 	f, err := r.force(r.PathValue(changeField))
 	if err == nil && f == nil {
@@ -53,8 +50,7 @@ func showChange(r *request) error {
 	return r.follow(f.Live, "keys_key", "force", keyPage{Force: f})
 }
 
-// followed goes on to the page of what was changed, which tells whether the checkers
-// follow.
+// followed redirects to the page of a changed resource, which shows the propagation.
 func (r *request) followed(path string, n notice, f *wire.InForce) error {
 	if f != nil && f.Change != "" {
 		path += "?" + url.Values{changeField: {f.Change}}.Encode()

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// TestCompression: pages are compressed for whom nobody else has made ask, and for nobody
-// else; what answers a form never is.
+// TestCompression checks that a page is compressed only if no other site can have caused the
+// request, and that responses to forms are never compressed.
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -47,7 +47,7 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// body is an answer's, as it is read, and whether it came compressed.
+// body returns the decompressed body, and whether it was compressed.
 func body(t *testing.T, w functest.Answer) (page string, packed bool) {
 	t.Helper()
 	if w.Header.Get("Content-Encoding") == "" {

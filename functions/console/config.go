@@ -13,18 +13,15 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Config is what the function reads from its environment.
 type Config struct {
-	// APIURL is where the management API answers, without /api/v1: {base_url}, or an
-	// address inside the cluster. The console calls it as any client does.
+	// APIURL is the base URL of the management API, without /api/v1. It may be a URL inside the
+	// cluster.
 	APIURL string `env:"API_URL, required"`
 
-	// Console has the secret by which the functions believe the console about the addresses of
-	// its clients. Without it, they see all people as one client, with the console's address.
+	// Console has the secret with which the console proves the addresses of its clients. Without
+	// it, all users count as one client with the address of the console.
 	trace.Console
 
-	// Timeout bounds one call of the API. A person waits for it, and a page makes a few
-	// at the same time.
 	Timeout time.Duration `env:"API_TIMEOUT, default=10s"`
 }
 
@@ -38,28 +35,24 @@ func (c Config) check() error {
 	return nil
 }
 
-// checkURL takes an http or https address without what the API's paths would be
-// mixed up with.
+// checkURL returns an error unless s is a base URL to which API paths can be appended.
 func checkURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil {
 		return errors.New("not a URL")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return errors.New("must be like https://sluice.example.com")
+		return errors.New("must be a URL like https://sluice.example.com")
 	}
 	if strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/api/v1") {
-		return errors.New("comes without /api/v1")
+		return errors.New("must not end with /api/v1")
 	}
 	return nil
 }
 
-// The functions framework finds a function by what its package registers.
-//
-//nolint:gochecknoinits // the framework's way
+//nolint:gochecknoinits // registers the function with the functions framework
 func init() { funcmain.HTTP("console", newFunction) }
 
-// newFunction puts the function together.
 func newFunction(_ context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	service, err := New(cfg, log)
 	if err != nil {

@@ -1,40 +1,32 @@
-// Package console is the function that serves the operators' pages: all of the
-// management work by clicking, in a browser, with or without JavaScript.
+// Package console is the function that serves the web console for managing Sluice.
 //
-// It has no privileged path. Every page is made of calls of the management API
-// (package client) with the session of whoever is signed in, so what the API
-// refuses the console cannot do, and it keeps nothing itself: no store, no keys.
+// The console has no privileges and no storage. It calls the management API (package client) with
+// the session of the user, so the API decides about every access. The console omits buttons that
+// the user's role does not allow.
 //
 // # Pages
 //
-// A page is a GET that changes nothing. A change is a POST of a form, answered with
-// 303 to a page, or with the form again: what was typed, and the API's message
-// beside the field that it is about. What cannot be undone is asked for on a page of
-// its own first (see view.Confirmation), which says what will change and carries what it
-// was made of; if that has changed meanwhile, nothing is done and the page says so.
-// With JavaScript that question opens in place, over the page whose link has data-dialog.
-// Buttons that the role does not allow are left out; the API decides all the same.
+// A page is a GET request without side effects. A change is a POST request of a form. Its response
+// is a redirect (303) to a page, or the form with the entered values and the error at its field.
 //
-// Without JavaScript all of this works. With it, the parts of a page that are on
-// their way somewhere (a pending gate, a rollout, a build) ask for themselves anew
-// every two seconds until they have arrived (see view.Polling). The script and htmx are files of
-// package view; the content security policy allows no others, and nothing inline.
+// A change that cannot be undone needs a confirmation (see view.Confirmation). The confirmation
+// contains the state on which it is based; if that state has changed, the change is not made.
 //
-// # The session
+// All pages work without JavaScript. With JavaScript, confirmations open in a dialog (links with
+// data-dialog), and changing parts of a page are polled every two seconds (see view.Polling). The
+// content security policy allows only the scripts of package view.
 //
-// The browser holds the API's own session token in the API's cookie, which no script
-// can read. Forms carry the session's CSRF value, which the API tells only to who has
-// the token; it is compared before anything else is done. All
-// cookies are __Host-, so that no app on a host nearby can plant them. One more stays
-// after signing out, by which the API knows the browser at the next sign-in. What
-// comes from another origin is refused before that. No page is stored by a browser
-// or a proxy.
+// # Session
 //
-// # A file per noun
+// The browser stores the API's session token in the API's cookie, which scripts cannot read. Every
+// form contains the session's CSRF value, and requests from other origins are rejected. All cookies
+// have the prefix __Host-, so that apps on sibling hosts cannot set them. A device cookie remains
+// after sign-out; it identifies the browser at the next sign-in. No response may be cached.
 //
-// The table in routes.go lists the pages, and who may see them is the API's to say. Each
-// noun has a file NOUN.go with its pages and forms, and templates NOUN….html of package view,
-// which renders all pages.
+// # Files
+//
+// routes.go lists all pages. The pages and forms of a noun are in NOUN.go, and their templates are
+// in NOUN….html of package view.
 package console
 
 import (
@@ -49,18 +41,16 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// home is the path below which all pages are.
 const home = "/console"
 
-// Service answers the function's requests.
+// Service serves the console.
 type Service struct {
-	api      *client.Client // of the management API, nobody signed in
+	api      *client.Client
 	renderer *view.Renderer
 	log      *slog.Logger
 	now      func() time.Time
 }
 
-// New makes a service.
 func New(cfg Config, log *slog.Logger) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -80,10 +70,10 @@ func New(cfg Config, log *slog.Logger) (*Service, error) {
 }
 
 const (
-	tries           = 2               // of a read: a person waits, and can ask again
-	dialLimit       = 3 * time.Second // for a connection to the API
-	handshakeLimit  = 5 * time.Second // for its TLS
-	idleConnections = 64              // kept open to the API: a page makes a few calls at once
+	tries           = 2
+	dialLimit       = 3 * time.Second
+	handshakeLimit  = 5 * time.Second
+	idleConnections = 64 // to the API; a page makes several calls concurrently
 	idleLimit       = 90 * time.Second
 )
 

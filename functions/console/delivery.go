@@ -12,36 +12,33 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// deliveriesShown is how many calls of a webhook a page lists.
 const deliveriesShown = 50
 
-// deliveriesPage lists the calls of an app's webhook.
 type deliveriesPage struct {
 	view.List[deliveryRow]
 
 	App     wire.App
 	Enabled bool
-	Form    view.Form         // a test that was not made
-	Test    *wire.WebhookTest // nil while none was asked for
+	Form    view.Form
+	Test    *wire.WebhookTest
 }
 
-// deliveryRow is a call of a webhook, or calls that are told of together.
+// deliveryRow is a delivery, or several deliveries that the API aggregates.
 type deliveryRow struct {
 	wire.WebhookDelivery
 
 	State  badge
-	Did    string // "Deployed", "12 calls without the right token since"
-	Since  bool   // what it did ends with when that began
-	Link   string // what it has added: "revision 4"; "" is nothing
-	Path   string // of that
-	Sender string // "push event", "pipeline"; "" of several calls
+	Did    string // "Deployed", "12 calls without a valid token since"
+	Since  bool   // the time of the first call follows Did
+	Link   string // the created resource, "revision 4", or ""
+	Path   string
+	Sender string // "push event", "pipeline"; "" for several calls
 }
 
 func listDeliveries(r *request) error { return showDeliveries(r, view.Form{}, nil) }
 
 func toDeliveries(r *request) error { return r.redirect(r.inApp("deliveries")) }
 
-// showDeliveries shows the calls, with what came of a test.
 func showDeliveries(r *request, f view.Form, test *wire.WebhookTest) error {
 	p := deliveriesPage{Form: f, Test: test}
 	var webhook client.Webhook
@@ -62,7 +59,6 @@ func showDeliveries(r *request, f view.Form, test *wire.WebhookTest) error {
 	return r.show("deliveries", page{Status: f.Status(), Title: p.App.Name + " webhook deliveries", Tab: tabApps}, p)
 }
 
-// testWebhook sends a ping to the app's webhook and shows how it was answered.
 func testWebhook(r *request) error {
 	test, err := r.api.TestWebhook(r.Context(), r.project, r.environment, r.app())
 	if err != nil {
@@ -71,7 +67,6 @@ func testWebhook(r *request) error {
 	return showDeliveries(r, view.Form{}, &test)
 }
 
-// deliveryRow says what came of a call.
 func (r *request) deliveryRow(d wire.WebhookDelivery) deliveryRow {
 	row := deliveryRow{WebhookDelivery: d, State: badge{resultTone(hook.Result(d.Result)), resultText(hook.Result(d.Result))}, Sender: "pipeline"}
 	if d.Event != "" {
@@ -90,7 +85,6 @@ func (r *request) deliveryRow(d wire.WebhookDelivery) deliveryRow {
 	return row
 }
 
-// didOf says in a few words what came of a call.
 func didOf(d wire.WebhookDelivery) string {
 	calls, since := callCount(int64(d.Count)), ""
 	if d.Count > 1 {
@@ -119,7 +113,6 @@ func didOf(d wire.WebhookDelivery) string {
 	return d.Result
 }
 
-// callCount is "A call", or "12 calls".
 func callCount(n int64) string {
 	if n > 1 {
 		return view.Comma(n) + " calls"
@@ -127,7 +120,6 @@ func callCount(n int64) string {
 	return "A call"
 }
 
-// resultTone is the colour of a result.
 func resultTone(r hook.Result) string {
 	switch r {
 	case hook.Deployed, hook.Building, hook.Ponged:
@@ -141,7 +133,6 @@ func resultTone(r hook.Result) string {
 	return ""
 }
 
-// resultText returns the badge text of a result.
 func resultText(r hook.Result) string {
 	switch r {
 	case hook.Deployed:

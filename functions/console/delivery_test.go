@@ -13,7 +13,7 @@ import (
 
 const apiHello = "/api/v1/projects/shop/environments/prod/apps/hello"
 
-// deliveries are one of each result, as the API has them.
+// deliveries sets a response with one delivery of each result.
 func (o *office) deliveries(more ...wire.WebhookDelivery) {
 	at := time.Now().Add(-time.Minute)
 	items := more
@@ -40,7 +40,6 @@ func (o *office) deliveries(more ...wire.WebhookDelivery) {
 	o.answer("GET "+apiHello+"/webhook/deliveries", 200, wire.List[wire.WebhookDelivery]{Items: items})
 }
 
-// TestDeliveries: what came of each call, in words, with links to what it has added.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -65,7 +64,6 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// TestHostileDeliveries: a sender's words are text, and no more.
 func TestHostileDeliveries(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -80,7 +78,6 @@ func TestHostileDeliveries(t *testing.T) {
 	}
 }
 
-// TestDeliveriesWhileDisabled: the page says so, with the button that enables it for who may.
 func TestDeliveriesWhileDisabled(t *testing.T) {
 	t.Parallel()
 	for role, may := range map[string]bool{"viewer": false, "developer": true} {
@@ -99,7 +96,6 @@ func TestDeliveriesWhileDisabled(t *testing.T) {
 	}
 }
 
-// TestSendATest: the page tells how the ping was answered, or why none was sent.
 func TestSendATest(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -51,8 +51,8 @@ func deploy(r *request) error {
 	return r.done(r.inApp("deploys"), noticeDeployed)
 }
 
-// deployOnce returns the API for a call that deploys or builds once for the sent form, and only
-// while the revision that the form was made for is current.
+// deployOnce returns an API client whose call takes effect at most once for the submitted form, and
+// only while the form's revision is current.
 func (r *request) deployOnce() (*client.Client, error) {
 	current, err := strconv.ParseInt(r.PostForm.Get("current"), 10, 64)
 	if err != nil {
@@ -65,8 +65,8 @@ func (r *request) deployOnce() (*client.Client, error) {
 	return once.Matching(api.RevisionTag(current)), nil
 }
 
-// notDeployed shows a form again that the API refused. If another revision is current than
-// the one that the form was made for, it says so.
+// notDeployed shows the rejected form. If the form's revision is no longer current, it shows a
+// message about that.
 func (r *request) notDeployed(err error, page ask) error {
 	if !client.HasCode(err, "precondition_failed") {
 		return r.again(err, page)
@@ -78,7 +78,7 @@ func (r *request) notDeployed(err error, page ask) error {
 	return page(r, r.invalid("", fmt.Sprintf("Nothing was changed: revision %d was deployed in the meantime. Review it, then submit again.", a.Revision)))
 }
 
-// deployment finds one revision of an app in an environment.
+// deployment returns the newest deployment in an environment that matches.
 func (r *request) deployment(environment string, is func(wire.Deployment) bool) (wire.Deployment, error) {
 	for d, err := range r.api.Deployments(r.Context(), r.project, environment, r.app()) {
 		if err != nil {
@@ -91,7 +91,6 @@ func (r *request) deployment(environment string, is func(wire.Deployment) bool) 
 	return wire.Deployment{}, r.noRevision(environment)
 }
 
-// noRevision is the page for a revision that an app does not have in an environment.
 func (r *request) noRevision(environment string) error {
 	return httpError{
 		Status: http.StatusNotFound, Title: "Revision not found",
@@ -99,7 +98,6 @@ func (r *request) noRevision(environment string) error {
 	}
 }
 
-// fullImage is what a revision runs, with the digest where it is known.
 func fullImage(d wire.Deployment) string {
 	if d.Digest == "" {
 		return d.Image
@@ -107,7 +105,6 @@ func fullImage(d wire.Deployment) string {
 	return d.Image + "@" + string(d.Digest)
 }
 
-// facts say what changes when one deployment takes another's place.
 func facts(now, then wire.Deployment) []view.Comparison {
 	return []view.Comparison{
 		{Name: "Image", Now: fullImage(now), Then: fullImage(then)},
@@ -115,7 +112,6 @@ func facts(now, then wire.Deployment) []view.Comparison {
 	}
 }
 
-// revision is the one that the request's path names.
 func (r *request) revision() (int64, error) {
 	n, err := strconv.ParseInt(r.PathValue("revision"), 10, 64)
 	if err != nil || n < 1 {
@@ -124,7 +120,6 @@ func (r *request) revision() (int64, error) {
 	return n, nil
 }
 
-// askRollback says what a rollback will change.
 func askRollback(r *request, f view.Form) error {
 	n, err := r.revision()
 	if err != nil {
@@ -146,7 +141,7 @@ func askRollback(r *request, f view.Form) error {
 		Lead:   fmt.Sprintf("Revision %d is current. The rollback creates a new revision with the image of revision %d.", now.Revision, n),
 		Facts:  facts(now, then),
 		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(now.Revision, 10)}, {Name: onceField, Value: rand.Text()}},
-		Form:   f, // recovery takes nothing away: no Danger
+		Form:   f, // without Danger: a rollback removes nothing
 		Action: r.inApp("deploys", strconv.FormatInt(n, 10), "rollback"), Button: fmt.Sprintf("Roll back to revision %d", n), Back: r.inApp("deploys"),
 	}
 	if then.Status == "failed" {
@@ -174,13 +169,11 @@ func rollBack(r *request) error {
 	return r.done(r.inApp("deploys"), noticeRolledBack)
 }
 
-// promotePage lists where an app can be promoted from.
 type promotePage struct {
 	App     wire.App
-	Sources []wire.App // the app of the same name in other environments
+	Sources []wire.App
 }
 
-// atOnce is how many environments are asked at the same time.
 const atOnce = 8
 
 func choosePromotion(r *request) error {
@@ -219,8 +212,8 @@ func choosePromotion(r *request) error {
 	return r.show("promote", page{Title: "Promote " + a.Name, Tab: tabApps}, p)
 }
 
-// askPromote says what a promotion will change. It promotes what is shown, not what
-// is newest by then.
+// askPromote shows the confirmation of a promotion. The form contains the shown revision, so that
+// a newer one is not promoted instead.
 func askPromote(r *request, f view.Form) error {
 	from := r.PathValue("from")
 	then, err := r.deployment(from, func(d wire.Deployment) bool { return d.ReadyAt != nil })

@@ -9,16 +9,14 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// httpError is a page that says what went wrong and what to do next.
 type httpError struct {
 	Status int
 	Title  string
 	Text   string
-	Retry  bool   // the same again may work
-	ID     string // of the request, for who looks into the logs
+	Retry  bool // the same request may succeed later
+	ID     string
 }
 
-// Error makes it an error that a page can end with.
 func (e httpError) Error() string { return e.Title }
 
 func notFound() httpError {
@@ -35,20 +33,21 @@ func unreadable() httpError {
 	}
 }
 
-// fail answers a request that ended with an error.
+// fail responds with an error page, or with a redirect to the sign-in page if there is no valid
+// session.
 func (s *Service) fail(r *request, err error) {
 	f, ferr := r.frame()
 	if client.HasCode(err, "unauthenticated") || client.HasCode(ferr, "unauthenticated") {
 		s.toSignIn(r.w, r.Request)
 		return
 	}
-	if ferr != nil { // whose project it is cannot be told; who is signed in may be known
+	if ferr != nil { // the project is unknown, but the user may be known
 		f = frame{User: f.User, CSRF: f.CSRF}
 	}
 	s.writeError(r.w, r.Request, f, s.explain(r.Request, err))
 }
 
-// explain is what to tell about an error. What is not the user's to mend is logged.
+// explain returns the error page for an error. It logs errors that the user cannot fix.
 func (s *Service) explain(r *http.Request, err error) httpError {
 	var own httpError
 	if errors.As(err, &own) {
@@ -78,7 +77,7 @@ func (s *Service) logAPIError(ctx context.Context, err error) {
 	s.log.ErrorContext(ctx, "call management API failed", "error", err)
 }
 
-// refuse answers with an error's page for nobody in particular.
+// refuse responds with an error page without a user.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, e httpError) {
 	s.writeError(w, r, frame{}, e)
 }

@@ -8,41 +8,36 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// requestField is the field and the query parameter with the request's ID, which is not secret.
 const requestField = "id"
 
-// requestPage says why a request was refused.
 type requestPage struct {
-	Here  string // path
+	Here  string
 	ID    view.Input
 	Form  view.Form
-	Found *foundRequest // nil while none was asked for
+	Found *foundRequest
 }
 
-// foundRequest is what the checkers remember of it.
 type foundRequest struct {
 	wire.ExplainedRequest
 
 	Denials []denialRow
-	Silent  int // checkers that did not answer
+	Silent  int // number of checkers that did not respond
 }
 
-// denialRow is a denial, with where to do something about it.
 type denialRow struct {
 	wire.Denial
 
 	AppPath string
-	KeyPath string // "" of a key that is not the project's
-	KeyText string // its name, or its id
+	KeyPath string // "" if the key does not belong to the project
+	KeyText string
 }
 
-// askRequest shows the form, filled with the ID of the query. It looks nothing up: the audit log
-// records each search, and any site can link to this page.
+// askRequest shows the form with the ID of the query. It does not search: the audit log records
+// each search in the name of the user, and any site can link to this page.
 func askRequest(r *request) error {
 	return r.showRequest(requestPage{Form: view.FilledForm(requestField, r.URL.Query().Get(requestField))})
 }
 
-// findRequest shows what is known of the request that the form names.
 func findRequest(r *request) error {
 	id := strings.TrimSpace(r.PostForm.Get(requestField))
 	p := requestPage{Form: view.FilledForm(requestField, id)}

@@ -12,8 +12,6 @@ import (
 
 const requestsPath = "/console/projects/shop/requests"
 
-// TestFindRequest: what is known of a request, with links to its app and its key, and
-// nothing of a client's words as markup.
 func TestFindRequest(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -41,8 +39,8 @@ func TestFindRequest(t *testing.T) {
 	}
 }
 
-// TestRequestIsFoundByPost checks that a link, which any site can have, fills the form and looks
-// nothing up. Each search is an audit record in the user's name.
+// TestRequestIsFoundByPost checks that a link fills the form without searching. Any site can have
+// such a link, and each search creates an audit record of the user.
 func TestRequestIsFoundByPost(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -57,8 +55,6 @@ func TestRequestIsFoundByPost(t *testing.T) {
 	}
 }
 
-// TestFindRequestForm: without an id nobody is asked, and one that is none is said at the
-// field.
 func TestFindRequestForm(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -5,8 +5,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-// pageWithGate is the page that the switch Require API key was on: the app's settings or its
-// status.
+// pageWithGate returns the path of the page whose switch was used: settings or status.
 func (r *request) pageWithGate() string {
 	if r.FormValue("page") == "settings" {
 		return r.inApp("settings")
@@ -14,7 +13,6 @@ func (r *request) pageWithGate() string {
 	return r.inApp()
 }
 
-// askReleaseGate asks before Require API key is switched off: it lets everybody in.
 func askReleaseGate(r *request, f view.Form) error {
 	a, err := r.readApp()
 	if err != nil {
@@ -36,7 +34,6 @@ func askReleaseGate(r *request, f view.Form) error {
 	})
 }
 
-// switchGate sets Require API key to what the form says.
 func switchGate(r *request) error {
 	on := r.PostForm.Get("require") == "on"
 	a, err := r.readApp()
@@ -59,7 +56,6 @@ func switchGate(r *request) error {
 	return r.done(r.pageWithGate(), noticeGateOff)
 }
 
-// preflightHandlings are the choices for CORS preflights.
 func preflightHandlings() []view.Option {
 	return []view.Option{
 		{Value: string(app.PreflightApp), Label: "Pass them to the app, without credentials"},
@@ -82,7 +78,6 @@ func askPreflight(r *request, f view.Form) error {
 	})
 }
 
-// setPreflight sets how the gate handles preflights, as the form says.
 func setPreflight(r *request) error {
 	a, err := r.readApp()
 	if err != nil {

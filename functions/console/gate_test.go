@@ -11,8 +11,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// TestPreflightSetting: the form changes how the gate handles preflights, unless another user
-// has changed that since the form was loaded.
 func TestPreflightSetting(t *testing.T) {
 	t.Parallel()
 	const (
@@ -28,7 +26,7 @@ func TestPreflightSetting(t *testing.T) {
 	for _, tt := range []struct {
 		was, handling string
 		status        int
-		want          []string // changes so far
+		want          []string // calls so far
 	}{
 		{was: "app", handling: "app", status: http.StatusSeeOther},
 		{was: "other", handling: "refuse", status: http.StatusConflict},
@@ -43,8 +41,6 @@ func TestPreflightSetting(t *testing.T) {
 	o.post(path, url.Values{"preflight": {"other"}, "was_preflight": {"app"}}).Shows(422, "invalid_preflight")
 }
 
-// TestGateInSettings: the settings page has the switch Require API key and the notice of a
-// gate that is not in place yet, and comes back after a change.
 func TestGateInSettings(t *testing.T) {
 	t.Parallel()
 	for state, has := range map[string][]string{
@@ -70,7 +66,6 @@ func TestGateInSettings(t *testing.T) {
 	}
 }
 
-// TestRollbackOfTheCurrentRevision: each revision has a Rollback button, the current one too.
 func TestRollbackOfTheCurrentRevision(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

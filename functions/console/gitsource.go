@@ -6,12 +6,10 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// gitSource is the git source that a form holds.
 func (r *request) gitSource() wire.GitSource {
 	return wire.GitSource{Repository: r.PostForm.Get("repository"), Branch: r.PostForm.Get("branch"), Path: r.PostForm.Get("path")}
 }
 
-// sourceText is a git source in one line, to tell whether it has changed.
 func sourceText(g *wire.GitSource) string {
 	if g == nil {
 		return ""
@@ -38,7 +36,6 @@ func askGitSource(r *request, f view.Form) error {
 	})
 }
 
-// gitInputs are the fields of a git source.
 func gitInputs(f view.Form) []view.Input {
 	return []view.Input{
 		f.Text("repository", "Repository", "A clone URL over https, http or ssh, without a password.").Require().Placeholder("https://github.com/example/hello.git"),

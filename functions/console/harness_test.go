@@ -21,8 +21,7 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// office is a management API whose answers a test gives, and the console in front
-// of it. What the two together do is tested over a whole stack (tests/console).
+// office is the console with a fake management API. Package tests/console tests both together.
 type office struct {
 	t       *testing.T
 	console http.Handler
@@ -31,9 +30,9 @@ type office struct {
 
 	mu      sync.Mutex
 	answers map[string]answer     // by "METHOD /path"
-	calls   []string              // that were made, but for those of the frame
-	headers http.Header           // of the last one
-	queries map[string]url.Values // of the last one of each, by "METHOD /path"
+	calls   []string              // changes: calls other than GET
+	headers http.Header           // of the last call
+	queries map[string]url.Values // of the last call of each, by "METHOD /path"
 }
 
 type answer struct {
@@ -48,7 +47,7 @@ const (
 	sharedSecret trace.Secret = "the-secret-that-the-functions-share"
 )
 
-// vouchedAddress returns the address of the client that a call of the console names.
+// vouchedAddress returns the client address that the console sent to the API.
 func vouchedAddress(h http.Header) string {
 	return trace.NewClients(trace.Proxies{}, sharedSecret).Address(&http.Request{Header: h, RemoteAddr: "10.0.0.1:1"})
 }
@@ -70,7 +69,8 @@ func newOffice(t *testing.T) *office {
 
 func (o *office) answer(call string, status int, body any) { o.answers[call] = answer{status, body} }
 
-// refuse makes a call fail with a code, for the given field of the request or that of the code.
+// refuse makes a call fail with a code. The error has the given field, or the default field of the
+// code.
 func (o *office) refuse(call string, status int, code string, field ...string) {
 	e := wire.Error{Code: code, Message: "The API says " + code + "."}
 	if name := cmp.Or(append(field, problem.Of(problem.Code(code)).Field)...); name != "" {
@@ -98,13 +98,11 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(a.body)
 }
 
-// get asks for a page, signed in.
 func (o *office) get(path string, change ...func(*http.Request)) functest.Answer {
 	o.t.Helper()
 	return o.send(httptest.NewRequest(http.MethodGet, path, nil), append([]func(*http.Request){signedIn}, change...)...)
 }
 
-// post sends a form, signed in and with the CSRF value.
 func (o *office) post(path string, fields url.Values, change ...func(*http.Request)) functest.Answer {
 	o.t.Helper()
 	if fields == nil {
@@ -136,7 +134,6 @@ func header(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// changes are the calls that were not reads.
 func (o *office) changes() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

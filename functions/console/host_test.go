@@ -9,7 +9,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// TestReservedHosts checks that an admin sees reserved hosts, confirms, and releases one.
 func TestReservedHosts(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -15,11 +15,10 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// keyRows is how many keys a page shows: fewer than of other lists, since each has more to
-// say.
+// keyRows is the number of keys on a page. Keys are larger than rows of other lists.
 const keyRows = 15
 
-// key reads the request's key. One of another environment is not here.
+// key reads the request's key. It returns notFound if the key belongs to another environment.
 func (r *request) key() (wire.Key, error) {
 	k, err := r.api.Key(r.Context(), r.project, r.PathValue("key"))
 	if err == nil && k.Environment != r.environment {
@@ -31,17 +30,16 @@ func (r *request) key() (wire.Key, error) {
 
 type keyPage struct {
 	Key     keyRow
-	Plan    view.PlanRow // of the key; its Path is "" when it is gone
+	Plan    view.PlanRow // Path is "" if the plan was deleted
 	Usage   usageCard
-	History []recordRow // the newest changes; none for who may not see the audit log
-	Log     string      // path of all of them
-	Refused string      // why the change was not made that led here
-	Force   *force      // of the change that led here; nil of none
+	History []recordRow // newest changes; empty without access to the audit log
+	Log     string
+	Refused string // error of the rejected change that led here
+	Force   *force // propagation of the change that led here, or nil
 }
 
 func showKey(r *request) error { return showKeyRefused(r, view.FormError{}) }
 
-// showKeyRefused shows a key, with the reason why a change of it was not made.
 func showKeyRefused(r *request, why view.FormError) error {
 	p := keyPage{Refused: why.Message}
 	var k wire.Key
@@ -70,8 +68,6 @@ func showKeyRefused(r *request, why view.FormError) error {
 	return r.show("keys_key", page{Status: max(why.Status, p.Usage.Form.Status()), Title: "API key " + p.Key.Label, Tab: tabKeys}, p)
 }
 
-// planOf reads a key's plan. A revoked key does not keep its plan from being deleted:
-// then only the id is known.
 func (r *request) planOf(k wire.Key) (view.PlanRow, error) {
 	plan, err := r.api.Plan(r.Context(), k.Project, k.Environment, k.Plan)
 	if client.HasCode(err, "not_found") {
@@ -80,27 +76,24 @@ func (r *request) planOf(k wire.Key) (view.PlanRow, error) {
 	return r.planRow(plan), err
 }
 
-// usageCard is a key's usage per day, of the days asked for.
 type usageCard struct {
-	Form     view.Form // of the window
+	Form     view.Form
 	Quick    []quick
-	Shown    *view.Chart // nil when the window was refused
-	Moved    bool        // from was moved forward to the first day that is kept
-	Earliest string      // the first day that is kept
-	Path     string      // of the page
+	Shown    *view.Chart // nil if the time range was rejected
+	Moved    bool        // the time range was cut to the stored days
+	Earliest string
+	Path     string
 
-	lastSeen *string // as the report says, which may be newer than what the key's own answer does
+	lastSeen *string // may be newer than the key's LastSeen
 }
 
-// quick is a link to a window.
 type quick struct {
 	Label, Path string
 	Current     bool
 }
 
-// usage reads the usage of the request's key: of the window that the address names, or of
-// the last seven days. A window that the API refuses is refused beside the field that it is
-// about; the rest of the page does not depend on it.
+// usage reads the usage of the request's key in the time range of the query, by default the last
+// seven days. If the API rejects the range, the card shows the error at its input.
 func (r *request) usage() (usageCard, error) {
 	q, now := r.URL.Query(), r.s.now().UTC()
 	from, to := q.Get("from"), q.Get("to")
@@ -128,8 +121,8 @@ func (r *request) usage() (usageCard, error) {
 	return card, nil
 }
 
-// windowInput returns the input of the window that a code is about. A date that cannot be
-// parsed is from, unless from can be.
+// windowInput returns the input to which an error code of the time range belongs, or "". An invalid
+// date belongs to "from" unless "from" is valid.
 func windowInput(code, from string) string {
 	_, err := time.Parse(time.DateOnly, from)
 	switch {
@@ -141,7 +134,6 @@ func windowInput(code, from string) string {
 	return ""
 }
 
-// quicks are the windows that are asked for most.
 func quicks(path string, w wire.Usage, now time.Time) []quick {
 	var all []quick
 	for _, days := range []int{7, 30, 90} {
@@ -153,10 +145,9 @@ func quicks(path string, w wire.Usage, now time.Time) []quick {
 	return all
 }
 
-// wasStatus is the hidden field that holds the status that a form was made of.
+// wasStatus is the hidden field with the status that a form is based on.
 const wasStatus = view.OriginalPrefix + "status"
 
-// goneBefore is why nothing is done to a key that is revoked.
 func goneBefore(what string) view.FormError {
 	return view.FormError{
 		Status:  http.StatusConflict,
@@ -164,15 +155,14 @@ func goneBefore(what string) view.FormError {
 	}
 }
 
-// movedOn is why nothing is done to a key that is no longer as the form had it.
 func movedOn(k wire.Key) view.FormError {
 	return view.FormError{
 		Status: http.StatusConflict, Message: "No changes were made: another user changed this key in the meantime. Its status is now " + k.Status + ". Review it below, then try again.",
 	}
 }
 
-// asShown reads the request's key for a change of its status. It is stale when it is
-// no longer as the form had it.
+// asShown reads the request's key. stale is the error if the status differs from the form, except
+// that an active key may have expired since.
 func (r *request) asShown(what string) (k wire.Key, stale *view.FormError, err error) {
 	if k, err = r.key(); err != nil {
 		return wire.Key{}, nil, err
@@ -189,8 +179,6 @@ func (r *request) asShown(what string) (k wire.Key, stale *view.FormError, err e
 	return k, &why, nil
 }
 
-// changeStatus makes a change of the request's key, unless the key is no longer as the
-// form had it.
 func (r *request) changeStatus(what string, change func(ctx context.Context, project, key string) (wire.Key, error), n notice) error {
 	k, stale, err := r.asShown(what)
 	if err != nil {
@@ -248,7 +236,6 @@ func askRevokeKey(r *request) error {
 	})
 }
 
-// askStatus asks before the request's key changes its status.
 func (r *request) askStatus(what string, ask func(k keyRow) view.Confirmation) error {
 	k, err := r.key()
 	if err != nil {

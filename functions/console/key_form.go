@@ -12,39 +12,36 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Every app, or some: a key without a scope opens every app, so that taking the last
-// box away must not be the way to say so.
-//
-// A key whose apps were deleted covers none; scopeNone leaves it so.
+// The scopes of a key. A key without a list of apps covers all apps, so the form needs an explicit
+// choice: otherwise, clearing the last check box would grant access to all apps. scopeNone is only
+// for keys whose apps were deleted.
 const (
 	scopeAll  = "all"
 	scopeSome = "some"
 	scopeNone = "none"
 )
 
-// noApps stands for the scope of a key that covers no app. The API rejects it as an app.
+// noApps represents the scope of a key that covers no app. It is not a valid app name.
 const noApps = "-"
 
-// keyForm is the page of a new key, or of one to change.
 type keyForm struct {
-	view.FormPage // without inputs
+	view.FormPage
 
 	Name, Plan, Expires view.Input
 	Apps                []choice
-	All                 bool        // every app is chosen
-	None                bool        // no app is chosen
-	HadNone             bool        // the key covers no app
-	AppsWrong           string      // why the choice was not taken
-	Others              *view.Input // apps by name, where there are more than a page has; nil where not
-	NoPlans             bool        // there is none to choose
-	NewPlan             string      // path
+	All                 bool
+	None                bool
+	HadNone             bool
+	AppsWrong           string
+	Others              *view.Input // names of apps that are not listed; nil if all are listed
+	NoPlans             bool
+	NewPlan             string
 }
 
-// choice is one box to tick.
 type choice struct {
 	Name   string
 	Chosen bool
-	Gone   bool // the app does not exist any more
+	Gone   bool
 }
 
 func newKey(r *request, f view.Form) error {
@@ -63,7 +60,7 @@ func newKey(r *request, f view.Form) error {
 }
 
 func createKey(r *request) error {
-	if !r.PostForm.Has("expires_at") { // the form of an earlier release: the key would never expire
+	if !r.PostForm.Has("expires_at") { // a form of an earlier release, which would create a key without expiry
 		return unreadable()
 	}
 	typed, wrong := r.typedKey()
@@ -85,13 +82,12 @@ func createKey(r *request) error {
 	return r.showIssued(k, full, false)
 }
 
-// offered is what a key's form has to choose from.
 type offered struct {
 	plans []wire.Plan
 	apps  wire.List[wire.App]
 }
 
-// offers reads it. What else the page needs is read at the same time by also.
+// offers reads the options, and concurrently calls also.
 func (r *request) offers(also ...func() error) (offered, error) {
 	var o offered
 	g, ctx := errgroup.WithContext(r.Context())
@@ -106,7 +102,7 @@ func (r *request) offers(also ...func() error) (offered, error) {
 	return o, err
 }
 
-// askKey shows a key's form. had are the apps that the key has now, which may be gone.
+// askKey shows a key's form. had are the apps of the stored key, which may be deleted.
 func (r *request) askKey(p keyForm, o offered, had []string) error {
 	f := p.Form
 	options := []view.Option{{Value: "", Label: "Select a plan"}}
@@ -128,8 +124,8 @@ func (r *request) askKey(p keyForm, o offered, had []string) error {
 	return r.show("keys_form", page{Status: f.Status(), Title: p.Title, Tab: tabKeys}, p)
 }
 
-// choices are the environment's apps, as many as a page has, and those that the key
-// has besides: if there are no more pages, they are gone.
+// choices returns check boxes for apps and for the other apps in had. If the list of apps is
+// complete, those were deleted.
 func choices(f view.Form, apps []wire.App, had []string, more bool) []choice {
 	var all []choice
 	for _, a := range apps {
@@ -143,10 +139,9 @@ func choices(f view.Form, apps []wire.App, had []string, more bool) []choice {
 	return all
 }
 
-// typedKey reads a key's form.
 func (r *request) typedKey() (k wire.CreateKey, wrong *view.Form) {
 	plan, apps := r.PostForm.Get("plan"), r.PostForm["apps"]
-	r.PostForm["apps"] = apps // an input of the form even if no box is ticked
+	r.PostForm["apps"] = apps
 	k = wire.CreateKey{Name: strings.TrimSpace(r.PostForm.Get("name")), Plan: &plan, Apps: []string{}}
 	refuse := func(field, message string) (wire.CreateKey, *view.Form) {
 		f := r.invalid(field, message)
@@ -173,7 +168,6 @@ func (r *request) typedKey() (k wire.CreateKey, wrong *view.Form) {
 	return k, nil
 }
 
-// keyValues is a key as its form shows it; the apps are compared as one value.
 func keyValues(k wire.Key) view.Fields {
 	date, _ := lastDay(k.ExpiresAt)
 	apps := k.Apps
@@ -203,7 +197,6 @@ func editKey(r *request) error {
 	return r.askKeyChange(k, o, f)
 }
 
-// keyAndOffers reads the request's key and what its form has to choose from.
 func (r *request) keyAndOffers() (k wire.Key, o offered, err error) {
 	o, err = r.offers(read(&k, r.key))
 	return k, o, err
@@ -236,13 +229,13 @@ func changeKey(r *request) error {
 	}
 	now := keyValues(current)
 	typed := r.typed(now)
-	typed["apps"] = strings.Join(k.Apps, " ") // as keyValues has it
+	typed["apps"] = strings.Join(k.Apps, " ")
 	changed, conflict := r.changes(now, typed)
 	if conflict != nil {
 		return again(r, *conflict)
 	}
 	var made wire.Key
-	if len(changed) > 0 { // the fields that change, and no others
+	if len(changed) > 0 {
 		made, err = r.waiting().UpdateKey(r.Context(), r.project, current.ID, wire.UpdateKey{
 			Name: wire.If(changed["name"], &k.Name), Plan: wire.If(changed["plan"], k.Plan),
 			Apps: wire.If(changed["apps"], &k.Apps), ExpiresAt: wire.If(changed["expires_at"], k.ExpiresAt),

@@ -17,22 +17,21 @@ import (
 
 type keysPage struct {
 	Keys    []keyRow
-	Mixed   bool   // of all environments
-	All     string // path of the list of all environments
-	Here    string // path of this list, nothing filtered
-	Report  string // path of the form for keys that have leaked
-	New     string // path; "" where no environment is chosen
-	NoPlans bool   // the environment has no plans yet, which come first
+	Mixed   bool
+	All     string
+	Here    string
+	Report  string
+	New     string
+	NoPlans bool // the environment has no plans, which a key needs
 	Paging  view.Paging
 
 	Search            view.Input
 	Status, Plan, App view.Input
 	Sort              view.Input
-	Form              view.Form // that found nothing
+	Form              view.Form
 	Filtered          bool
 }
 
-// keysFilter is the filter of a list in its address.
 func (r *request) keysFilter(q url.Values) client.KeyFilter {
 	return client.KeyFilter{
 		Environment: r.environment, Search: q.Get("search"), Status: q.Get("status"), Plan: q.Get("plan"), App: q.Get("app"),
@@ -42,7 +41,7 @@ func (r *request) keysFilter(q url.Values) client.KeyFilter {
 
 func listKeys(r *request) error { return listKeysWith(r, view.Form{Values: r.URL.Query()}) }
 
-// listKeysWith lists the keys that a form asks for, unless it was refused.
+// listKeysWith lists the keys that match the form, or all keys if the form has an error.
 func listKeysWith(r *request, f view.Form) error {
 	filter := r.keysFilter(f.Values)
 	if f.Err != nil {
@@ -65,7 +64,7 @@ func listKeysWith(r *request, f view.Form) error {
 		NoPlans: r.environment != "" && len(plans) == 0, Paging: r.paging(list.NextPageToken),
 		Filtered: filter != client.KeyFilter{Environment: filter.Environment, Sort: filter.Sort},
 	}
-	if p.Paging == (view.Paging{}) { // all there are
+	if p.Paging == (view.Paging{}) {
 		seenLastFirst(list.Items)
 	}
 	p.filters(f, plans)
@@ -79,8 +78,8 @@ func listKeysWith(r *request, f view.Form) error {
 	return r.show("keys", page{Status: f.Status(), Title: "API keys", Tab: tabKeys}, p)
 }
 
-// seenLastFirst sorts keys as the API does when it is asked to: for that it reads all there
-// are, so a list of many pages is sorted where somebody asks for it.
+// seenLastFirst sorts keys by last use, most recent first. The API reads all keys to sort them, so
+// it sorts lists of several pages only on request.
 func seenLastFirst(keys []wire.Key) {
 	day := func(k wire.Key) string {
 		if k.LastSeen == nil {
@@ -91,7 +90,6 @@ func seenLastFirst(keys []wire.Key) {
 	slices.SortStableFunc(keys, func(a, b wire.Key) int { return cmp.Compare(day(b), day(a)) })
 }
 
-// filters makes the fields by which the list is narrowed.
 func (p *keysPage) filters(f view.Form, plans []wire.Plan) {
 	status, plan := []view.Option{{Label: "All statuses"}}, []view.Option{{Label: "All plans"}}
 	for _, s := range wire.KeyStatuses() {
@@ -107,7 +105,6 @@ func (p *keysPage) filters(f view.Form, plans []wire.Plan) {
 	p.Sort = f.Select("sort", "Sort by", "", []view.Option{{Label: "ID"}, {Value: wire.SortLastSeen, Label: "Last seen"}}).InFilter()
 }
 
-// keysPath is the address of the request's list of keys.
 func (r *request) keysPath() string {
 	if r.environment == "" {
 		return r.inProject("api-keys")
@@ -115,17 +112,14 @@ func (r *request) keysPath() string {
 	return r.inEnvironment("api-keys")
 }
 
-// toKeys is for who loads the answer to a search again.
 func toKeys(r *request) error { return r.redirect(r.keysPath()) }
 
-// fullKeyStart is what every full key begins with.
 const fullKeyStart = "sluice_"
 
-// fullKeyRunes are those that full keys are made of.
 const fullKeyRunes = "_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// fullKeyIn finds a full key in what was pasted, with a header's name or quotes around it
-// too; what only looks like one is taken for one, and goes into no address either.
+// fullKeyIn finds a full key in a text, which may also contain a header name or quotes. It does not
+// check whether the key is complete.
 func fullKeyIn(text string) (client.FullKey, bool) {
 	i := strings.Index(text, fullKeyStart)
 	if i < 0 {
@@ -138,8 +132,8 @@ func fullKeyIn(text string) (client.FullKey, bool) {
 	return client.FullKey(text[i:]), true
 }
 
-// searchKeys goes on to what is looked for. The form is posted, since a full key may have
-// been pasted, which belongs in no address; it leads to its key, and is shown nowhere.
+// searchKeys redirects to the search results, or to the key if the form contains a full key. The form
+// uses POST so that a full key is never in a URL. The response does not contain it either.
 func searchKeys(r *request) error {
 	q := url.Values{}
 	for _, name := range []string{"search", "status", "plan", "app", "sort"} {
@@ -155,7 +149,6 @@ func searchKeys(r *request) error {
 	return r.redirect(strings.TrimSuffix(r.keysPath()+"?"+q.Encode(), "?"))
 }
 
-// findKey goes on to the key that a full key belongs to.
 func (r *request) findKey(full client.FullKey) error {
 	found, err := r.api.FindKey(r.Context(), r.project, full)
 	var e *client.Error
@@ -170,7 +163,6 @@ func (r *request) findKey(full client.FullKey) error {
 	return err
 }
 
-// secretNotice says what a full key that was found is good for.
 func secretNotice(f wire.FoundKey) notice {
 	switch {
 	case f.Secret == wire.SecretUnknown:

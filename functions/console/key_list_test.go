@@ -10,7 +10,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// A search goes on to an address that says what is looked for; a full key is in none.
 func TestSearchKeys(t *testing.T) {
 	t.Parallel()
 	const list = "/console/projects/shop/environments/prod/api-keys"
@@ -62,7 +61,8 @@ func TestSearchKeys(t *testing.T) {
 	}
 }
 
-// A full key in an address is rejected before the page is made, shown nowhere and not logged.
+// TestFullKeyInAddress checks that a URL with a full key is rejected, and that the key is neither
+// shown nor logged.
 func TestFullKeyInAddress(t *testing.T) {
 	t.Parallel()
 	const secret = "0123456789abcdefghijABCDEFGHIJ01234567"
@@ -75,7 +75,6 @@ func TestFullKeyInAddress(t *testing.T) {
 	}
 }
 
-// A full key that leads nowhere is shown nowhere.
 func TestSearchFindsNothing(t *testing.T) {
 	t.Parallel()
 	for code, status := range map[string]int{"not_found": http.StatusNotFound, "invalid_parameter": http.StatusBadRequest} {
@@ -90,7 +89,7 @@ func TestSearchFindsNothing(t *testing.T) {
 	}
 }
 
-// What stands beside a key's name: never green where it is refused everything.
+// TestKeyBadges checks that a key whose requests are denied has no green badge.
 func TestKeyBadges(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -11,21 +11,20 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// keyRow is a key as pages show it.
 type keyRow struct {
 	wire.Key
-	Label  string // its name, or its prefix without one
+	Label  string // its name, or its prefix if it has no name
 	State  badge
 	Expiry badge
-	Use    badge         // that its quota is nearly used up, or that it comes too fast
-	Quota  *quotaUse     // nil without one
-	Week   []view.Series // of a small chart
-	Plan   string        // the plan's name
-	Scope  string        // "Every app", "No app", or their names
-	Until  string        // "14 March 2026", "Never"
-	Seen   string        // "14 March 2026", "Never"
+	Use    badge
+	Quota  *quotaUse
+	Week   []view.Series
+	Plan   string
+	Scope  string // "All apps", "No apps", or their names
+	Until  string // "14 March 2026", "Never"
+	Seen   string // "14 March 2026", "Never"
 	Path   string
-	Leaked *leakNote // nil of a key that has not
+	Leaked *leakNote
 }
 
 // Live reports whether the key can still be changed.
@@ -34,7 +33,7 @@ func (k keyRow) Live() bool { return k.Status != "revoked" }
 // Rotates reports whether the key can get a new secret.
 func (k keyRow) Rotates() bool { return k.Live() && k.Expiry.Tone != toneBad }
 
-// SeenText returns the time of the last use, within a sentence.
+// SeenText returns the time of the last use for use within a sentence.
 func (k keyRow) SeenText() string {
 	switch {
 	case k.LastSeen == nil:
@@ -54,10 +53,8 @@ func (k keyRow) WeekText() string {
 	return "Last seven days: " + view.Comma(c.Allowed) + " allowed, " + view.Comma(c.Refused()) + " denied"
 }
 
-// everyApp reports whether a key covers every app of its environment.
 func everyApp(k wire.Key) bool { return len(k.Apps) == 0 && k.Scope != scopeNone }
 
-// scopeText names the apps of a scope that does not cover every app.
 func scopeText(apps []string) string { return cmp.Or(strings.Join(apps, ", "), "No apps") }
 
 func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
@@ -81,8 +78,8 @@ func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
 	return row
 }
 
-// useBadges say that a key which is good is refused all the same, or soon will be: it is
-// not green then.
+// useBadges returns the status badge and a warning badge. A key whose requests are all denied does
+// not have a green status badge.
 func useBadges(k keyRow, now time.Time) (state, use badge) {
 	switch {
 	case k.Leak != nil && k.Leak.Secret == wire.LeakedCurrent && k.Live():
@@ -98,7 +95,6 @@ func useBadges(k keyRow, now time.Time) (state, use badge) {
 	return k.State, badge{}
 }
 
-// tooFast reports whether at least a tenth of today's requests exceeded the rate.
 func tooFast(k wire.Key) bool {
 	if k.Usage == nil || len(k.Usage.Week) == 0 {
 		return false
@@ -107,7 +103,6 @@ func tooFast(k wire.Key) bool {
 	return today.RateDenied > 0 && float64(today.RateDenied) >= wire.LateShare*float64(today.Requests())
 }
 
-// statusText is the status in a word.
 func (k keyRow) statusText() string {
 	if k.State.Text == "" {
 		return k.Expiry.Text
@@ -115,14 +110,12 @@ func (k keyRow) statusText() string {
 	return k.State.Text
 }
 
-// expiryWarning is the time before its expiry in which a key has an amber badge.
 const expiryWarning = 14 * 24 * time.Hour
 
-// badge is a short, coloured word on a state. Its colour never says more than the
-// word does.
+// badge is a short, colored text. Its color adds no information.
 type badge struct {
-	Tone string // class of the style page: good, amber, bad, "" is grey
-	Text string // "Expires in 3 days"; "" is no badge
+	Tone string // class of the style sheet: good, amber, bad; "" is gray
+	Text string // "Expires in 3 days"; "" means no badge
 }
 
 const (
@@ -131,8 +124,8 @@ const (
 	toneBad   = "bad"
 )
 
-// expiryBadge is amber in the last two weeks of a key or a service token, and red once it has
-// expired. A revoked key has ended already.
+// expiryBadge returns a badge that is amber in the last two weeks of a key or service token, and red
+// after its expiry. Revoked keys have none.
 func expiryBadge(status string, expires *time.Time, now time.Time) badge {
 	if expires == nil || status == "revoked" {
 		return badge{}
@@ -147,8 +140,6 @@ func expiryBadge(status string, expires *time.Time, now time.Time) badge {
 	return badge{}
 }
 
-// statusBadge shows a key's status. "expired" has a badge of its own kind, see
-// expiryBadge.
 func statusBadge(status string) badge {
 	switch status {
 	case "active":
@@ -161,10 +152,8 @@ func statusBadge(status string) badge {
 	return badge{}
 }
 
-// expiryFor gives the API's timestamp for the last day of a key as a date input
-// writes it: the key is valid through the end of that UTC day, which is the first
-// instant of the next. What is no date goes to the API as it is, which then says what is
-// wrong with it.
+// expiryFor returns the expiry for a last day: the begin of the next UTC day. It returns an invalid
+// date unchanged; the API rejects it.
 func expiryFor(date string) string {
 	day, err := time.Parse(time.DateOnly, date)
 	if err != nil {
@@ -173,9 +162,8 @@ func expiryFor(date string) string {
 	return day.AddDate(0, 0, 1).Format(time.RFC3339)
 }
 
-// lastDay is the inverse: what a date input shows of an expiry, "" for none. An
-// expiry in the middle of a day (the API takes any instant) has no date that means
-// it; exact is then false, and a form that is sent unchanged must leave it alone.
+// lastDay is the inverse of expiryFor; it returns "" for no expiry. If the expiry is in the middle of
+// a day, exact is false, and an unchanged form must not change the expiry.
 func lastDay(expires *time.Time) (date string, exact bool) {
 	if expires == nil {
 		return "", true
@@ -188,7 +176,6 @@ func lastDay(expires *time.Time) (date string, exact bool) {
 	return t.Format(time.DateOnly), exact
 }
 
-// expiryText says until when a key is valid, as a person would.
 func expiryText(expires *time.Time) string {
 	date, exact := lastDay(expires)
 	switch {
@@ -200,7 +187,8 @@ func expiryText(expires *time.Time) string {
 	return expires.UTC().Format("2 January 2006, 15:04 UTC")
 }
 
-// attentionBadge is red where the key is refused, and grey for a reason of a newer API.
+// attentionBadge returns a badge that is red if the key needs action now, and gray for an unknown
+// reason.
 func attentionBadge(k wire.KeyAttention, now time.Time) badge {
 	b := badge{Text: k.Label(now)}
 	switch k.Reason {
@@ -212,12 +200,11 @@ func attentionBadge(k wire.KeyAttention, now time.Time) badge {
 	return b
 }
 
-// leakNote is what a key's page says of its leak.
 type leakNote struct {
 	wire.KeyLeak
 
 	Tone string
-	Says string // its state and what to do
+	Text string
 }
 
 func leakOf(k wire.Key) *leakNote {
@@ -227,40 +214,37 @@ func leakOf(k wire.Key) *leakNote {
 	n := leakNote{KeyLeak: *k.Leak, Tone: toneAmber}
 	switch {
 	case k.Status == string(apikey.Revoked):
-		n.Says = "The key is revoked. The gate rejects it."
+		n.Text = "The key is revoked. The gate rejects it."
 	case k.Leak.Secret == wire.LeakedEnded:
-		n.Says = "The leaked secret is no longer valid. Clients that still use it need the current secret."
+		n.Text = "The leaked secret is no longer valid. Clients that still use it need the current secret."
 	case k.Status == string(apikey.Active):
-		n.Tone, n.Says = toneBad, "The leaked secret is still valid. Rotate the key now."
+		n.Tone, n.Text = toneBad, "The leaked secret is still valid. Rotate the key now."
 	default:
-		n.Tone, n.Says = toneBad, "The gate rejects the key. Rotate it, give the new secret to its user, then enable the key again."
+		n.Tone, n.Text = toneBad, "The gate rejects the key. Rotate it, give the new secret to its user, then enable the key again."
 	}
 	return &n
 }
 
-// quotaUse is what a key has used of its quota in the current period.
 type quotaUse struct {
 	Used, Quota string  // "1,200"
 	Period      string  // "today", "this week", "this month"
-	Percent     string  // "12%", of the bar
-	Share       string  // "12 %", for people
-	Part        float64 // of one
+	Share       string  // "12%"
+	Part        float64 // 0 to 1
 	Full        bool
-	High        bool // nearly, or quite
+	High        bool
 	Resets      time.Time
 }
 
-// quotaOf is how much of its quota a key has used; nil without a quota.
+// quotaOf returns the quota use of a key, or nil without a quota.
 func quotaOf(k wire.Key) *quotaUse {
 	if k.Usage == nil || k.Usage.Quota == nil || k.Usage.Quota.Quota < 1 {
 		return nil
 	}
 	q := k.Usage.Quota
 	part := min(float64(q.Used)/float64(q.Quota), 1)
-	share := 100 * part
 	return &quotaUse{
 		Used: view.Comma(q.Used), Quota: view.Comma(q.Quota), Period: periodText(plan.Period(q.Period)),
-		Percent: percent(share, "%"), Share: percent(share, "%"), Part: part, Full: q.Used >= uint64(q.Quota), High: part >= wire.HighShare, Resets: q.ResetsAt,
+		Share: percent(100 * part), Part: part, Full: q.Used >= uint64(q.Quota), High: part >= wire.HighShare, Resets: q.ResetsAt,
 	}
 }
 
@@ -271,10 +255,10 @@ func periodText(p plan.Period) string {
 	return "this " + string(p)
 }
 
-// percent rounds down, so that 100 means all of it, and shows that there is something.
-func percent(share float64, unit string) string {
+// percent rounds a percentage down, so that 100% means all of the quota. A share below 1% is 0.5%.
+func percent(share float64) string {
 	if share > 0 && share < 1 {
-		return view.Decimal(0.5) + unit
+		return view.Decimal(0.5) + "%"
 	}
-	return view.Decimal(float64(int(share))) + unit
+	return view.Decimal(float64(int(share))) + "%"
 }

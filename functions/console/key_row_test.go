@@ -15,7 +15,7 @@ func TestExpiryBadge(t *testing.T) {
 	tests := []struct {
 		name   string
 		status string
-		left   time.Duration // 0 never expires
+		left   time.Duration // 0 means no expiry
 		want   badge
 	}{
 		{"never", "active", 0, badge{}},
@@ -68,7 +68,6 @@ func TestExpiryFor(t *testing.T) {
 	}
 }
 
-// What a date makes, shows as that date again, for every day of a century.
 func TestLastDayIsTheInverse(t *testing.T) {
 	t.Parallel()
 	for day := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 2100; day = day.AddDate(0, 0, 1) {

@@ -11,16 +11,13 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// A full key is shown by the answer to the form itself: a redirect would need a place
-// to keep it. Loading that page again sends the form again, so each form carries a
-// name of its own, and the API issues a key once for it (see [client.Client.Once]).
+// onceField is the hidden field with an idempotency key. The response to the form shows the full
+// key, because a redirect would require storing it. A reload submits the form again, but the API
+// issues only one key for it (see [client.Client.Once]). Its length is that of [rand.Text].
 const onceField = "once"
 
-// onceLength is that of rand.Text.
 const onceLength = 26
 
-// issueOnce is the API, for a call that issues a key for the sent form and for no
-// other sending of it.
 func (r *request) issueOnce() (*client.Client, error) {
 	name := r.PostForm.Get(onceField)
 	if len(name) != onceLength || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
@@ -29,21 +26,18 @@ func (r *request) issueOnce() (*client.Client, error) {
 	return r.api.Once(name), nil
 }
 
-// issuedCookie tells which key the last form has issued, as ONCE.ID: loading the page with
-// the key again leads to the page of that key.
+// issuedCookie holds ONCE.ID of the last issued key, so that a reload of its page redirects to the
+// key.
 const issuedCookie = "__Host-sluice_issued"
 
-// issuedSeconds is as long as the API knows a form again.
 const issuedSeconds = 24 * 60 * 60
 
-// noteIssued keeps which key the request's form has issued.
 func (r *request) noteIssued(id string) {
 	http.SetCookie(r.w, cookieOf(issuedCookie, r.PostForm.Get(onceField)+"."+id, issuedSeconds))
 }
 
-// issuedBefore is the path of the key that the request's form has issued before, or of the
-// list where that is not known, since the form was sent by another browser or another form
-// has been sent since.
+// issuedBefore returns the path of the key that the same form has issued. It returns the path of the
+// list if another browser sent the form, or if another form was sent since.
 func (r *request) issuedBefore() string {
 	if c, err := r.Cookie(issuedCookie); err == nil {
 		if id, ok := strings.CutPrefix(c.Value, r.PostForm.Get(onceField)+"."); ok {
@@ -53,12 +47,11 @@ func (r *request) issuedBefore() string {
 	return r.inEnvironment("api-keys")
 }
 
-// issuedPage shows a full key, this once.
 type issuedPage struct {
 	Key     keyRow
 	Full    string
 	Rotated bool
-	List    string // path
+	List    string
 }
 
 func (r *request) showIssued(k wire.Key, full client.FullKey, rotated bool) error {
@@ -71,11 +64,10 @@ func (r *request) showIssued(k wire.Key, full client.FullKey, rotated bool) erro
 	})
 }
 
-// wasPrevious is the hidden field that holds until when the secret before was valid:
-// another rotation meanwhile changes it.
+// wasPrevious is the hidden field with the expiry of the previous secret. Another rotation changes
+// it.
 const wasPrevious = view.OriginalPrefix + "previous"
 
-// rotatePage asks for a rotation, and how long the current secret stays valid.
 type rotatePage struct {
 	Key    keyRow
 	Hidden []view.HiddenInput
@@ -83,7 +75,7 @@ type rotatePage struct {
 	Form   view.Form
 }
 
-// graces are what can be chosen; the API takes any duration up to 30 days.
+// graces returns the options for the grace period. The API accepts any duration up to 30 days.
 func graces() []view.Option {
 	return []view.Option{
 		{Value: "0s", Label: "None"},
@@ -146,8 +138,8 @@ func rotateKey(r *request) error {
 	return r.showIssued(rotated, full, true)
 }
 
-// rotatedSince is why a key is not rotated by a form that is out of date: it would
-// end the secret that was issued meanwhile. It may be the form's own, sent before.
+// rotatedSince returns the error for a stale rotation form. A second rotation would invalidate the
+// secret of the first.
 func rotatedSince() view.FormError {
 	return view.FormError{
 		Status: http.StatusConflict,
@@ -156,7 +148,6 @@ func rotatedSince() view.FormError {
 	}
 }
 
-// notRotated answers for a rotation that the API has refused.
 func (r *request) notRotated(err error) error {
 	switch {
 	case client.HasCode(err, "already_issued"), client.HasCode(err, "idempotency_key_reused"):

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestIssuedBefore: a form that is sent again leads to the key that it has issued, where
-// the browser knows which; another form's key is not told.
+// TestIssuedBefore checks that a repeated form redirects to its key only if the cookie belongs to
+// the same form.
 func TestIssuedBefore(t *testing.T) {
 	t.Parallel()
 	const (

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// askReportLeak asks for a key or a service token that the public can read somewhere. No page
-// shows it.
+// askReportLeak shows the form for a leaked key or service token. No page shows the entered key
+// again.
 func askReportLeak(r *request, f view.Form) error {
 	return r.ask(tabKeys, view.FormPage{
 		Title: "Report a leaked key", Action: r.inProject("api-keys", "report-leak"), Button: "Report key", Back: r.inProject("api-keys"), Form: f,
@@ -36,7 +36,6 @@ func reportLeak(r *request) error {
 	return r.done(r.inProject("api-keys"), noticeLeakReported)
 }
 
-// leakPolicies are what can become of a project's keys that leak.
 func leakPolicies() []view.Option {
 	return []view.Option{
 		{Value: string(apikey.LeakDisable), Label: "Disable the key. You can enable it again"},
@@ -44,7 +43,6 @@ func leakPolicies() []view.Option {
 	}
 }
 
-// askProjectSettings asks for what a project's owners decide.
 func askProjectSettings(r *request, f view.Form) error {
 	p, err := r.api.Project(r.Context(), r.project)
 	if err != nil {
@@ -64,7 +62,6 @@ func askProjectSettings(r *request, f view.Form) error {
 	})
 }
 
-// settingsOf returns a project's settings as their form shows them.
 func settingsOf(p wire.Project) view.Fields {
 	return view.Fields{"leak_policy": p.LeakPolicy, "registries": strings.Join(p.Registries, ", ")}
 }

@@ -15,8 +15,6 @@ import (
 
 const reportPath = "/console/projects/shop/api-keys/report-leak"
 
-// TestReportLeak: a key that was found is reported out of whatever stands around it, and shown
-// nowhere.
 func TestReportLeak(t *testing.T) {
 	t.Parallel()
 	const full = "sluice_ab12cd34_0123456789abcdefghijABCDEFGHIJ0123456789"
@@ -42,7 +40,6 @@ func TestReportLeak(t *testing.T) {
 	}
 }
 
-// TestLeakedTokenAlert checks that the Overview shows a leaked service token as an alert.
 func TestLeakedTokenAlert(t *testing.T) {
 	t.Parallel()
 	r := &request{s: newOffice(t).service, project: "shop"}
@@ -52,7 +49,6 @@ func TestLeakedTokenAlert(t *testing.T) {
 	}
 }
 
-// TestLeakNote: what a key's page says of its leak, and what beside its name.
 func TestLeakNote(t *testing.T) {
 	t.Parallel()
 	r := &request{s: newOffice(t).service}
@@ -68,7 +64,7 @@ func TestLeakNote(t *testing.T) {
 		{"active", wire.LeakedEnded, toneAmber, "no longer valid", badge{}},
 	} {
 		row := r.keyRow(wire.Key{Status: tt.status, Leak: &wire.KeyLeak{At: at, Secret: tt.secret}}, nil)
-		if row.Leaked.Tone != tt.tone || !strings.Contains(row.Leaked.Says, tt.says) || row.Use != tt.use {
+		if row.Leaked.Tone != tt.tone || !strings.Contains(row.Leaked.Text, tt.says) || row.Use != tt.use {
 			t.Errorf("%s, %s: %+v, %+v", tt.status, tt.secret, row.Leaked, row.Use)
 		}
 	}
@@ -77,7 +73,6 @@ func TestLeakNote(t *testing.T) {
 	}
 }
 
-// TestProjectSettings: what becomes of keys that leak is changed, if nobody else has meanwhile.
 func TestProjectSettings(t *testing.T) {
 	t.Parallel()
 	const path = "/console/projects/shop/settings"
@@ -93,7 +88,7 @@ func TestProjectSettings(t *testing.T) {
 		asked                   []string
 	}{
 		{"disable", "disable", "", http.StatusSeeOther, nil},
-		{"revoke", "revoke", "", http.StatusSeeOther, nil}, // as the form had it
+		{"revoke", "revoke", "", http.StatusSeeOther, nil}, // already stored
 		{"other", "revoke", "", http.StatusConflict, nil},
 		{"disable", "revoke", "", http.StatusSeeOther, []string{`PATCH /api/v1/projects/shop {"leak_policy":"revoke"}`}},
 		{"disable", "disable", "ghcr.io/acme, quay.io", http.StatusSeeOther, []string{

@@ -12,14 +12,12 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// membersPage lists a project's members, which owners change in place, and its service
-// tokens.
 type membersPage struct {
 	Members []wire.Member
 	Tokens  []tokenRow
 	Paging  view.Paging
 	Roles   []view.Option
-	Form    view.Form // of the member to add, or of the one whose role was not taken
+	Form    view.Form // for a new member, or for a rejected role
 }
 
 func roles() []view.Option {
@@ -44,8 +42,7 @@ func listMembers(r *request, f view.Form) error {
 	})
 }
 
-// setMember adds a member or changes a role. It changes nothing if the user's role is no longer
-// the one that the form shows.
+// setMember adds a member or changes a role, unless the user's role differs from the form.
 func setMember(r *request) error {
 	username, role, was := r.PostForm.Get("username"), r.PostForm.Get("role"), r.PostForm.Get("was")
 	err := r.api.ChangeMembers(r.Context(), r.project, func(members []wire.Member) ([]wire.Member, error) {
@@ -64,7 +61,7 @@ func setMember(r *request) error {
 	}
 	if err != nil {
 		return r.again(err, func(r *request, f view.Form) error {
-			if was != "" { // not typed into the form for a new member: the message belongs above the list
+			if was != "" { // a role in the list: show the error above the list
 				f.Values, f.Err.Field, f.Err.Others = nil, "", nil
 			}
 			return listMembers(r, f)
@@ -73,12 +70,10 @@ func setMember(r *request) error {
 	return r.done(r.inProject("members"), noticeMemberSet)
 }
 
-// memberChangedError is returned if a member's role is not the one that the form shows.
 type memberChangedError string
 
 func (e memberChangedError) Error() string { return string(e) }
 
-// memberChanged says what somebody else has made of a member meanwhile.
 func memberChanged(username, is string) string {
 	if is == "" {
 		return "No changes were made: " + username + " is no longer a member."

@@ -1,10 +1,9 @@
 package console
 
-// notice is a sentence that tells what has just been done, on the page that follows.
-// The browser carries its number there, so that nobody else can put words in.
+// notice is a message about a completed action, shown on the next page. The browser stores only its
+// number, so that no one can inject a text.
 type notice int
 
-// The notices.
 const (
 	noticeNone notice = iota
 	noticeSignedOut
@@ -54,7 +53,7 @@ const (
 	noticeAddressSet
 )
 
-// text is what a notice says; "" of one that does not exist.
+// text returns the message, or "" for an unknown number.
 func (n notice) text() string { //nolint:funlen // a table
 	texts := map[notice]string{
 		noticeSignedOut:          "You are signed out.",

@@ -14,31 +14,27 @@ import (
 )
 
 const (
-	weekDays    = 7 // of the Overview's chart
-	latestShown = 5 // deployments on the Overview
-	alertsShown = 8 // that it lists one by one
+	weekDays    = 7
+	latestShown = 5
+	alertsShown = 8
 )
 
-// overviewPage is an environment at a glance: whether it works, what needs attention, and
-// while it is empty what to do next.
 type overviewPage struct {
 	Usage  wire.EnvironmentUsage
 	Chart  view.Chart
 	Alerts []alert
-	More   int // alerts that are not listed
+	More   int
 	Latest []latest
 	Steps  steps
 }
 
-// alert is something that somebody should look at.
 type alert struct {
 	badge
-	What string // "Checkout team", "hello"
-	Why  string // a sentence
-	Path string // where to do something about it; "" nowhere
+	What string
+	Why  string
+	Path string // page to fix it, or ""
 }
 
-// rank is higher where somebody is refused, or nothing works.
 func (a alert) rank() int {
 	if a.Tone == toneBad {
 		return 1
@@ -46,26 +42,23 @@ func (a alert) rank() int {
 	return 0
 }
 
-// latest is the current deployment of an app.
 type latest struct {
 	App  string
 	Path string
 	wire.Deployment
 }
 
-// steps lead from an empty environment to the first allowed request.
 type steps struct {
-	All  []step // nil once there was one
-	Curl string // the request to send; "" while there is nothing to send it to
+	All  []step // nil after the first allowed request
+	Curl string // command for the request; "" without a gated app and a key
 	Live view.Polling
 }
 
-// step is one of them.
 type step struct {
 	Text   string
 	Done   bool
-	Next   bool   // the first that is not done
-	Button string // "" has none
+	Next   bool
+	Button string
 	Path   string
 }
 
@@ -77,7 +70,6 @@ func showOverview(r *request) error {
 	return r.show("overview", page{Title: r.environment, Tab: tabOverview}, p)
 }
 
-// showSteps answers the part of the page that waits for the first request.
 func showSteps(r *request) error {
 	p, err := r.overviewPage()
 	if err != nil {
@@ -122,7 +114,7 @@ func (r *request) overviewPage() (overviewPage, error) {
 	return p, nil
 }
 
-// latest are the current deployments of the apps that were deployed last.
+// latest returns the most recent deployments, one for each app.
 func (r *request) latest(apps []wire.App) ([]latest, error) {
 	deployed := slices.DeleteFunc(slices.Clone(apps), func(a wire.App) bool { return a.Deployed == nil })
 	slices.SortFunc(deployed, func(a, b wire.App) int {
@@ -137,7 +129,7 @@ func (r *request) latest(apps []wire.App) ([]latest, error) {
 			if err == nil && len(list.Items) > 0 {
 				found[i] = latest{App: a.Name, Path: r.inEnvironment("apps", a.Name), Deployment: list.Items[0]}
 			}
-			if gone(err) { // deleted meanwhile
+			if gone(err) { // the app was deleted in the meantime
 				err = nil
 			}
 			return err
@@ -147,7 +139,6 @@ func (r *request) latest(apps []wire.App) ([]latest, error) {
 	return slices.DeleteFunc(found, func(l latest) bool { return l.App == "" }), err
 }
 
-// checkerAlerts tell of checkers that let nothing through.
 func checkerAlerts(n wire.CheckerCounts) []alert {
 	one := alert{badge: badge{toneBad, "Denying"}, What: "Checkers"}
 	switch {
@@ -164,7 +155,7 @@ func checkerAlerts(n wire.CheckerCounts) []alert {
 	return []alert{one}
 }
 
-// appAlerts tell of apps whose gate is not where it should be, or whose deployment failed.
+// appAlerts returns alerts for pending gates, failed deployments and missing digests.
 func (r *request) appAlerts(apps []wire.App, deployed []latest) []alert {
 	var all []alert
 	for _, a := range apps {
@@ -185,7 +176,6 @@ func (r *request) appAlerts(apps []wire.App, deployed []latest) []alert {
 	return all
 }
 
-// keyAlerts tell of keys.
 func (r *request) keyAlerts(keys []wire.KeyAttention) []alert {
 	now := r.s.now()
 	exact := func(t time.Time) string { return view.NewDisplayTime(t, now).Exact }
@@ -199,7 +189,6 @@ func (r *request) keyAlerts(keys []wire.KeyAttention) []alert {
 	return all
 }
 
-// tokenAlerts are the project's service tokens that have leaked.
 func (r *request) tokenAlerts(tokens []wire.LeakedToken) []alert {
 	all := make([]alert, len(tokens))
 	for i, t := range tokens {
@@ -211,7 +200,6 @@ func (r *request) tokenAlerts(tokens []wire.LeakedToken) []alert {
 	return all
 }
 
-// steps are what is left to do until the first request is allowed.
 func (r *request) steps(used bool, apps []wire.App, planned, issued bool) steps {
 	if used {
 		return steps{}

@@ -10,17 +10,14 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// pageRows is how many rows of a list a page shows: more than fit on a screen, and few
-// enough that the API answers at once.
 const pageRows = 30
 
-// asked is the page of a list that the request asks for.
 func (r *request) asked() client.Page {
 	return client.Page{Size: pageRows, Token: r.URL.Query().Get("page")}
 }
 
-// paging makes the links of a list whose next page has a token; other parameters of
-// the address, such as filters, stay.
+// paging returns the links of a list. next is the token of the next page. Other query parameters,
+// such as filters, remain.
 func (r *request) paging(next string) view.Paging {
 	var p view.Paging
 	q, path := r.URL.Query(), r.URL.EscapedPath()+"?"
@@ -36,7 +33,6 @@ func (r *request) paging(next string) view.Paging {
 	return p
 }
 
-// showList answers with the part of a list that the request asks for.
 func showList[T any](r *request, name string, p page, read func(context.Context, client.Page) (wire.List[T], error)) error {
 	l, err := read(r.Context(), r.asked())
 	if err != nil {
@@ -45,8 +41,8 @@ func showList[T any](r *request, name string, p page, read func(context.Context,
 	return r.show(name, p, view.List[T]{Items: l.Items, Paging: r.paging(l.NextPageToken)})
 }
 
-// follow answers a part that asks for itself: nothing new if it looks as it did, so
-// that what somebody reads or has focused stays and a screen reader is silent.
+// follow responds to a part that requests itself. If the part is unchanged, it returns 204, so that
+// the focus remains and screen readers stay silent.
 func (r *request) follow(l view.Polling, page, part string, body any) error {
 	if l.Unchanged(r.URL.Query()) {
 		if _, err := r.frame(); err != nil {

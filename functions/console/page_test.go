@@ -14,7 +14,7 @@ import (
 
 const helloPath = "/console/projects/shop/environments/prod/apps/hello"
 
-// hello is an app as the API has it.
+// hello sets the responses about the app hello.
 func (o *office) hello(gate string, message string) {
 	o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello", 200, wire.App{
 		Name: "hello", Project: "shop", Environment: "prod", Kind: "image", Image: "registry.example/hello:v1", URL: "http://hello.test",
@@ -27,8 +27,7 @@ func (o *office) hello(gate string, message string) {
 	o.answer("GET /api/v1/projects/shop/api-keys", 200, wire.List[wire.Key]{})
 }
 
-// TestGateNotice: amber while the gate is not in place, with the reason when there is
-// one; the part asks for itself anew until then, and says nothing when nothing is new.
+// TestGateNotice checks the notice of a pending gate, and that an unchanged part returns 204.
 func TestGateNotice(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -53,7 +52,6 @@ func TestGateNotice(t *testing.T) {
 	}
 }
 
-// TestRoles: buttons that the role does not allow are left out.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -76,7 +74,6 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestTroubles: what went wrong, and nothing of its cause.
 func TestTroubles(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -106,7 +103,7 @@ func TestTroubles(t *testing.T) {
 
 const plansPath = "/console/projects/shop/environments/prod/plans"
 
-// goldPlan is a plan as the API has it; an empty mode is one without a quota.
+// goldPlan sets the responses about a plan. An empty mode means no quota.
 func (o *office) goldPlan(mode string) {
 	p := wire.Plan{ID: "plan-gold", Name: "Gold", Rate: 10, Burst: 20}
 	if mode != "" {
@@ -121,7 +118,6 @@ func (o *office) goldPlan(mode string) {
 	o.answer("GET /api/v1/projects/shop/api-keys", 200, wire.List[wire.Key]{Items: []wire.Key{}})
 }
 
-// TestQuotaMode is shown where a quota is, if it is hard, and chosen in the form.
 func TestQuotaMode(t *testing.T) {
 	t.Parallel()
 	for mode, quota := range map[string]string{"hard": ">10,000 per day, hard<", "soft": ">10,000 per day<", "": ">None<"} {
@@ -140,14 +136,13 @@ func TestQuotaMode(t *testing.T) {
 	}
 }
 
-// TestQuotaModeIsSent only of a quota, and only when it changes.
 func TestQuotaModeIsSent(t *testing.T) {
 	t.Parallel()
 	const create, edit = "", "/plan-gold/edit"
 	tests := []struct {
-		name, path, stored  string // stored: the plan's mode before
+		name, path, stored  string // stored: previous mode of the plan
 		quota, period, mode string
-		want                string // the body; "" is no call
+		want                string // body; "" means no call
 	}{
 		{"a new hard one", create, "", "5", "day", "hard", `{"name":"Gold","rate":10,"burst":20,"quota":5,"quota_period":"day","quota_mode":"hard"}`},
 		{"a new one without a quota", create, "", "", "", "hard", `{"name":"Gold","rate":10,"burst":20}`},
@@ -184,7 +179,6 @@ func TestQuotaModeIsSent(t *testing.T) {
 	}
 }
 
-// TestRefusedForm: what was typed stays, and the message is beside its field.
 func TestRefusedForm(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -206,7 +200,6 @@ func TestRefusedForm(t *testing.T) {
 	}
 }
 
-// TestNames: a deletion needs the name.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -223,7 +216,6 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The page after an app's deletion lists the keys whose scopes named it.
 func TestDeletedAppWithKeys(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -238,7 +230,6 @@ func TestDeletedAppWithKeys(t *testing.T) {
 	}
 }
 
-// A key whose apps were deleted still covers no app after another field is changed.
 func TestKeyWithoutApps(t *testing.T) {
 	t.Parallel()
 	const api, page = "/api/v1/projects/shop/api-keys/key-ab12cd34", "/console/projects/shop/environments/prod/api-keys/key-ab12cd34/edit"
@@ -297,8 +288,6 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestRollbackWithoutADigest: the page says what the API knows about the reason, and
-// makes none up.
 func TestRollbackWithoutADigest(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{"No registry was asked.", "The registry answered 404.", ""} {

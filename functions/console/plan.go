@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	everything    = 500 // what a select offers: the API's largest page
-	planKeysShown = 10  // keys on a plan's own page, which links to the list of all of them
+	everything    = 500 // the API's largest page
+	planKeysShown = 10
 )
 
 func (r *request) planRow(p wire.Plan) view.PlanRow {
 	return view.PlanRow{Plan: p, Path: r.inEnvironment("plans", p.ID)}
 }
 
-// planList reads the environment's plans, as many as are offered to choose from.
+// planList reads the environment's plans, at most the number in everything.
 func (r *request) planList(ctx context.Context) ([]wire.Plan, error) {
 	list, err := r.api.PlansPage(ctx, r.project, r.environment, client.Page{Size: everything})
 	return list.Items, err
@@ -57,15 +57,15 @@ func listPlans(r *request) error {
 	return r.show("plans", page{Title: "Plans", Tab: tabPlans}, p)
 }
 
-// planPage is a plan, or why it cannot be deleted while keys have it.
+// planPage is a plan with its keys, also for a plan that cannot be deleted because of them.
 type planPage struct {
 	Plan view.PlanRow
-	Keys []keyRow // that have it, the first of them
-	More bool     // there are more than shown
-	All  string   // path of the list of all of them
+	Keys []keyRow
+	More bool
+	All  string
 	Form view.Form
 
-	Force *force // of the change that led here; nil of none
+	Force *force // propagation of the change that led here, or nil
 }
 
 func showPlan(r *request) error {
@@ -81,7 +81,6 @@ func showPlan(r *request) error {
 	return r.show("plans_plan", page{Title: p.Plan.Name, Tab: tabPlans}, p)
 }
 
-// readPlan reads the request's plan and the first of the keys that have it.
 func (r *request) readPlan(size int) (planPage, error) {
 	id := r.PathValue("plan")
 	filter := client.KeyFilter{Environment: r.environment, Plan: id}
@@ -138,7 +137,7 @@ func createPlan(r *request) error {
 	p, err := r.waiting().CreatePlan(r.Context(), r.project, r.environment, typed)
 	if err != nil {
 		return r.again(err, func(r *request, f view.Form) error {
-			if f.Err.Code == "already_exists" { // of the id, which two names can make
+			if f.Err.Code == "already_exists" { // two names can result in the same ID
 				f.Err.Message = "A plan with this name, or with a name that results in the same ID, already exists."
 			}
 			return newPlan(r, f)
@@ -147,7 +146,7 @@ func createPlan(r *request) error {
 	return r.followed(r.inEnvironment("plans", p.ID), noticePlanCreated, p.Force())
 }
 
-// typedPlan reads a plan's form. The ranges of its numbers are the API's to check.
+// typedPlan reads the submitted form. The API checks the ranges of numbers.
 func (r *request) typedPlan() (p wire.CreatePlan, wrong *view.Form) {
 	refuse := func(field, message string) {
 		if wrong == nil {
@@ -190,7 +189,6 @@ func (r *request) typedPlan() (p wire.CreatePlan, wrong *view.Form) {
 
 func whole(text string) (int64, error) { return strconv.ParseInt(strings.TrimSpace(text), 10, 64) }
 
-// planValues is a plan as its form shows it.
 func planValues(p wire.Plan) view.Fields {
 	all := view.Fields{"name": p.Name, "rate": view.Decimal(p.Rate), "burst": strconv.FormatInt(p.Burst, 10), "quota": "", "quota_period": "", "quota_mode": view.QuotaMode(p)}
 	if p.Quota != nil && p.QuotaPeriod != nil {
@@ -228,7 +226,7 @@ func changePlan(r *request) error {
 	now := planValues(current)
 	typed := r.typed(now)
 	if p.Quota == nil {
-		typed["quota_mode"] = now["quota_mode"] // what is chosen of a quota that is not there changes nothing
+		typed["quota_mode"] = now["quota_mode"] // the mode has no effect without a quota
 	}
 	changed, conflict := r.changes(now, typed)
 	if conflict != nil {
@@ -236,7 +234,7 @@ func changePlan(r *request) error {
 	}
 	var made wire.Plan
 	if len(changed) > 0 {
-		// The fields that change, and no others: what somebody else has changed meanwhile stays.
+		// Only changed fields are sent, so that concurrent changes of other fields remain.
 		quota := changed["quota"] || changed["quota_period"]
 		made, err = r.waiting().UpdatePlan(r.Context(), r.project, r.environment, id, wire.UpdatePlan{
 			Name: wire.If(changed["name"], p.Name), Rate: wire.If(changed["rate"], p.Rate), Burst: wire.If(changed["burst"], p.Burst),
@@ -249,14 +247,13 @@ func changePlan(r *request) error {
 	return r.followed(r.inEnvironment("plans", id), changed.notice(noticePlanChanged), made.Force())
 }
 
-// askDeletePlan asks before a plan is deleted, or says which keys are in the way.
 func askDeletePlan(r *request, f view.Form) error {
 	p, err := r.readPlan(keyRows)
 	if err != nil {
 		return err
 	}
 	p.Form = f
-	p.Keys = slices.DeleteFunc(p.Keys, func(k keyRow) bool { return !k.Live() }) // those no longer need it
+	p.Keys = slices.DeleteFunc(p.Keys, func(k keyRow) bool { return !k.Live() }) // revoked keys do not prevent it
 	if len(p.Keys) > 0 || f.Status() == http.StatusConflict {
 		return r.show("plans_in_use", page{Status: f.Status(), Title: "Plan in use", Tab: tabPlans}, p)
 	}

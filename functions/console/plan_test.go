@@ -5,8 +5,6 @@ import (
 	"testing"
 )
 
-// TestNumbersAreBounded: a browser knows what a number may be before it is sent, and a
-// phone which keyboard to show for it.
 func TestNumbersAreBounded(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -19,20 +19,19 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// recordLog is what a page of records is about: an environment, a project, or the
-// installation.
+// recordLog is a log of records: of an environment, a project or the installation.
 type recordLog struct {
 	Title, Lead string
-	About       string      // the filter
-	Path        string      // of the page, nothing filtered
-	Kinds       []kindOfLog // of records, that can be shown alone; nil where actions are chosen
-	Example     string      // of a resource
+	About       string
+	Path        string
+	Kinds       []kindOfLog // filter by kind; nil for a log with a filter by action
+	Example     string
 
 	tab     string
-	within  string         // what the names of its resources begin with; the filter may leave it out
-	actions []audit.Action // that it can be narrowed to
+	within  string // prefix of all resources, optional in the filter
+	actions []audit.Action
 	read    func(client.AuditQuery, client.Page) ([]wire.Activity, string, error)
-	denied  func() ([]wire.UsageDay, error) // how many requests were refused on the last days; nil of what has none
+	denied  func() ([]wire.UsageDay, error) // usage of the last days; nil for a log without it
 }
 
 const auditFilterAbout = "An actor is a username, “webhook” or a build, such as “build 7”. A resource includes everything below it. Days are UTC days; the first and last day are included."
@@ -49,7 +48,6 @@ func (r *request) projectLog() recordLog {
 	}
 }
 
-// plain are records of which is known no more than they say.
 func plain(list wire.List[wire.AuditRecord], err error) ([]wire.Activity, string, error) {
 	items := make([]wire.Activity, len(list.Items))
 	for i, record := range list.Items {
@@ -58,7 +56,6 @@ func plain(list wire.List[wire.AuditRecord], err error) ([]wire.Activity, string
 	return items, list.NextPageToken, err
 }
 
-// rows are records as pages show them, each with the way to those that are like it.
 func (l recordLog) rows(r *request, items []wire.Activity) ([]recordRow, error) {
 	rows := make([]recordRow, len(items))
 	for i, item := range items {
@@ -77,12 +74,11 @@ func (l recordLog) rows(r *request, items []wire.Activity) ([]recordRow, error) 
 	return rows, nil
 }
 
-// narrowed is the address of the log's records with one value of a filter.
 func (l recordLog) narrowed(name, value string) string {
 	return l.Path + "?" + url.Values{name: {value}}.Encode()
 }
 
-// full is a resource's whole name, of one that may be as a project's pages show it, e.g.
+// full returns the full name of a resource, which may be relative to the project, e.g.
 // "api-keys/key-ab12cd34".
 func (l recordLog) full(resource string) string {
 	resource = strings.Trim(strings.TrimSpace(resource), "/")
@@ -92,16 +88,14 @@ func (l recordLog) full(resource string) string {
 	return l.within + resource
 }
 
-// actionsOf lists the actions that are recorded of projects, or of the installation.
 func actionsOf(installation bool) []audit.Action {
 	return slices.DeleteFunc(audit.Actions(), func(a audit.Action) bool { return a == audit.CallWebhook || a.OfInstallation() != installation })
 }
 
-// historyShown is how many changes of a key its page lists.
 const historyShown = 5
 
-// history reads the newest records of one of the project's resources, for an owner, and returns
-// the path of all of them.
+// history reads the newest records of a resource, and returns the path of the filtered log. It
+// returns nothing if the user is not an owner.
 func (r *request) history(resource string) (rows []recordRow, path string, err error) {
 	if f, err := r.frame(); err != nil || !f.Can("owner") {
 		return nil, "", err
@@ -114,47 +108,41 @@ func (r *request) history(resource string) (rows []recordRow, path string, err e
 	return rows, l.narrowed("resource", resource), err
 }
 
-// recordRow is a record as a page shows it: a sentence, and the rest unfolded on demand.
 type recordRow struct {
 	wire.Activity
 
 	Who       string // "ada", "webhook", "build 7"
-	WhoNote   string // "not signed in"
+	WhoNote   string // "Not signed in"
 	Did       string // "revoked"
-	Thing     string // "Old integration"; "" of what is said without one
-	Path      string // of the thing; "" of what is gone, or has no page
-	Outcome   badge  // none when it succeeded
-	Unsettled bool   // begun, and nothing is known of its end
+	Thing     string // "Old integration", or ""
+	Path      string // page of the thing; "" if it was deleted or has no page
+	Outcome   badge  // empty if it succeeded
+	Unsettled bool   // started, with an unknown result
 
-	ByActor, ByResource string // paths: the list, narrowed to the same; "" where it cannot be
+	ByActor, ByResource string
 
 	Changes       []recordChange
-	Before, After bool // there was something before, is something afterwards
+	Before, After bool
 }
 
-// recordDay is what happened on a day.
 type recordDay struct {
 	Title            string // "Today", "14 March 2026"
 	Date             string // 2026-03-14
 	Rows             []recordRow
-	wire.UsageTotals // of the requests that were refused; zero where they are not known
+	wire.UsageTotals // of the day's requests; zero if unknown
 }
 
-// recordChange is one field of what was changed.
 type recordChange struct {
 	Name     string
 	Old, New recordValue
 }
 
-// recordValue is a field's value.
 type recordValue struct {
 	Text string
-	None bool // there is none; Text says so
-	Cut  int  // so many characters are not shown
+	None bool
+	Cut  int // number of characters that were cut
 }
 
-// maxValue bounds what is shown of a value, in characters: a page stays small even
-// when somebody has scoped a key to a thousand apps.
 const maxValue = 400
 
 func (r *request) recordRow(a wire.Activity) (recordRow, error) {
@@ -181,13 +169,13 @@ func (r *request) recordRow(a wire.Activity) (recordRow, error) {
 	row.Thing, row.Path = r.thing(a, before, after)
 	if audit.Action(a.Action) == audit.CallWebhook {
 		row.Who, row.WhoNote, row.Outcome = callsText(a), "", badge{}
-		row.Status = wire.Text(resultText(hook.Result(a.Status))) // more specific than the outcome
+		row.Status = wire.Text(resultText(hook.Result(a.Status)))
 	}
 	return row, nil
 }
 
-// whoDid names who made a change. Who was not signed in is named only if they gave the
-// name of a user.
+// whoDid returns the name of an actor and a note. An actor without a session may have given the name
+// of a user.
 func whoDid(a wire.AuditActor) (name, note string) {
 	if trace.Kind(a.Kind) != trace.Anonymous {
 		return a.Name, ""
@@ -198,7 +186,6 @@ func whoDid(a wire.AuditActor) (name, note string) {
 	return a.Name, "Not signed in"
 }
 
-// callsText names the calls of a webhook that an entry stands for.
 func callsText(a wire.Activity) string {
 	text := callCount(int64(a.Calls))
 	if a.Status == wire.Text(hook.Unproven) {
@@ -207,8 +194,8 @@ func callsText(a wire.Activity) string {
 	return text
 }
 
-// did says what somebody did to the thing that follows, e.g. "revoked"; an action that
-// the console does not know yet has its own name.
+// did returns the predicate of a record, e.g. "revoked key". The name of the thing follows it. For an
+// unknown action, it returns the name of the action.
 func did(a audit.Action, before, after map[string]any) string {
 	switch {
 	case a == audit.UpdateApp && after["require_api_key"] == true:
@@ -229,11 +216,10 @@ func did(a audit.Action, before, after map[string]any) string {
 	return wordsOf(a).did
 }
 
-// thing names what a record is about, and gives its page.
 func (r *request) thing(a wire.Activity, before, after map[string]any) (name, path string) {
 	parts := strings.Split(a.Resource, "/")
 	last := parts[len(parts)-1]
-	in := map[string]string{} // what the resource's name says, e.g. apps → hello
+	in := map[string]string{} // parts of the resource, e.g. apps → hello
 	for i := 0; i+1 < len(parts); i += 2 {
 		in[parts[i]] = parts[i+1]
 	}
@@ -272,13 +258,11 @@ func (r *request) thing(a wire.Activity, before, after map[string]any) (name, pa
 	return name, path
 }
 
-// given is a value that is a text; "" is another.
 func given(v any) string {
 	text, _ := v.(string)
 	return text
 }
 
-// daysOf are rows, which are in the order of time, by their UTC day.
 func daysOf(rows []recordRow, now time.Time) []recordDay {
 	var days []recordDay
 	for _, row := range rows {
@@ -291,16 +275,14 @@ func daysOf(rows []recordRow, now time.Time) []recordDay {
 	return days
 }
 
-// fieldsOf reads values, an object or null: then the fields are nil.
 func fieldsOf(values json.RawMessage) (map[string]any, error) {
 	d := json.NewDecoder(strings.NewReader(cmp.Or(string(values), "null")))
-	d.UseNumber() // shown as they came
+	d.UseNumber()
 	var fields map[string]any
 	err := d.Decode(&fields)
 	return fields, err
 }
 
-// changesOf lists the fields of both, in the order of their names.
 func changesOf(before, after map[string]any) []recordChange {
 	names := map[string]bool{}
 	for _, fields := range []map[string]any{before, after} {
@@ -327,7 +309,6 @@ func valueOf(v any) recordValue {
 	return recordValue{Text: string([]rune(text)[:maxValue]), Cut: cut}
 }
 
-// nothingText says that there is nothing, in the way of its kind.
 func nothingText(v any) string {
 	switch v.(type) {
 	case string:
@@ -338,8 +319,7 @@ func nothingText(v any) string {
 	return "none"
 }
 
-// valueText is a value without JSON's marks: lists with commas between, the fields of
-// an object each with its name.
+// valueText returns a value as text: lists with commas, and objects as names and values.
 func valueText(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -364,10 +344,10 @@ func valueText(v any) string {
 		}
 		return strings.Join(parts, ", ")
 	}
-	return fmt.Sprint(v) // texts and numbers
+	return fmt.Sprint(v)
 }
 
-// actionWords are what an action is called in a choice, and in a sentence.
+// actionWords are the label of an action in the filter, and its predicate in a sentence.
 type actionWords struct{ name, did string }
 
 func wordsOf(a audit.Action) actionWords {

@@ -35,7 +35,6 @@ func TestRecordValues(t *testing.T) {
 	}
 }
 
-// TestRecordSays: each record reads as a sentence that leads to what it is about.
 func TestRecordSays(t *testing.T) {
 	t.Parallel()
 	const shop, prod = "projects/shop/", "projects/shop/environments/prod/"
@@ -85,8 +84,6 @@ func TestRecordSays(t *testing.T) {
 	}
 }
 
-// TestCallsSay: calls of a webhook that changed nothing are counted, and those without its
-// token told apart.
 func TestCallsSay(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]wire.Activity{
@@ -102,7 +99,6 @@ func TestCallsSay(t *testing.T) {
 	}
 }
 
-// TestWithDenied: a day's refusals stand where the day is shown, once.
 func TestWithDenied(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)

@@ -19,36 +19,36 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// request is one request of somebody who is signed in, or believes so: whether the
-// session is good is known once frame has answered.
+// request is a request with a session token. The session is known to be valid only after frame
+// returns.
 type request struct {
 	*http.Request
 
 	s   *Service
 	w   http.ResponseWriter
-	api *client.Client // signed in
+	api *client.Client
 
-	project, environment string // of the path, "" outside of one
+	project, environment string
 
-	frame func() (frame, error) // waits for it; the same each time
+	frame func() (frame, error) // waits for the data of the layout
 }
 
-// frame is what every page shows around its content.
+// frame is the data of the layout, which every page needs.
 type frame struct {
 	User         wire.User
-	CSRF         string // of the session, in every form
+	CSRF         string
 	Project      wire.Project
-	Projects     []wire.Project     // that can be switched to
-	Environments []wire.Environment // of the project, for the switcher
+	Projects     []wire.Project
+	Environments []wire.Environment
 	Environment  string
 }
 
-// Can tells whether the user's role in the project allows what needs a role, e.g.
-// "developer". Pages leave out what it does not; the API decides.
+// Can reports whether the user's role in the project includes the role need, e.g. "developer". It
+// only decides what a page shows.
 func (f frame) Can(need string) bool { return app.Role(f.Project.Role).Allows(app.Role(need)) }
 
-// signedIn lets do answer the requests of who has a session. What the frame shows is
-// asked for at the same time as what the page shows.
+// signedIn returns a handler that calls do if the request has a session token, and otherwise
+// redirects to the sign-in page. It reads the frame concurrently with do.
 func (s *Service) signedIn(do handler) httpapi.Handler {
 	return func(w http.ResponseWriter, hr *http.Request) error {
 		token, ok := s.sessionToken(hr)
@@ -62,7 +62,7 @@ func (s *Service) signedIn(do handler) httpapi.Handler {
 			project: hr.PathValue("project"), environment: hr.PathValue("environment"),
 		}
 		wait := r.readFrame(ctx)
-		defer wait() //nolint:errcheck // whoever needed the frame has seen its error
+		defer wait() //nolint:errcheck // callers of frame handle the error
 		defer cancel()
 		if err := do(r); err != nil {
 			s.fail(r, err)
@@ -71,11 +71,9 @@ func (s *Service) signedIn(do handler) httpapi.Handler {
 	}
 }
 
-// projectsOffered is how many projects can be switched to from any page; the list of
-// projects has all of them.
 const projectsOffered = 20
 
-// readFrame asks for the frame, and gives what waits for it.
+// readFrame starts reading the frame. wait blocks until all its calls have ended.
 func (r *request) readFrame(ctx context.Context) (wait func() error) {
 	f := frame{Environment: r.environment}
 	g, ctx := errgroup.WithContext(ctx)
@@ -83,7 +81,7 @@ func (r *request) readFrame(ctx context.Context) (wait func() error) {
 		session, err := r.api.WhoAmI(ctx)
 		if err == nil {
 			f.User, f.CSRF = wire.User(session.User), session.CSRFToken
-			trace.Identify(ctx, trace.Actor{Kind: trace.User, Name: session.User.Username}) // for the log
+			trace.Identify(ctx, trace.Actor{Kind: trace.User, Name: session.User.Username})
 		}
 		return err
 	})
@@ -108,7 +106,7 @@ func (r *request) readFrame(ctx context.Context) (wait func() error) {
 	return wait
 }
 
-// read gives what reads something into a variable, for [errgroup.Group.Go].
+// read returns a function for [errgroup.Group.Go] that stores the result of from.
 func read[T any](into *T, from func() (T, error)) func() error {
 	return func() (err error) {
 		*into, err = from()
@@ -116,9 +114,8 @@ func read[T any](into *T, from func() (T, error)) func() error {
 	}
 }
 
-// sessionToken is the session of a request's cookie. Of several it is the first good
-// one, and none if there are good ones of two people, as the API has it (see
-// identity.Guard).
+// sessionToken returns the session token of a request. Of several cookies it returns the first valid
+// one, but none if they belong to different users, as identity.Guard does.
 func (s *Service) sessionToken(r *http.Request) (client.Token, bool) {
 	tokens := identity.Cookies(r)
 	if len(tokens) == 1 {
@@ -129,7 +126,7 @@ func (s *Service) sessionToken(r *http.Request) (client.Token, bool) {
 	for _, t := range tokens {
 		who, err := s.api.WithToken(client.Token(t)).WhoAmI(r.Context())
 		switch {
-		case err != nil: // it is dead, or the page will tell that the API is away
+		case err != nil: // invalid, or the API is unavailable, which the page reports
 		case found == "":
 			found, owner = client.Token(t), who.User.Username
 		case owner != who.User.Username:
@@ -139,8 +136,7 @@ func (s *Service) sessionToken(r *http.Request) (client.Token, bool) {
 	return found, found != ""
 }
 
-// checkCSRF refuses a form that does not carry the session's CSRF value, or cannot be
-// read.
+// checkCSRF returns an error unless the form is valid and contains the session's CSRF value.
 func (r *request) checkCSRF() error {
 	if r.ParseForm() != nil {
 		return unreadable()
@@ -158,14 +154,12 @@ func (r *request) checkCSRF() error {
 	return nil
 }
 
-// page is what a page says about itself.
 type page struct {
-	Status int    // HTTP status; 0 is 200
-	Title  string // of the window and, in most pages, the heading
-	Tab    string // which part of the navigation it belongs to: see tab constants
+	Status int // HTTP status; 0 means 200
+	Title  string
+	Tab    string // selected part of the navigation
 }
 
-// Parts of the navigation.
 const (
 	tabOverview     = "overview"
 	tabEnvironments = "environments"
@@ -177,17 +171,17 @@ const (
 	tabAudit        = "audit"
 )
 
-// pageData is what a page's template gets: the frame, the page, and its own data as Body.
+// pageData is the data of a page's template.
 type pageData struct {
 	frame
 	page
 
-	Notice string // what has just been done
-	Path   string // of the page, with its query, to come back to
+	Notice string
+	Path   string
 	Body   any
 }
 
-// Section is the path of the same part of another environment, as segments.
+// Section returns the path of the same section of another environment.
 func (v pageData) Section(project, environment string) string {
 	segments := []string{"projects", project, "environments", environment}
 	switch v.Tab {
@@ -197,7 +191,6 @@ func (v pageData) Section(project, environment string) string {
 	return at(segments...)
 }
 
-// show answers with a page: the template of that name inside the layout.
 func (r *request) show(name string, p page, body any) error {
 	f, err := r.frame()
 	if err != nil {
@@ -208,8 +201,7 @@ func (r *request) show(name string, p page, body any) error {
 	})
 }
 
-// part answers with one template of a page, without the layout, for a page that
-// refreshes a part of itself.
+// part writes a template of a page without the layout, for a page that refreshes a part of itself.
 func (r *request) part(name, part string, body any) error {
 	f, err := r.frame()
 	if err != nil {
@@ -218,8 +210,7 @@ func (r *request) part(name, part string, body any) error {
 	return r.s.renderer.Write(r.w, r.Request, http.StatusOK, name, part, pageData{frame: f, Body: body})
 }
 
-// done answers a form that was taken: on to a page of the console, which tells what
-// was done.
+// done redirects to a page that shows a notice.
 func (r *request) done(path string, n notice) error {
 	leaveNotice(r.w, n)
 	return r.redirect(path)
@@ -227,26 +218,24 @@ func (r *request) done(path string, n notice) error {
 
 const (
 	noticeCookie  = "__Host-sluice_notice"
-	noticeSeconds = 60 // for the page that follows to be asked for
+	noticeSeconds = 60
 )
 
-// leaveNotice leaves a notice for the next page.
 func leaveNotice(w http.ResponseWriter, n notice) {
 	http.SetCookie(w, cookieOf(noticeCookie, strconv.Itoa(int(n)), noticeSeconds))
 }
 
-// takeNotice returns the stored notice and deletes it.
 func takeNotice(w http.ResponseWriter, r *http.Request) string {
 	c, err := r.Cookie(noticeCookie)
 	if err != nil {
 		return ""
 	}
 	http.SetCookie(w, cookieOf(noticeCookie, "", -1))
-	n, _ := strconv.Atoi(c.Value) // a value that the console did not write is no notice
+	n, _ := strconv.Atoi(c.Value)
 	return notice(n).text()
 }
 
-// cookieOf is a cookie of the console's own, which no script reads and no other host sets.
+// cookieOf returns a cookie that scripts cannot read. With a __Host- name, other hosts cannot set it.
 func cookieOf(name, value string, seconds int) *http.Cookie {
 	return &http.Cookie{
 		Name: name, Value: value, Path: "/", MaxAge: seconds,
@@ -254,13 +243,11 @@ func cookieOf(name, value string, seconds int) *http.Cookie {
 	}
 }
 
-// redirect sends the browser to another page of the console.
 func (r *request) redirect(path string) error {
 	http.Redirect(r.w, r.Request, path, http.StatusSeeOther)
 	return nil
 }
 
-// at is the path of a page, of unescaped segments: at("projects", "shop").
 func at(segments ...string) string {
 	var b strings.Builder
 	b.WriteString(home)
@@ -270,7 +257,6 @@ func at(segments ...string) string {
 	return b.String()
 }
 
-// inProject and inEnvironment are paths of the request's project and environment.
 func (r *request) inProject(rest ...string) string {
 	return at(append([]string{"projects", r.project}, rest...)...)
 }
@@ -279,8 +265,7 @@ func (r *request) inEnvironment(rest ...string) string {
 	return at(append([]string{"projects", r.project, "environments", r.environment}, rest...)...)
 }
 
-// own gives s if it is a page of the console, else "": nobody is sent elsewhere by a
-// link that somebody else has made.
+// own returns s if it is the path of a console page, and "" otherwise. It prevents open redirects.
 func own(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.ContainsAny(s, "\\\r\n\t") {

@@ -9,17 +9,16 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 )
 
-// handler answers a request of somebody who is signed in.
+// handler handles a request with a session.
 type handler func(r *request) error
 
-// route is a path with the page that a GET shows and what the POST of a form does;
-// nil is none.
+// route is a path with its handlers for GET and POST, which may be nil.
 type route struct {
 	path     string
 	show, do handler
 }
 
-// routes are all pages for who is signed in.
+// routes returns all pages that need a session.
 func routes() []route { //nolint:funlen // a table
 	const (
 		project     = "/projects/{project}"
@@ -112,10 +111,9 @@ func routes() []route { //nolint:funlen // a table
 	}
 }
 
-// empty shows a form that nothing was typed into yet.
 func empty(page ask) handler { return func(r *request) error { return page(r, view.Form{}) } }
 
-// Handler routes the function's requests.
+// Handler returns the handler of all requests.
 func (s *Service) Handler() http.Handler {
 	m := httpapi.New(s.log)
 	m.Handle("GET /{$}", func(w http.ResponseWriter, r *http.Request) error {
@@ -140,7 +138,6 @@ func (s *Service) Handler() http.Handler {
 	return &guard{Mux: m, s: s, origin: http.NewCrossOriginProtection()}
 }
 
-// withCSRF lets do take forms of the session alone.
 func withCSRF(do handler) handler {
 	return func(r *request) error {
 		if err := r.checkCSRF(); err != nil {
@@ -150,24 +147,20 @@ func withCSRF(do handler) handler {
 	}
 }
 
-// policy is the content security policy of every answer: what is ours, and nothing
-// inline.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// maxForm bounds the body of a form, in bytes: the API takes 64 KiB of JSON.
+// maxForm is the maximum size of a form in bytes, like that of JSON in the API.
 const maxForm = 64 << 10
 
-// guard puts around all pages what must hold for everything: the headers of every
-// answer, and no change from another origin.
+// guard sets the security headers of every response, and rejects changes from other origins and URLs
+// that contain a secret.
 type guard struct {
-	*httpapi.Mux // the pages, and what is measured of them
+	*httpapi.Mux
 
 	s *Service
 
-	// Browsers say where a request comes from (Sec-Fetch-Site, Origin); forms carry the
-	// CSRF value besides.
-	origin *http.CrossOriginProtection
+	origin *http.CrossOriginProtection // in addition to the CSRF value of forms
 }
 
 // ServeHTTP implements [http.Handler].
@@ -181,7 +174,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if httpapi.SecretInURL(r.URL) {
 		r = r.Clone(r.Context())
-		r.URL = &url.URL{Path: home} // the page shows the address
+		r.URL = &url.URL{Path: home} // the page shows the URL
 		g.s.refuse(w, r, httpError{
 			Status: http.StatusBadRequest, Title: "API key in the URL",
 			Text: "Browsers and proxies store URLs. Rotate the key. To find it, use the search field of the API keys page.",

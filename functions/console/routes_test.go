@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// TestForeignForms: nothing is done for a form that is not the session's own.
 func TestForeignForms(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -46,7 +45,6 @@ func TestForeignForms(t *testing.T) {
 	}
 }
 
-// TestEveryChangeIsGuarded: there is no POST that does something without the value.
 func TestEveryChangeIsGuarded(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -79,7 +77,6 @@ func TestEveryChangeIsGuarded(t *testing.T) {
 	}
 }
 
-// TestHeaders of pages, errors and redirects.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -97,7 +94,6 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestRoot: the address of the installation leads to the console, and to nothing else.
 func TestRoot(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

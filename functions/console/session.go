@@ -16,19 +16,18 @@ import (
 const (
 	signInPath = home + "/sign-in"
 
-	// Before there is a session, the sign-in form is tied to the browser by a value of
-	// its own: somebody else's page must not sign a user in as somebody else.
+	// This cookie ties the sign-in form to the browser, so that another site cannot sign the user in
+	// as a different user.
 	signInCookie  = "__Host-sluice_sign_in" // see identity.CookieName
-	signInSeconds = 3600                    // for the form to be filled in
+	signInSeconds = 3600
 
-	// What the API knows this browser by since the last sign-in, whoever it was.
+	// This cookie identifies the browser since the last sign-in of any user.
 	deviceCookie = "__Host-sluice_device"
 )
 
-// signInPage is what the sign-in template shows.
 type signInPage struct {
 	Form  view.Form
-	Next  string // page to go on to, "" for the first one
+	Next  string // page after the sign-in; "" means the list of projects
 	Proof string
 }
 
@@ -44,11 +43,10 @@ func (s *Service) showSignIn(w http.ResponseWriter, r *http.Request, status int,
 	})
 }
 
-// signIn opens a session with the API and hands it to the browser.
 func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 	if r.ParseForm() != nil {
 		s.refuse(w, r, unreadable())
-		return nil //nolint:nilerr // it has been answered
+		return nil //nolint:nilerr // the response is written
 	}
 	if !proven(r) {
 		return s.signInAgain(w, r, view.FormError{Status: http.StatusForbidden, Message: "The form was out of date. Sign in again."})
@@ -65,11 +63,10 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 	if next == "" {
 		next = at("projects")
 	}
-	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // own lets only pages of the console through
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // own returns only paths of the console
 	return nil
 }
 
-// proven tells whether a sign-in form is one that this browser was given.
 func proven(r *http.Request) bool {
 	typed := []byte(r.PostForm.Get("csrf"))
 	return len(typed) > 0 && slices.ContainsFunc(r.CookiesNamed(signInCookie), func(c *http.Cookie) bool {
@@ -77,7 +74,6 @@ func proven(r *http.Request) bool {
 	})
 }
 
-// signInAgain shows the form with what was typed, the password apart.
 func (s *Service) signInAgain(w http.ResponseWriter, r *http.Request, why view.FormError) error {
 	proof := rand.Text()
 	http.SetCookie(w, signInProof(proof, signInSeconds))
@@ -95,7 +91,6 @@ func (s *Service) signInRefusal(r *http.Request, err error) view.FormError {
 	return view.FormError{Status: http.StatusBadGateway, Message: "The management API is unavailable. Try again later."}
 }
 
-// signOut ends the session; its token is dead at once.
 func signOut(r *request) error {
 	if err := r.api.SignOut(r.Context()); err != nil {
 		return err
@@ -104,8 +99,8 @@ func signOut(r *request) error {
 	return r.done(signInPath, noticeSignedOut)
 }
 
-// toSignIn sends somebody without a session to sign in, and afterwards back to where
-// they were: the page, or the one whose form they sent.
+// toSignIn redirects to the sign-in page. After the sign-in, the user returns to the requested page
+// or to the page of the submitted form.
 func (s *Service) toSignIn(w http.ResponseWriter, r *http.Request) {
 	back := r.URL.RequestURI()
 	if r.Method != http.MethodGet {
@@ -114,7 +109,7 @@ func (s *Service) toSignIn(w http.ResponseWriter, r *http.Request) {
 			back = u.RequestURI()
 		}
 	}
-	if r.Header.Get("HX-Request") != "" { // a part of a page: the whole page shall ask again
+	if r.Header.Get("HX-Request") != "" { // a part of a page: reload the whole page
 		w.Header().Set("HX-Refresh", "true")
 		w.WriteHeader(http.StatusOK)
 		return
@@ -130,7 +125,7 @@ func (s *Service) toSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
-// device is what the browser was known by when somebody last signed in; "" if nobody has.
+// device returns the token that identifies the browser since its last sign-in, or "".
 func device(r *http.Request) client.Token {
 	c, err := r.Cookie(deviceCookie)
 	if err != nil {
@@ -143,7 +138,7 @@ func signInProof(value string, seconds int) *http.Cookie {
 	return strictCookie(signInCookie, value, seconds)
 }
 
-// strictCookie is one that only the console's own pages make a browser send.
+// strictCookie returns a cookie that browsers send only in requests from the console's pages.
 func strictCookie(name, value string, seconds int) *http.Cookie {
 	return &http.Cookie{
 		Name: name, Value: value, Path: "/", MaxAge: seconds,

@@ -46,7 +46,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// signInForm loads the form and gives its cookie and value.
+// signInForm loads the form and returns its cookie and the cookie's value.
 func (o *office) signInForm(next string) (*http.Cookie, string) {
 	o.t.Helper()
 	w := o.send(httptest.NewRequest(http.MethodGet, "/console/sign-in?next="+url.QueryEscape(next), nil))
@@ -127,7 +127,8 @@ func TestRefusedSignIn(t *testing.T) {
 	}
 }
 
-// TestSeveralCookies: what is not good is passed over, and two people are nobody.
+// TestSeveralCookies checks that invalid cookies are ignored, and that valid cookies of two users
+// are all rejected.
 func TestSeveralCookies(t *testing.T) {
 	t.Parallel()
 	owners := map[string]string{"sluice_st_x": "token:nightly", "a1": "ada", "a2": "ada", "b1": "bob"}
@@ -156,7 +157,6 @@ func TestSeveralCookies(t *testing.T) {
 	}
 }
 
-// TestWithoutSession: to the sign-in page and, afterwards, back.
 func TestWithoutSession(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -8,18 +8,16 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// settingsForms are the forms of an app's Settings that were not taken.
 type settingsForms struct {
 	Webhook   view.Form
-	ShowToken bool // it was asked for
+	ShowToken bool
 }
 
-// settingsPage is an app's Settings.
 type settingsPage struct {
 	App     wire.App
 	Webhook webhookCard
 	Trusts  []trustRow
-	Issuers []string // whose pipelines the installation believes
+	Issuers []string
 	Forms   settingsForms
 }
 
@@ -29,7 +27,6 @@ func showToken(r *request) error { return showSettingsWith(r, settingsForms{Show
 
 func toSettings(r *request) error { return r.redirect(r.inApp("settings")) }
 
-// showSettingsWith shows an app's Settings, with forms that were not taken.
 func showSettingsWith(r *request, forms settingsForms) error {
 	p := settingsPage{Forms: forms}
 	var hook client.Webhook

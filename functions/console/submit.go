@@ -11,13 +11,12 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 )
 
-// invalid returns the request's form as it was typed, with an error that the console found.
 func (r *request) invalid(field, message string) view.Form {
 	return view.Form{Values: r.PostForm, Err: &view.FormError{Status: http.StatusUnprocessableEntity, Message: message, Field: field}}
 }
 
-// refused returns the request's form as it was typed, with the reason why the API rejected it.
-// ok is false if the session has ended, which is not about the form.
+// refused returns the submitted form with the error of the API. ok is false if the session has
+// ended.
 func (r *request) refused(err error) (f view.Form, ok bool) {
 	if client.HasCode(err, "unauthenticated") {
 		return view.Form{}, false
@@ -43,9 +42,9 @@ func (r *request) refused(err error) (f view.Form, ok bool) {
 	return f, true
 }
 
-// inputFor returns the name of the input that an error of the API is about, or "" for the whole
-// form. An input has the name of the API's field, without the object around it. For a name that
-// is taken the API names no field, and the claims of a trust have several inputs.
+// inputFor returns the name of the input to which an API error belongs, or "" for the whole form. An
+// input has the name of the API field, without its object. Errors about taken names have no field,
+// and the claims of a trust have several inputs.
 func (r *request) inputFor(code, field string) string {
 	names := []string{field[strings.LastIndexByte(field, '.')+1:]}
 	switch code {
@@ -60,10 +59,8 @@ func (r *request) inputFor(code, field string) string {
 	return ""
 }
 
-// ask shows a page with a form.
 type ask func(r *request, f view.Form) error
 
-// again shows the form that the API rejected, with the reason.
 func (r *request) again(err error, page ask) error {
 	f, ok := r.refused(err)
 	if !ok {
@@ -72,26 +69,20 @@ func (r *request) again(err error, page ask) error {
 	return page(r, f)
 }
 
-// gone reports whether the object of a form has been deleted.
 func gone(err error) bool { return client.HasCode(err, "not_found") }
 
-// ask responds with the page of a form.
 func (r *request) ask(tab string, p view.FormPage) error {
 	return r.show("form", page{Status: p.Form.Status(), Title: p.Title, Tab: tab}, p)
 }
 
-// confirm responds with a confirmation.
 func (r *request) confirm(tab string, c view.Confirmation) error {
 	return r.show("confirm", page{Status: c.Form.Status(), Title: c.Title, Tab: tab}, c)
 }
 
-// retyped reports whether the user typed the name that a confirmation asks for.
 func (r *request) retyped(name string) bool { return r.PostForm.Get("name") == name }
 
-// wrongName is the error of a confirmation with another name.
 const wrongName = "The name does not match. No changes were made."
 
-// typed returns the values of the submitted form.
 func (r *request) typed(of view.Fields) view.Fields {
 	all := view.Fields{}
 	for name := range of {
@@ -100,10 +91,8 @@ func (r *request) typed(of view.Fields) view.Fields {
 	return all
 }
 
-// changes holds the names of the fields that a form changes.
 type changes map[string]bool
 
-// notice returns n, or the notice that nothing changed.
 func (c changes) notice(n notice) notice {
 	if len(c) == 0 {
 		return noticeNothingChanged
@@ -111,12 +100,10 @@ func (c changes) notice(n notice) notice {
 	return n
 }
 
-// changes returns the fields that the submitted form changes: those whose value differs from the
-// form's original. If another user has changed one of them in the meantime, conflict is the form
-// with a message, and nothing must be saved. Other fields stay as they are.
+// changes returns the fields whose value differs from the form's original. If another user has changed
+// one of them in the meantime, conflict is the form with an error, and nothing must be saved.
 //
-// A change between this comparison and the save is overwritten, as if the users had saved one
-// after the other.
+// A change between this comparison and the save is overwritten.
 func (r *request) changes(current, typed view.Fields) (changed changes, conflict *view.Form) {
 	changed = changes{}
 	for _, name := range slices.Sorted(maps.Keys(current)) {

@@ -9,8 +9,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// TestEveryWrongField: each stands beside its field, whoever has seen it, the title says
-// that something is wrong, and one field has the focus.
 func TestEveryWrongField(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -26,7 +24,7 @@ func TestEveryWrongField(t *testing.T) {
 	typed := url.Values{"name": {"-"}, "rate": {"0"}, "burst": {"1"}, "quota": {"5"}, "quota_period": {"hour"}}
 	for _, c := range []struct {
 		name, field, value string
-		wrong              []string // of fields: what stands beside each
+		wrong              []string // names of invalid fields
 		focus              string
 	}{
 		{"by the API", "", "", []string{"name", "rate", "quota_period"}, "name"},

@@ -11,12 +11,11 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// tokenRow is a service token as a page shows it.
 type tokenRow struct {
 	wire.Token
 
 	State badge
-	Until string // the last day, or instant, on which it is good
+	Until string // last day, or expiry time
 }
 
 func (r *request) tokenRow(t wire.Token) tokenRow {
@@ -24,7 +23,6 @@ func (r *request) tokenRow(t wire.Token) tokenRow {
 	return tokenRow{Token: t, Until: expiryText(&t.ExpiresAt), State: state}
 }
 
-// tokenRows are all service tokens of the project: it has no more than a page can show.
 func (r *request) tokenRows(ctx context.Context) ([]tokenRow, error) {
 	tokens, err := client.Collect(r.api.Tokens(ctx, r.project))
 	rows := make([]tokenRow, len(tokens))
@@ -34,7 +32,6 @@ func (r *request) tokenRows(ctx context.Context) ([]tokenRow, error) {
 	return rows, err
 }
 
-// toMembers is where a token's page is left to, which is the answer to a form.
 func toMembers(r *request) error { return r.redirect(r.inProject("members")) }
 
 func newToken(r *request, f view.Form) error {
@@ -53,15 +50,14 @@ func newToken(r *request, f view.Form) error {
 	})
 }
 
-// issuedTokenPage shows a full token, this once.
 type issuedTokenPage struct {
 	Token tokenRow
 	Full  string
-	List  string // path
+	List  string
 }
 
-// createToken shows the full token as the answer to the form itself. Loading that page
-// again sends the form again, which then says that the name is taken.
+// createToken shows the full token in the response to the form. A reload sends the form again, and
+// the API rejects the name because it exists.
 func createToken(r *request) error {
 	name, role, expires := r.PostForm.Get("name"), r.PostForm.Get("role"), expiryFor(r.PostForm.Get("expires_at"))
 	t, full, err := r.api.CreateToken(r.Context(), r.project, wire.CreateToken{Name: &name, Role: &role, ExpiresAt: &expires})
@@ -86,24 +82,21 @@ func askRevokeToken(r *request, f view.Form) error {
 	})
 }
 
-// revokedTokenPage lists the keys that a revoked token issued.
 type revokedTokenPage struct {
 	Keys   []tokenKeyRow
-	More   int  // keys that are not in the list
-	Unread bool // the keys could not be read
+	More   int
+	Unread bool
 	List   string
 	Audit  string
 }
 
-// tokenKeyRow is a key that a revoked token issued, with its page.
 type tokenKeyRow struct {
 	wire.TokenKey
 
 	Path string
 }
 
-// revokeToken shows the keys that the token issued. A reload of that page sends the form again,
-// which changes nothing.
+// revokeToken revokes a token and shows the keys that it has issued. A reload changes nothing.
 func revokeToken(r *request) error {
 	revoked, err := r.api.RevokeToken(r.Context(), r.project, r.PathValue("token"))
 	switch {

@@ -11,7 +11,7 @@ import (
 
 const tokensPath = "/console/projects/shop/tokens"
 
-// someTokens are three of project shop: one for long, one not for much longer, one over.
+// someTokens returns an active token, one that expires soon, and an expired one.
 func someTokens() []wire.Token {
 	token := func(id, name, status string, left time.Duration) wire.Token {
 		return wire.Token{

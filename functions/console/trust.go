@@ -14,15 +14,14 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// trustRow is pipelines that deploy an app without a secret, with what goes into CI.
+// trustRow is a trusted pipeline with its CI snippet.
 type trustRow struct {
 	wire.Trust
 
-	Terms   []term // its claims
+	Terms   []term
 	Snippet webhookSnippet
 }
 
-// term is a claim and the pattern that it must match.
 type term struct{ Name, Pattern string }
 
 func trustRows(a wire.App, w client.Webhook, trusts []wire.Trust) []trustRow {
@@ -46,7 +45,6 @@ func (r *request) readTrusts() ([]wire.Trust, error) {
 	return client.Collect(r.api.Trusts(r.Context(), r.project, r.environment, r.app()))
 }
 
-// trustPage is the form of pipelines to trust.
 type trustPage struct {
 	App       wire.App
 	Providers []view.Option

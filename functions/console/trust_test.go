@@ -8,8 +8,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// TestTrusts checks that a trust is closed unless the form opens it, and that an open one has a
-// notice.
 func TestTrusts(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -11,8 +11,7 @@ func listUsers(r *request) error {
 	return showList(r, "users", page{Title: "Users"}, r.api.UsersPage)
 }
 
-// passwordHint says what passwords are like.
-const passwordHint = "12 to 256 characters." //nolint:gosec // says what one is like
+const passwordHint = "12 to 256 characters." //nolint:gosec // not a password
 
 func newUser(r *request, f view.Form) error {
 	return r.ask("", view.FormPage{

@@ -10,21 +10,19 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// hiddenToken stands in the place of a token that was not asked for.
-const hiddenToken = "••••••••" //nolint:gosec // is none
+// hiddenToken replaces a token that was not requested.
+const hiddenToken = "••••••••" //nolint:gosec // not a token
 
-// webhookCard is an app's webhook on its Settings.
 type webhookCard struct {
 	Enabled  bool
 	URL      string
-	Token    string // only when it was asked for
+	Token    string // "" unless requested
 	Snippets []webhookSnippet
 }
 
-// webhookSnippet is what one CI system has to send.
 type webhookSnippet struct{ ID, Title, Text string }
 
-// cardOf is the card, with its token for who asked for it and may see it.
+// cardOf returns the card of a webhook, with the token only if asked is true and the API returned it.
 func cardOf(a wire.App, w client.Webhook, asked bool) webhookCard {
 	c, hook := webhookCard{Enabled: w.Enabled, URL: w.URL}, snippetOf(a, w)
 	if asked && w.Token != "" {
@@ -38,7 +36,6 @@ func cardOf(a wire.App, w client.Webhook, asked bool) webhookCard {
 	return c
 }
 
-// snippetOf is what pipelines call, without the token.
 func snippetOf(a wire.App, w client.Webhook) snippet.Hook {
 	hook := snippet.Hook{App: a.Name, URL: w.URL, Token: hiddenToken, Git: a.GitSource != nil, Image: a.Image}
 	if a.GitSource != nil {
@@ -47,19 +44,19 @@ func snippetOf(a wire.App, w client.Webhook) snippet.Hook {
 	return hook
 }
 
-// tokenMark tells tokens apart without telling them: 256 random bits are behind it.
+// tokenMark returns a hash that identifies a token. It reveals nothing, because tokens have 256
+// random bits.
 func tokenMark(t client.WebhookToken) string {
 	sum := sha256.Sum256([]byte(t))
 	return hex.EncodeToString(sum[:6])
 }
 
-// readWebhook reads the webhook of the request's app.
 func (r *request) readWebhook() (client.Webhook, error) {
 	return r.api.Webhook(r.Context(), r.project, r.environment, r.app())
 }
 
-// enableWebhook gives an app without a webhook one. The API would give one that has
-// it another token, and a pipeline that uses the old one would fail.
+// enableWebhook enables the webhook unless it is enabled: the API would replace its token, and
+// pipelines with the previous token would fail.
 func enableWebhook(r *request) error {
 	w, err := r.readWebhook()
 	if err != nil {
@@ -74,7 +71,6 @@ func enableWebhook(r *request) error {
 	return r.done(r.inApp("settings"), noticeWebhookEnabled)
 }
 
-// webhookNotChanged shows the settings, with the reason.
 func webhookNotChanged(r *request, f view.Form) error {
 	return showSettingsWith(r, settingsForms{Webhook: f})
 }

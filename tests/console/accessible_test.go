@@ -15,12 +15,12 @@ import (
 //go:embed testdata/axe/axe.min.js
 var axe string
 
-// check asks axe for what is wrong with the page, in a line for each rule.
+// check runs axe and returns a line for each violated rule.
 const check = `axe.run(document, {resultTypes: ["violations"]%s}).then((r) =>
 	r.violations.map((v) => v.id + ": " + v.help + " at " + v.nodes.map((n) => n.target.join(" ") + " (" + n.failureSummary + ")").join("; ")))`
 
-// accessible checks the page as it is with axe: all rules in the light, and the
-// contrast of colours in the dark too, which no width changes: at a desk only.
+// accessible checks the page with axe. In desk windows, it also checks the contrast of the dark
+// theme.
 func (v *visitor) accessible() {
 	v.t.Helper()
 	evaluate[chromedp.Void](v, axe)
@@ -52,7 +52,7 @@ func (v *visitor) scheme(dark bool) {
 	must(v.t, err)
 }
 
-// furnished is a site with something on every page.
+// furnished returns a site with content on every page.
 func furnished(t *testing.T) site {
 	t.Helper()
 	s := newSite(t)
@@ -64,8 +64,6 @@ func furnished(t *testing.T) site {
 	return s
 }
 
-// No page has anything that axe finds wrong, at a desk and on a phone, in the light
-// and in the dark; and none is wider than the window.
 func TestPagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	s := furnished(t)
@@ -82,7 +80,6 @@ func TestPagesAreAccessible(t *testing.T) {
 	})
 }
 
-// The answers to forms are pages too: those that refuse, and the one with the key.
 func TestAnswersAreAccessible(t *testing.T) {
 	t.Parallel()
 	s := furnished(t)
@@ -130,7 +127,6 @@ func TestAnswersAreAccessible(t *testing.T) {
 	v.sees("Page not found")
 }
 
-// The API's reference is a page as good as the console's, and comes without signing in.
 func TestReferenceIsAccessible(t *testing.T) {
 	t.Parallel()
 	inEach(t, []window{desk, phone}, func(v *visitor) {

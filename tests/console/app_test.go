@@ -6,8 +6,6 @@ import (
 	"testing"
 )
 
-// TestCreateApp from an image and from git, with what the API refuses beside the
-// field that it is about.
 func TestCreateApp(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {
@@ -23,7 +21,7 @@ func TestCreateApp(t *testing.T) {
 		v.submits("Create app", "Repository", "https://example.com/x.git").sees("App created.")
 		v.clicks("Builds")
 		v.until("see the first build succeed", func() bool {
-			v.reloads() // without JavaScript nothing else does
+			v.reloads() // without JavaScript, the page does not refresh itself
 			return strings.Contains(v.text(), "Succeeded")
 		})
 		v.clicks("Apps").sees("-prod/built")
@@ -34,8 +32,6 @@ func TestCreateApp(t *testing.T) {
 	})
 }
 
-// TestRequireAPIKey: the switch, the amber notice while the gate is not in place,
-// which goes by itself, and the question before it is taken away again.
 func TestRequireAPIKey(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {
@@ -62,8 +58,7 @@ func TestRequireAPIKey(t *testing.T) {
 	})
 }
 
-// TestPendingGate: while nobody wires the gate, the notice says so, and the Overview does; it
-// goes by itself when the gate is in place. It takes wiring away, so it runs alone.
+// TestPendingGate stops wiring, so it must not run in parallel with other tests.
 func TestPendingGate(t *testing.T) {
 	s, v := adminIn(t, desk)
 	s.App("hello")

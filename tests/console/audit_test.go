@@ -13,8 +13,6 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// Owners read who changed what in their project, and narrow it down by a form that
-// needs no script.
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
 	inEach(t, long.Pick(usual, []window{desk, desk.night(), phone, phone.plain()}), func(v *visitor) {
@@ -64,12 +62,11 @@ func TestAuditLog(t *testing.T) {
 	})
 }
 
-// audit is the address of the site's log.
 func (s site) audit(query string) string {
 	return "/console/projects/" + s.Project + "/audit" + query
 }
 
-// faster raises a plan's rate from 10 to 25, as somebody.
+// faster raises a plan's rate from 10 to 25 as the given person.
 func (s site) faster(by person, plan wire.Plan) {
 	s.T.Helper()
 	c := stacktest.SignIn(s.T, world, by.username, by.password)
@@ -77,8 +74,6 @@ func (s site) faster(by person, plan wire.Plan) {
 	must(s.T, err)
 }
 
-// More records than a page holds come page by page, the newest first, under the
-// filter that there is; each is there once.
 func TestAuditPages(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, phone)
@@ -104,7 +99,6 @@ func TestAuditPages(t *testing.T) {
 	newest(last)
 }
 
-// What belongs to no project is for admins: who signed in, or tried to.
 func TestInstallationAuditLog(t *testing.T) {
 	t.Parallel()
 	inEach(t, usual, func(v *visitor) {
@@ -121,7 +115,6 @@ func TestInstallationAuditLog(t *testing.T) {
 	})
 }
 
-// Who may not see a log is neither shown the way there nor the log.
 func TestAuditLogOfOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -140,7 +133,6 @@ func TestAuditLogOfOthers(t *testing.T) {
 	v.offersNone("Installation audit log")
 }
 
-// Actions that the filters offer are where records of them are.
 func TestAuditActionsBelong(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -8,18 +8,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// chrome is the browser's process.
 type chrome struct {
 	ctx  context.Context //nolint:containedctx // chromedp keeps the browser in it
 	stop context.CancelFunc
 }
 
-// startChrome prepares the browser, whose files are in a temporary folder that goes
-// with it.
+// startChrome starts the browser. Its profile is in a temporary folder, which stop deletes.
 func startChrome(program string) (chrome, error) {
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(program),
-		chromedp.WSURLReadTimeout(time.Minute), // a cold start on a busy machine
+		chromedp.WSURLReadTimeout(time.Minute), // for a cold start on a busy machine
 		chromedp.Headless,
 		chromedp.NoSandbox, // the tests may run as root
 		chromedp.DisableGPU,
@@ -30,7 +28,7 @@ func startChrome(program string) (chrome, error) {
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true),
 		chromedp.Flag("disable-extensions", true),
-		chromedp.Flag("disable-dev-shm-usage", true), // containers have little of it
+		chromedp.Flag("disable-dev-shm-usage", true), // small in containers
 		chromedp.Flag("disable-features", "Translate,OptimizationHints,MediaRouter"),
 		chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en-US"),

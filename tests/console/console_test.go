@@ -1,14 +1,14 @@
-// Package console uses the console as people do: with a browser, over a whole stack
-// of its own, by what is written on links, buttons and labels, on a desk and on a
-// phone, with scripts and without. It needs Chromium or its headless shell.
+// Package console tests the console in a browser, with a separate stack. The tests find elements by
+// their texts, and run in desk and phone windows, with and without JavaScript. They need Chromium or
+// its headless shell.
 //
 //	s, v := adminIn(t, desk)
 //	v.opens(s.page("apps")).sees("No apps")
 //	v.clicks("Create app")
 //	v.submits("Create app", "Name", "hello", "Image", stacktest.Image).sees("App created.")
 //
-// The folder .local/screenshots has a picture of each failed test's page; "make test-long" keeps
-// more, and "make screenshots" takes one of every page.
+// A failed test writes a picture of its page to .local/screenshots. "make test-long" writes more
+// pictures, and "make screenshots" writes one of every page.
 package console
 
 import (
@@ -27,7 +27,6 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// portBase is the first of the stack's ports.
 const portBase = 26180
 
 const screenshots = "../../.local/screenshots"
@@ -60,7 +59,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// findChromium looks for the browser by its names. The headless shell is the lightest.
+// findChromium returns the path of the browser.
 func findChromium() (string, error) {
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if name == "" {
@@ -70,10 +69,9 @@ func findChromium() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("there is no Chromium: apt-get install chromium-headless-shell, or set CHROMIUM")
+	return "", errors.New("Chromium not found: apt-get install chromium-headless-shell, or set CHROMIUM")
 }
 
-// person is somebody who can sign in.
 type person struct{ username, password string }
 
 func admin() person {
@@ -81,7 +79,7 @@ func admin() person {
 	return person{a.Username, a.Password}
 }
 
-// site is a project for one test, with the addresses of its pages.
+// site is a project for one test.
 type site struct{ *stacktest.Site }
 
 func newSite(t *testing.T) site {
@@ -89,7 +87,7 @@ func newSite(t *testing.T) site {
 	return site{stacktest.New(t, world)}
 }
 
-// page is an address in the site's environment: s.page("apps", "hello").
+// page returns the path of a page in the site's environment: s.page("apps", "hello").
 func (s site) page(path ...string) string {
 	p := fmt.Sprintf("/console/projects/%s/environments/%s", s.Project, s.Env)
 	for _, segment := range path {
@@ -98,7 +96,7 @@ func (s site) page(path ...string) string {
 	return p
 }
 
-// member makes a user with a role in the site's project.
+// member creates a user with a role in the site's project.
 func (s site) member(role string) person {
 	s.T.Helper()
 	p := person{"mwmwm" + strings.ToLower(rand.Text()[:6]), "a long enough password"}
@@ -110,7 +108,6 @@ func (s site) member(role string) person {
 	return p
 }
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

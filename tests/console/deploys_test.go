@@ -4,21 +4,18 @@ import (
 	"testing"
 )
 
-// deploy deploys an image by the API.
 func (s site) deploy(app, image string) {
 	s.T.Helper()
 	_, err := s.Client.Deploy(s.T.Context(), s.Project, s.Env, app, image)
 	must(s.T, err)
 }
 
-// TestDeploys: deployments by hand, one that does not work and says why, and the way
-// back, with a question first that says what will change.
 func TestDeploys(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {
 		s.App("hello")
 		s.Settled("hello", 1, "live")
-		again := func() { // without scripts a page does not follow by itself
+		again := func() { // without JavaScript, the page does not refresh itself
 			if v.window.noScript {
 				v.opens(s.page("apps", "hello", "deploys"))
 			}
@@ -51,7 +48,6 @@ func TestDeploys(t *testing.T) {
 	})
 }
 
-// TestStaleDeploy: whoever has not seen the newest revision rolls nothing back.
 func TestStaleDeploy(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
@@ -68,7 +64,6 @@ func TestStaleDeploy(t *testing.T) {
 	v.clicks("Roll back to revision 1").sees("Rollback saved. The rollout is in progress.")
 }
 
-// TestPromote: what runs in one environment, in another.
 func TestPromote(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk.plain())
@@ -85,7 +80,6 @@ func TestPromote(t *testing.T) {
 	s.Runs("hello", "registry.example/echo:v7")
 }
 
-// TestBuilds: a git app's builds show by themselves, and so does what they deploy.
 func TestBuilds(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
@@ -94,7 +88,7 @@ func TestBuilds(t *testing.T) {
 	url, token := s.Webhook("built")
 	s.calls(url, token, `{"commit":"`+oneCommit+`"}`, 202)
 	v.clicks("Builds").sees("0123456789ab", "Succeeded")
-	s.Settled("built", 2, "live") // the form refuses when a revision is deployed after it was opened
+	s.Settled("built", 2, "live") // the form is rejected if a revision is deployed after it was loaded
 	v.shot("builds")
 	v.clicks("Build now")
 	v.submits("Build now", "Commit", "no commit").sees("commit is a git commit hash")
@@ -103,8 +97,6 @@ func TestBuilds(t *testing.T) {
 	v.shot("app-built")
 }
 
-// TestDeliveries: a pipeline's calls and what came of them, and a test that goes the way
-// that they take, with and without scripts.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {

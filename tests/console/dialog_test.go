@@ -9,13 +9,12 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// strikes presses keys of the keyboard.
 func (v *visitor) strikes(keys string) {
 	v.t.Helper()
 	must(v.t, chromedp.Do(v.ctx, chromedp.KeyEvent(keys)))
 }
 
-// reaches goes from element to element by the keyboard until one has the text.
+// reaches presses Tab until an element with the text has the focus.
 func (v *visitor) reaches(text string) {
 	v.t.Helper()
 	for range 100 {
@@ -27,10 +26,9 @@ func (v *visitor) reaches(text string) {
 	v.t.Fatalf("the keyboard does not get to %q on %s", text, v.path())
 }
 
-// focused is the text of the element that has the focus.
 func (v *visitor) focused() string { return ask[string](v, "focused") }
 
-// asked waits for the question that is open over the page, and gives it.
+// asked waits for a dialog and returns its text.
 func (v *visitor) asked() (question string) {
 	v.t.Helper()
 	v.until("ask in place", func() bool {
@@ -40,8 +38,6 @@ func (v *visitor) asked() (question string) {
 	return question
 }
 
-// TestQuestionInPlace: a question opens over the page, with the focus on the way out;
-// Escape and Cancel leave everything as it was, and the focus where it came from.
 func TestQuestionInPlace(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, []window{desk, phone}, func(s site, v *visitor) {
@@ -51,7 +47,7 @@ func TestQuestionInPlace(t *testing.T) {
 		for _, leave := range []func(){
 			func() { v.strikes(kb.Escape) },
 			func() { v.presses("Cancel") },
-			func() { v.strikes(kb.Enter) }, // on the way out
+			func() { v.strikes(kb.Enter) }, // on Cancel
 		} {
 			v.presses("Revoke key")
 			if asked := v.asked(); !strings.Contains(asked, "Revoke Checkout team?") {
@@ -74,8 +70,6 @@ func TestQuestionInPlace(t *testing.T) {
 	})
 }
 
-// TestQuestionOutOfDate: what cannot be asked any more is said on a page, and an answer to
-// what has changed under the question changes nothing.
 func TestQuestionOutOfDate(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
@@ -91,8 +85,6 @@ func TestQuestionOutOfDate(t *testing.T) {
 	v.clicks("Disable key").sees("No changes were made: another user changed this key in the meantime. Its status is now disabled.")
 }
 
-// TestByKeyboard: an app is rolled back and deleted by the keyboard alone, with scripts and
-// without.
 func TestByKeyboard(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, []window{desk, desk.plain()}, func(s site, v *visitor) {

@@ -7,20 +7,19 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Names that a browser would obey if a page did not escape them.
 const (
 	hostileKey  = `<script>alert(1)</script>{{.}}<img src=x onerror=alert(2)>`
 	hostilePlan = `"><svg onload=alert(3)>' onfocus='alert(4)' {{.CSRF}}`
 )
 
-// strangers counts what no page of the console has: scripts without a file of the
-// console's, pictures that are none, handlers in attributes.
+// strangers counts elements that the console never creates: other scripts and images, and inline
+// event handlers.
 const strangers = `[...document.querySelectorAll("*")].filter((e) =>
 	e.matches("script:not([src^='/console/assets/']), img:not([src^='/console/assets/'])") ||
 	[...e.attributes].some((a) => a.name.startsWith("on"))).length`
 
-// Names are shown as they are, on every page that shows them, and nothing that stands
-// in them happens. (A dialog that opens fails any test, see hear.)
+// TestHostileNames checks that names appear as text on every page. A JavaScript dialog fails any
+// test (see hear).
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -36,7 +35,7 @@ func TestHostileNames(t *testing.T) {
 	pages := reader(t)
 	for _, path := range pages.crawl(s) {
 		if !strings.Contains(pages.read(path), "alert(") {
-			continue // it shows neither
+			continue // the page shows neither name
 		}
 		v.opens(path)
 		v.fits()
@@ -70,7 +69,7 @@ func TestHostileNames(t *testing.T) {
 	v.obeysNothing()
 }
 
-// obeysNothing checks that the page has only what the console has put there.
+// obeysNothing checks that the page has no injected elements.
 func (v *visitor) obeysNothing() {
 	v.t.Helper()
 	if n := evaluate[int](v, strangers); n != 0 {

@@ -11,8 +11,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Two operators at once: somebody has a form open while somebody else revokes the
-// key. The form gets a clear word and changes nothing.
 func TestRevokedMeanwhile(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, form, button string }{
@@ -49,7 +47,6 @@ func TestRevokedMeanwhile(t *testing.T) {
 	}
 }
 
-// A key page that is open while the key is revoked: its Enable button does nothing.
 func TestEnableOfRevoked(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
@@ -63,7 +60,6 @@ func TestEnableOfRevoked(t *testing.T) {
 	}
 }
 
-// What somebody else has changed meanwhile is neither undone nor passed over.
 func TestEditedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
@@ -90,7 +86,6 @@ func TestEditedMeanwhile(t *testing.T) {
 	}
 }
 
-// A second rotation would end the secret that was issued by the first.
 func TestRotatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
@@ -102,8 +97,6 @@ func TestRotatedMeanwhile(t *testing.T) {
 	s.opensGate(key.Full, "hello", http.StatusOK)
 }
 
-// Who may only look is not offered what they may not do, and is refused when they
-// try it all the same.
 func TestViewer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

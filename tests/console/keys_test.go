@@ -14,34 +14,30 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// fullKey is what a full key looks like (promise K4).
+// fullKey matches a full key (promise K4).
 var fullKey = regexp.MustCompile(`sluice_[0-9a-z]{8}_[0-9A-Za-z]{38}`)
 
-// everyWindow is how people look at the console: at a desk and on a phone, and with
-// scripts off.
 func everyWindow() []window {
 	return long.Pick(usual, []window{desk, phone, phone.plain()})
 }
 
-// starter makes a plan called Starter.
 func (s site) starter() wire.Plan {
 	s.T.Helper()
 	return s.Plan(wire.CreatePlan{Name: new("Starter"), Rate: new(10.0), Burst: new(int64(20))})
 }
 
-// named makes a key with a name.
 func (s site) named(p wire.Plan, name string) stacktest.Key {
 	s.T.Helper()
 	return s.Key(p, func(k *wire.CreateKey) { k.Name = name })
 }
 
-// expiring returns a change that names a new key and lets it expire after d.
+// expiring returns a change that sets the name of a new key and its expiry after d.
 func expiring(name string, d time.Duration) func(*wire.CreateKey) {
 	at := time.Now().Add(d).UTC().Format(time.RFC3339Nano)
 	return func(k *wire.CreateKey) { k.Name, k.ExpiresAt = name, &at }
 }
 
-// now is a key as the API has it.
+// now reads a key from the API.
 func (s site) now(id string) wire.Key {
 	s.T.Helper()
 	k, err := s.Client.Key(s.T.Context(), s.Project, id)
@@ -49,13 +45,12 @@ func (s site) now(id string) wire.Key {
 	return k
 }
 
-// opensGate asks a checker whether a key is good for an app of the site.
+// opensGate waits until a checker returns the status for a request with the key.
 func (s site) opensGate(full, app string, status int) {
 	s.T.Helper()
 	stacktest.Replicas(s.T, world)[0].Until(s.Site, app, full, status, patience)
 }
 
-// allKeys returns all keys of the site's environment.
 func (s site) allKeys() []wire.Key {
 	s.T.Helper()
 	all, err := client.Collect(s.Client.Keys(s.T.Context(), s.Project, client.KeyFilter{Environment: s.Env}))
@@ -63,7 +58,7 @@ func (s site) allKeys() []wire.Key {
 	return all
 }
 
-// copies the full key that the page shows.
+// copies returns the full key on the page.
 func (v *visitor) copies() string {
 	v.t.Helper()
 	full := fullKey.FindString(v.text())
@@ -73,13 +68,12 @@ func (v *visitor) copies() string {
 	return full
 }
 
-// reloads the page, and with it sends its form again.
+// reloads reloads the page, which submits its form again.
 func (v *visitor) reloads() *visitor {
 	v.t.Helper()
 	return v.leaves(func() { must(v.t, chromedp.Do(v.ctx, chromedp.Reload())) })
 }
 
-// From nothing to a key that opens the gate: the pages say what to do first.
 func TestFirstKey(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, everyWindow(), func(s site, v *visitor) {
@@ -115,8 +109,6 @@ func TestFirstKey(t *testing.T) {
 	})
 }
 
-// The page with the key is the answer to a form: loading it again must neither show
-// the key again nor make another one.
 func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
@@ -145,7 +137,6 @@ func TestKeyIsShownOnce(t *testing.T) {
 	s.opensGate(full, "hello", http.StatusUnauthorized)
 }
 
-// What is not acceptable is said beside the field, and what was typed stays.
 func TestKeyRefused(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk.plain())
@@ -172,7 +163,6 @@ func TestKeyRefused(t *testing.T) {
 	s.opensGate(full, "hello", http.StatusUnauthorized)
 }
 
-// Disable, enable, rotate and revoke, each with what it does to the gate.
 func TestKeyLife(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {
@@ -231,7 +221,8 @@ func TestKeyEdit(t *testing.T) {
 	})
 }
 
-// Amber in the last two weeks, red once expired (promise C2).
+// TestExpiryBadges checks that badges are amber in the last two weeks and red after the expiry
+// (promise C2).
 func TestExpiryBadges(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -14,16 +14,13 @@ import (
 //go:embed testdata/layout.js
 var layout string
 
-// widths are those of phones, tablets and desks, and those between at which a page is
-// laid out in another way.
+// widths returns the widths of phones, tablets and desks, and those at which the layout changes.
 func widths() []int64 {
 	return long.Pick([]int64{390, 760, 1440}, []int64{390, 600, 710, 760, 860, 1024, 1440})
 }
 
-// TestLayout: on every page, at every width, each action lies inside its card and can be
-// clicked, no text is cut, and no word is broken. Of the themes it looks at one: they
-// differ in colours alone (TestThemesDifferInColours of functions/console/internal/view), which
-// TestPagesAreAccessible looks at.
+// TestLayout checks every page at every width. It uses only the light theme: the themes differ only
+// in colors (TestThemesDifferInColours), which TestPagesAreAccessible checks.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	pages := everyView(t)
@@ -38,7 +35,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// laidOut checks the page as it is, at every width.
+// laidOut checks the current page at every width.
 func (v *visitor) laidOut(name string) {
 	v.t.Helper()
 	found := map[string][]string{}

@@ -11,8 +11,6 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// From an empty environment to the first allowed request: the Overview says what comes
-// next, has the button for it, and sees the request arrive.
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, everyWindow(), func(s site, v *visitor) {
@@ -20,7 +18,7 @@ func TestFirstSteps(t *testing.T) {
 		v.shot("overview-empty")
 		v.clicks("Create app")
 		v.submits("Create app", "Name", "hello", "Image", stacktest.Image)
-		v.clicks("Overview") // of the environment, above the app's own
+		v.clicks("Overview") // of the environment
 		v.clicks("Show app", "Require API key").sees("Require API key is on.")
 		v.clicks("Overview", "Create plan")
 		v.submits("Create plan", "Name", "Starter", "Rate", "10", "Burst", "20")
@@ -42,7 +40,6 @@ func TestFirstSteps(t *testing.T) {
 	})
 }
 
-// What needs attention is listed with where to do something about it.
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
@@ -67,8 +64,6 @@ func TestOverview(t *testing.T) {
 	v.isAt(s.page("api-keys", key.ID))
 }
 
-// A key is found by a part of its name, by its prefix, and by the full key, which is in no
-// address and on no page; what it says of the secret is so.
 func TestKeySearch(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {
@@ -105,7 +100,6 @@ func TestKeySearch(t *testing.T) {
 	})
 }
 
-// A key that is refused everything is not green.
 func TestUsedUpKey(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)

@@ -25,11 +25,11 @@ import (
 
 var writePictures = flag.Bool("pictures", false, "write the README's pictures anew; that is what make pictures does")
 
-// maxPicture is what one of them may have, in bytes: they are kept for good.
+// maxPicture is the maximum size of a picture in bytes, because the repository stores it.
 const maxPicture = 150_000
 
-// TestPictures makes the pictures of the README: how the console looks to a team with a
-// week of traffic, in the light and in the dark.
+// TestPictures writes the pictures of the README: the pages of a team with a week of traffic, in
+// both themes.
 func TestPictures(t *testing.T) {
 	if !*writePictures {
 		t.Skip("-pictures writes them anew")
@@ -37,7 +37,7 @@ func TestPictures(t *testing.T) {
 	s, busiest := team(t)
 	for _, p := range []struct {
 		name, path string
-		height     int64 // down to the end of what the picture is about
+		height     int64
 	}{
 		{"overview", s.page(), 712},
 		{"key", s.page("api-keys", busiest.ID), 726},
@@ -59,7 +59,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// team is a project as a team may have it, with its owner ada, and its busiest key.
+// team returns the project of a team with its owner ada, and the project's busiest key.
 func team(t *testing.T) (site, stacktest.Key) {
 	t.Helper()
 	s := site{stacktest.Named(t, world, "shop")}
@@ -84,11 +84,11 @@ func team(t *testing.T) (site, stacktest.Key) {
 	return s, busiest
 }
 
-// goldQuota is what the busiest key has used up on one day.
+// goldQuota is the quota that the busiest key exceeds on one day.
 const goldQuota = 55_000
 
-// traffic gives a key three weeks of about so many requests on each working day, fewer at
-// weekends, of which one in so many comes too fast; 0 is none.
+// traffic adds three weeks of about perDay requests on each working day, and fewer at weekends.
+// About one of tooFast requests exceeds the rate; 0 means none.
 func (s site) traffic(k stacktest.Key, perDay, tooFast uint64) stacktest.Key {
 	s.T.Helper()
 	s.used(k, 21, func(ago int) usage.Totals {
@@ -108,8 +108,7 @@ func (s site) traffic(k stacktest.Key, perDay, tooFast uint64) stacktest.Key {
 	return k
 }
 
-// smaller is a picture with no more than 256 colours, those that it has most of: text on
-// plain areas looks the same, in a third of the bytes.
+// smaller reduces a picture to its 256 most frequent colors, which takes a third of the bytes.
 func smaller(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(picture))

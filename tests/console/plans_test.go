@@ -16,7 +16,6 @@ func (s site) plan(id string) wire.Plan {
 	return p
 }
 
-// Create, edit and delete a plan, with what is refused on the way.
 func TestPlanLife(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, everyWindow(), func(s site, v *visitor) {
@@ -56,7 +55,6 @@ func TestPlanLife(t *testing.T) {
 	})
 }
 
-// A plan that keys use is not deleted; the page names them and leads to them.
 func TestPlanInUse(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {
@@ -70,7 +68,7 @@ func TestPlanInUse(t *testing.T) {
 		v.clicks("Checkout team", "Revoke key", "Revoke key")
 		v.opens(s.page("plans", plan.ID, "delete"))
 
-		// Somebody else gives the plan to a key while the question is open.
+		// Another user assigns the plan to a key while the dialog is open.
 		other := s.named(plan, "Just now")
 		v.clicks("Delete plan").sees("Keys still use this plan.", "Just now")
 		s.plan(plan.ID)
@@ -80,11 +78,10 @@ func TestPlanInUse(t *testing.T) {
 		if _, err := s.Client.Plan(v.t.Context(), s.Project, s.Env, plan.ID); !client.HasCode(err, "not_found") {
 			v.t.Errorf("the plan: %v", err)
 		}
-		v.opens(s.page("api-keys", using.ID)).sees("Deleted") // the plan of a revoked key may be gone
+		v.opens(s.page("api-keys", using.ID)).sees("Deleted")
 	})
 }
 
-// Two operators edit a plan at once.
 func TestPlanEditedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)

@@ -15,9 +15,8 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 )
 
-// neighbourhood serves the console at console.shared.localhost and a hostile app at
-// every other name below shared.localhost, which is what they can set cookies for.
-// It gives the port of both.
+// neighbourhood serves the console at console.shared.localhost, and a hostile app at all other names
+// below shared.localhost, for which it can set cookies.
 func neighbourhood(t *testing.T, plants []string) (port string) {
 	t.Helper()
 	target, err := url.Parse(world.Info().BaseURL)
@@ -39,9 +38,8 @@ func neighbourhood(t *testing.T, plants []string) (port string) {
 	return port
 }
 
-// TestPlantedSession: an app beside the console, and one below it, plant a session of
-// their own in a visitor's browser. The visitor is not signed in by it, signs in as
-// ever, and stays who they are.
+// TestPlantedSession checks that session cookies set by apps on sibling hosts and subdomains do not
+// sign a user in or replace the session.
 func TestPlantedSession(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -67,7 +65,7 @@ func TestPlantedSession(t *testing.T) {
 	at("console", "/console/projects")
 	v.sees("Sign in")
 	v.signsInHere(victim).sees("Projects", who(victim))
-	at("app", "/") // once more, now that there is a session to replace
+	at("app", "/") // again, now with a session to replace
 	at("app.console", "/")
 	at("console", "/console/projects")
 	v.sees(who(victim))

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// TestProject: a project's life, by forms alone.
 func TestProject(t *testing.T) {
 	t.Parallel()
 	inEach(t, usual, func(v *visitor) {
@@ -36,7 +35,6 @@ func TestProject(t *testing.T) {
 	})
 }
 
-// TestMembers: roles are given and taken in place, and stale forms change nothing.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
@@ -67,7 +65,6 @@ func TestMembers(t *testing.T) {
 	v.seesNo(ada.username)
 }
 
-// TestViewerOfApps: what a role does not allow is not offered, and the API decides.
 func TestViewerOfApps(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

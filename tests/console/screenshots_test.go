@@ -11,8 +11,8 @@ import (
 
 var pictures = flag.String("screenshots", "", "folder for pictures of every page, which TestScreenshots makes; empty makes none")
 
-// TestScreenshots makes a picture of every page, on a desk and on a phone, in the light and
-// in the dark, for somebody to look at: it is run by "make screenshots".
+// TestScreenshots writes pictures of every page for review, on desk and phone and in both themes.
+// Run it with "make screenshots".
 func TestScreenshots(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("no folder for the pictures: -screenshots names one")
@@ -25,7 +25,7 @@ func TestScreenshots(t *testing.T) {
 		for _, p := range all {
 			p.comes(v)
 			take := chromedp.FullScreenshot(100)
-			if ask[string](v, "dialog") != "" { // which stands in the window, not on the page
+			if ask[string](v, "dialog") != "" { // a dialog covers the window, not the page
 				take = chromedp.CaptureScreenshot()
 			}
 			picture, err := chromedp.Run(v.ctx, take)

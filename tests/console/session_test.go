@@ -19,7 +19,7 @@ func TestSignInAndOut(t *testing.T) {
 		v.opens(s.page("apps")).sees("Sign in")
 		v.shot("sign-in")
 		v.signsInHere(person{admin().username, "a wrong password"}).sees("The username or the password is wrong.")
-		v.signsInHere(admin()).sees("No apps") // where the way led before
+		v.signsInHere(admin()).sees("No apps") // the page requested before the sign-in
 		v.isAt(s.page("apps"))
 		v.presses(who(admin()))
 		v.clicks("Sign out").sees("You are signed out.")
@@ -27,10 +27,9 @@ func TestSignInAndOut(t *testing.T) {
 	})
 }
 
-// who is the text of the menu of a person.
+// who returns the text of a person's menu.
 func who(p person) string { return strings.ToUpper(p.username[:1]) + " " + p.username }
 
-// TestSessionCookie: no script and no plain connection can have it.
 func TestSessionCookie(t *testing.T) {
 	t.Parallel()
 	v := browse(t, desk)
@@ -55,7 +54,6 @@ func TestSessionCookie(t *testing.T) {
 	}
 }
 
-// TestEndedSession: who was signed out elsewhere signs in and is back where they were.
 func TestEndedSession(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -71,7 +69,6 @@ func TestEndedSession(t *testing.T) {
 	s.OnlyHas(0, 0, 0)
 }
 
-// TestChangePassword by the person themselves.
 func TestChangePassword(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -7,8 +7,6 @@ import (
 	"github.com/sluicegate/sluice/tests/long"
 )
 
-// TestWebhook: enabled, its token hidden until it is asked for, used, regenerated and
-// disabled.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, long.Pick(usual, []window{desk, phone, desk.plain()}), func(s site, v *visitor) {
@@ -25,7 +23,7 @@ func TestWebhook(t *testing.T) {
 		v.presses("GitHub Actions: .github/workflows/deploy.yml, with the token as the secret SLUICE_WEBHOOK_TOKEN")
 		v.sees("runs-on: ubuntu-latest")
 		v.shot("webhook")
-		if v.window == desk { // alone, since windows share the clipboard
+		if v.window == desk { // only here, because windows share the clipboard
 			const button = "Copy curl, from any shell"
 			v.presses(button).sees("Copied")
 			v.seesNo("Copied")
@@ -54,7 +52,6 @@ func TestWebhook(t *testing.T) {
 	})
 }
 
-// hook is an app's webhook as the API has it now.
 func (s site) hook(app string) (url, token string) {
 	s.T.Helper()
 	w, err := s.Client.Webhook(s.T.Context(), s.Project, s.Env, app)
@@ -62,13 +59,11 @@ func (s site) hook(app string) (url, token string) {
 	return w.URL, string(w.Token)
 }
 
-// deploys calls a webhook to deploy an image, and checks the status of the response.
 func (s site) deploys(url, token, image string, status int) {
 	s.T.Helper()
 	s.calls(url, token, `{"image":"`+image+`"}`, status)
 }
 
-// calls calls a webhook, and checks the status of the response.
 func (s site) calls(url, token, body string, status int) {
 	s.T.Helper()
 	if a := s.Post(url, []byte(body), "X-Service-Token", token); a.Status != status {
@@ -76,8 +71,6 @@ func (s site) calls(url, token, body string, status int) {
 	}
 }
 
-// TestStaleWebhook: enabling what somebody has enabled meanwhile, and regenerating
-// what somebody has regenerated, would break their pipelines.
 func TestStaleWebhook(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
@@ -96,7 +89,6 @@ func TestStaleWebhook(t *testing.T) {
 	}
 }
 
-// TestGitSource: connected, changed, and removed, after which the app keeps its image.
 func TestGitSource(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {

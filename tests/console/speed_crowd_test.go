@@ -14,15 +14,13 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-const atOnce = 500 // writes of one commit
+const atOnce = 500 // writes in one commit
 
-// crowdSize returns the number of keys and apps with which pages must still be fast. "make test"
-// has fewer of both, but more than one page shows: functions look after every app.
+// crowdSize returns the number of keys and apps with which pages must be fast.
 func crowdSize() (keys, apps int) { return long.Pick(300, 1000), long.Pick(60, 200) }
 
-// crowd fills a site with keys and apps, all but a few of them copies of documents
-// that the API has made: the store then holds what a thousand calls would have left.
-// The copies are taken away at the end, since functions look after every app.
+// crowd fills a site with keys and apps. Most of them are copies of documents that the API created.
+// They are deleted at the end, because functions process every app.
 func (s site) crowd() {
 	s.T.Helper()
 	c := stacktest.Store(s.T, world)
@@ -45,7 +43,7 @@ func (s site) crowd() {
 	})
 }
 
-// copies a document, each copy changed and under the id that change gives.
+// copies creates n copies of a document. change modifies a copy and returns its ID.
 func (s site) copies(c *firestore.Client, of *firestore.DocumentRef, n int, change func(i int, d map[string]any) string) {
 	s.T.Helper()
 	snap, err := of.Get(s.T.Context())
@@ -65,8 +63,8 @@ func (s site) copies(c *firestore.Client, of *firestore.DocumentRef, n int, chan
 	})
 }
 
-// inCommits writes documents, many at once: the emulator tells each listener of its
-// whole collection with every commit.
+// inCommits writes documents in large batches, because the emulator sends the whole collection to
+// each listener after every commit.
 func inCommits(ctx context.Context, t testing.TB, c *firestore.Client, docs map[*firestore.DocumentRef]map[string]any, write func(*firestore.Transaction, *firestore.DocumentRef) error) {
 	t.Helper()
 	for refs := range slices.Chunk(slices.Collect(maps.Keys(docs)), atOnce) {

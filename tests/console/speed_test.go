@@ -16,23 +16,20 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 )
 
-// The bounds of a page.
 const (
 	maxPage      = 100 << 10 // bytes
 	maxFirstByte = 50 * time.Millisecond
-	wholeCosts   = 6  // times as long may a page take that reads a whole environment
-	tries        = 3  // the best of them counts
-	patientTries = 21 // side by side with the list, for a page that is too slow so far
+	wholeCosts   = 6  // factor for pages that read a whole environment
+	tries        = 3  // the fastest counts
+	patientTries = 21 // in turns with the list, for a page that is too slow
 )
 
-// quietList is what the API takes to list fifty keys with the days they were last
-// seen, the largest part of the largest pages, on a machine that has nothing else to
-// do. On a busy one it takes longer, and so may a page, in proportion.
+// quietList is the time in which the API lists fifty keys with their last use on an idle machine. On
+// a busy machine, the limit of a page grows in proportion.
 const quietList = 20 * time.Millisecond
 
-// Every page stays small and fast however much there is. Times are compared with a
-// call of the API in the same run, and the best of several counts, or where that is too slow
-// what both take in turns: this says what a page costs, not how busy the machine is.
+// TestPagesAreFast compares the time of each page with that of an API call in the same run, so that
+// the result depends on the cost of a page and not on the load of the machine.
 func TestPagesAreFast(t *testing.T) {
 	s := newSite(t)
 	s.crowd()
@@ -48,7 +45,7 @@ func TestPagesAreFast(t *testing.T) {
 	t.Logf("the API takes %s for a list of keys, so a page may take %s", baseline.Round(100*time.Microsecond), limit.Round(time.Millisecond))
 	for _, path := range pages {
 		body, took, limit := r.read(path), best[path], limit
-		if took >= limit { // it may be that the machine is busier by now
+		if took >= limit { // the machine may be busier now
 			var beside time.Duration
 			took, beside = r.sideBySide(path, list)
 			limit = limitBy(beside)
@@ -66,18 +63,18 @@ func TestPagesAreFast(t *testing.T) {
 	}
 }
 
-// whole tells whether a page reads all apps or all keys of the environment, however many it
-// shows: the Overview, and a list of keys that is narrowed by more than their plan.
+// whole reports whether a page reads all apps or keys of the environment: the overview, and a sorted
+// list of keys.
 func (s site) whole(path string) bool {
 	return path == s.page() || strings.Contains(path, "/api-keys?") && strings.Contains(path, "sort=")
 }
 
-// limitBy is what a page may take while the list of keys takes so long.
+// limitBy returns the limit of a page, given the time of the list of keys.
 func limitBy(list time.Duration) time.Duration {
 	return max(maxFirstByte, time.Duration(float64(maxFirstByte)*float64(list)/float64(quietList)))
 }
 
-// sideBySide gives what two pages usually take, asked for in turns.
+// sideBySide returns the median times of two pages, which it requests in turns.
 func (r pageReader) sideBySide(one, other string) (time.Duration, time.Duration) {
 	r.t.Helper()
 	var took [2][]time.Duration
@@ -91,7 +88,7 @@ func (r pageReader) sideBySide(one, other string) (time.Duration, time.Duration)
 	return took[0][patientTries/2], took[1][patientTries/2]
 }
 
-// pageReader reads pages without a browser, signed in.
+// pageReader reads pages with a session, without a browser.
 type pageReader struct {
 	t      *testing.T
 	http   *http.Client
@@ -116,7 +113,7 @@ func (r pageReader) get(ctx context.Context, path string) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Info().BaseURL+path, nil)
 	must(r.t, err)
 	req.AddCookie(r.cookie)
-	req.Header.Set("Sec-Fetch-Site", "none") // as of a person's own browser, so that compressing counts
+	req.Header.Set("Sec-Fetch-Site", "none") // as in a browser, so that pages are compressed
 	res, err := r.http.Do(req)
 	must(r.t, err)
 	defer func() { _ = res.Body.Close() }()
@@ -131,14 +128,13 @@ func (r pageReader) get(ctx context.Context, path string) string {
 	return string(body)
 }
 
-// read gives a page; "" when it only leads to another.
+// read returns the body of a page, or "" for a redirect.
 func (r pageReader) read(path string) string {
 	r.t.Helper()
 	return r.get(r.t.Context(), path)
 }
 
-// best is the shortest time to the first byte of each page. They are asked for in
-// turns, so that a busy while does not meet all tries of one page.
+// best returns the shortest time to the first byte of each page. It requests the pages in turns.
 func (r pageReader) best(pages []string, tries int) map[string]time.Duration {
 	r.t.Helper()
 	best := map[string]time.Duration{}
@@ -160,8 +156,7 @@ func (r pageReader) best(pages []string, tries int) map[string]time.Duration {
 
 var link = regexp.MustCompile(`href="(/console/[^"#]*)"`)
 
-// crawl follows the links of a site's pages, one of each shape, and gives the pages:
-// whatever the console has comes up by itself.
+// crawl follows the links of a site's pages and returns one page of each shape.
 func (r pageReader) crawl(s site) []string {
 	r.t.Helper()
 	seen := map[string]bool{}
@@ -187,18 +182,17 @@ func (r pageReader) crawl(s site) []string {
 	return pages
 }
 
-// narrowed tells whether a page is one of the many views of an audit log, which are
-// parts of the whole one: TestAuditLog looks at them.
+// narrowed reports whether a page is a filtered audit log, which TestAuditLog covers.
 func narrowed(path string) bool { return strings.Contains(path, "/audit?") }
 
-// owns tells whether a page shows nothing of other tests.
+// owns reports whether a page shows no data of other tests.
 func (s site) owns(path string) bool {
 	return !strings.HasPrefix(path, "/console/projects/") || strings.HasPrefix(path, "/console/projects/"+s.Project)
 }
 
 var names = regexp.MustCompile(`key-[0-9a-z]{8}|token-[0-9a-z]{12}|plan-[a-z]+|(apps|users|members)/[^/?]+|[?&]\w+=[^&]*`)
 
-// shape is a page's address without names and values: pages of one shape are one.
+// shape returns the URL of a page without names and values.
 func (s site) shape(path string) string {
 	path = strings.Replace(path, s.Project, "{project}", 1)
 	path = strings.Replace(path, "environments/"+s.Env, "{env}", 1)

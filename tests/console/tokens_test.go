@@ -9,8 +9,6 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 )
 
-// TestServiceTokens: one is made, copied, seen in use and revoked, with scripts and
-// without; a viewer sees it and no more.
 func TestServiceTokens(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {

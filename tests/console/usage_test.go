@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// used gives a key a history: what it did on a day that is some days ago.
+// used writes the usage history of a key. on returns the totals of a day.
 func (s site) used(k stacktest.Key, days int, on func(ago int) usage.Totals) {
 	s.T.Helper()
 	today := usage.DayOf(time.Now())
@@ -28,8 +28,7 @@ func (s site) used(k stacktest.Key, days int, on func(ago int) usage.Totals) {
 	must(s.T, err)
 }
 
-// busy is a key with a daily quota and a history of the days that are kept, today
-// with 900 of its 1000.
+// busy returns a key with a daily quota of 1,000, of which 900 are used today, and a full history.
 func (s site) busy() stacktest.Key {
 	s.T.Helper()
 	gold := s.Plan(wire.CreatePlan{
@@ -46,7 +45,6 @@ func (s site) busy() stacktest.Key {
 	return key
 }
 
-// The chart, the totals, the last day seen, the quota, and the window.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, long.Pick(usual, []window{desk, phone, phone.plain(), desk.night()}), func(s site, v *visitor) {
@@ -57,7 +55,7 @@ func TestUsage(t *testing.T) {
 		must(v.t, err)
 		v.sees(thousands(week.Totals.Allowed)+" allowed", thousands(week.Totals.QuotaDenied)+" quota-denied")
 		v.sees("Last seen: Today", "900 of 1,000 requests used today (90%)")
-		v.sees("90 % of its quota") // beside the name
+		v.sees("90 % of its quota") // next to the name
 		v.shot("usage")
 
 		v.presses("All days as a table")
@@ -75,14 +73,13 @@ func TestUsage(t *testing.T) {
 		v.sets("From", "2020-01-01")
 		v.sets("To", "2020-01-31")
 		v.clicks("Show usage").sees("The window lies entirely before the 92 days that are kept.")
-		v.sees("900 of 1,000") // the rest of the page is there
+		v.sees("900 of 1,000") // the rest of the page is shown
 		v.sets("To", today.Format(time.DateOnly))
 		v.clicks("Show usage").sees("Earlier usage is no longer stored.")
 		v.shot("usage-all")
 	})
 }
 
-// What the gate counts comes to the page.
 func TestUsageOfRealRequests(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)

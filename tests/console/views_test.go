@@ -12,14 +12,13 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// view is one page as somebody comes to it.
+// view is a page in a certain state.
 type view struct {
-	name string // of its picture: "apps-name-deploys"
+	name string // of the picture: "apps-name-deploys"
 	path string
-	then func(v *visitor) // what is done there first; nil is nothing
+	then func(v *visitor) // first action on the page, or nil
 }
 
-// comes goes to the page.
 func (p view) comes(v *visitor) {
 	v.t.Helper()
 	v.opens(p.path)
@@ -28,10 +27,8 @@ func (p view) comes(v *visitor) {
 	}
 }
 
-// everyView gives all pages of a site that has whatever a page can show, with names as
-// long as they may be: those that its links lead to, one of each shape, and those that
-// a form answers, or that links of that shape do not lead to. Of the latter, what is done
-// there is done anew each time.
+// everyView returns all pages of a site with all kinds of content and long names. The pages are
+// found by links, one of each shape; filled.views adds the others.
 func everyView(t *testing.T) []view {
 	t.Helper()
 	s := newSite(t)
@@ -45,7 +42,7 @@ func everyView(t *testing.T) []view {
 	return slices.Concat(all, f.views(s))
 }
 
-// pictureOf names the picture of a page by its address.
+// pictureOf returns the name of the picture of a page.
 func (s site) pictureOf(path string) string {
 	name := strings.NewReplacer("/console/projects/{project}", "project", "/console/", "", "/{env}", "", "{name}", "one", "{key}", "one", "{plan}", "one").
 		Replace(s.shape(path))
@@ -57,7 +54,6 @@ func (s site) pictureOf(path string) string {
 	}, name)
 }
 
-// Names that are as long as people make them.
 const (
 	longApp   = "storefront-recommendations-service"
 	longImage = "registry.example/commerce-platform/storefront/recommendations-service:2026-11-23.release-candidate.4"
@@ -67,13 +63,12 @@ const (
 	oneCommit = "0123456789abcdef0123456789abcdef01234567"
 )
 
-// filled is what a filled site has.
 type filled struct {
-	keys   map[string]stacktest.Key // by what is special about them
+	keys   map[string]stacktest.Key // by state
 	member person
 }
 
-// fill fills a site with whatever a page can show.
+// fill fills a site with all kinds of content.
 func (s site) fill() filled {
 	s.T.Helper()
 	s.App("storefront")
@@ -87,7 +82,7 @@ func (s site) fill() filled {
 	return f
 }
 
-// manyKeys are keys of every status, of a plan with a quota and one without.
+// manyKeys creates keys of every status, with and without a quota.
 func (s site) manyKeys() map[string]stacktest.Key {
 	s.T.Helper()
 	gold := s.Plan(wire.CreatePlan{
@@ -114,8 +109,8 @@ func (s site) manyKeys() map[string]stacktest.Key {
 	return keys
 }
 
-// manyRevisions gives the app with the long name a history: by hand, by its webhook with a
-// commit, one that failed, and a rollback.
+// manyRevisions creates a history of the app with the long name: a manual deployment, a webhook call
+// with a commit, a failure and a rollback.
 func (s site) manyRevisions() {
 	s.T.Helper()
 	s.App(longApp)
@@ -132,8 +127,8 @@ func (s site) manyRevisions() {
 	s.Settled(longApp, 5, "failed")
 }
 
-// manyDeliveries calls the webhook of the app with the long name once more, under names as
-// long as they may be, and without proof.
+// manyDeliveries calls the webhook of the app with the long name, with long values and without
+// authentication.
 func (s site) manyDeliveries(url, token string) {
 	s.T.Helper()
 	long := []string{"X-Service-Token", token, "X-GitHub-Event", strings.Repeat("deployment_protection_rule", 3), "X-GitHub-Delivery", strings.Repeat("72d3162e", 16)}
@@ -145,7 +140,7 @@ func (s site) manyDeliveries(url, token string) {
 	s.Deliveries(longApp, 5)
 }
 
-// builtApp makes an app from git, with a build of a commit and one that failed.
+// builtApp creates a git app with a build of a commit and a failed build.
 func (s site) builtApp(name string) {
 	s.T.Helper()
 	source := wire.GitSource{Repository: "https://git.example/commerce-platform/storefront/emulate-fail/search.git", Branch: "release/2026-11", Path: "services/search"}
@@ -155,7 +150,7 @@ func (s site) builtApp(name string) {
 	s.calls(url, token, `{"commit":"`+oneCommit+`"}`, 202)
 }
 
-// opens gives what opens a question over the page.
+// opens returns an action that opens a dialog.
 func opens(button string) func(v *visitor) {
 	return func(v *visitor) {
 		v.t.Helper()
@@ -166,7 +161,7 @@ func opens(button string) func(v *visitor) {
 	}
 }
 
-// views are pages that one link of each shape does not lead to.
+// views returns the pages that the links of everyView do not reach.
 func (f filled) views(s site) []view {
 	app := func(rest ...string) string { return s.page(append([]string{"apps", longApp}, rest...)...) }
 	built := func(rest ...string) string { return s.page(append([]string{"apps", "storefront-search"}, rest...)...) }

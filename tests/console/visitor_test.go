@@ -30,10 +30,10 @@ import (
 //go:embed testdata/look.js
 var look string
 
-// patience is how long a visitor waits for what should show.
+// patience is the time for which a visitor waits for a text or element.
 const patience = 60 * time.Second
 
-// window is how somebody looks at the console.
+// window is a browser window with its settings.
 type window struct {
 	name          string
 	width, height int64
@@ -46,24 +46,23 @@ var (
 	phone = window{name: "phone", width: 390, height: 844}
 )
 
-// plain is the same window without scripts; night is it in the dark.
+// plain returns the window with JavaScript disabled; night returns it with the dark theme.
 func (w window) plain() window { w.noScript, w.name = true, w.name+"-plain"; return w }
 func (w window) night() window { w.dark, w.name = true, w.name+"-night"; return w }
 
-// usual are the windows in which most tests run.
 var usual = []window{desk, phone.plain()}
 
-// visitor is somebody at a browser window of their own, with cookies of their own.
+// visitor is a user with a separate browser context.
 type visitor struct {
 	t      *testing.T
 	ctx    context.Context //nolint:containedctx // chromedp keeps the window in it
 	window window
 
 	mu    sync.Mutex
-	wrong []string // what the browser complained about: scripts that failed, what the policy blocked
+	wrong []string // errors in the console of the browser
 }
 
-// browse opens a window. What the browser complains about in it fails the test.
+// browse opens a window. Errors that the browser reports fail the test.
 func browse(t *testing.T, w window) *visitor {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
@@ -81,11 +80,11 @@ func browse(t *testing.T, w window) *visitor {
 	})
 	must(v.t, chromedp.Do(ctx, chromedp.EmulateViewport(w.width, w.height)))
 	must(v.t, chromedp.Listen(ctx, v.hear))
-	// Windows side by side each behave as the one in front.
+	// Without it, only the window in front has the focus.
 	_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	must(v.t, err)
 	v.scheme(w.dark)
-	v.allows("clipboard-write") // the headless shell denies it by default
+	v.allows("clipboard-write") // denied by default in the headless shell
 	if w.noScript {
 		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		must(v.t, err)
@@ -93,7 +92,6 @@ func browse(t *testing.T, w window) *visitor {
 	return v
 }
 
-// browseAs opens a window in which p is signed in.
 func browseAs(t *testing.T, w window, p person) *visitor {
 	t.Helper()
 	v := browse(t, w)
@@ -101,13 +99,11 @@ func browseAs(t *testing.T, w window, p person) *visitor {
 	return v
 }
 
-// adminIn returns a new site and a window in which the admin is signed in.
 func adminIn(t *testing.T, w window) (site, *visitor) {
 	t.Helper()
 	return newSite(t), browseAs(t, w, admin())
 }
 
-// inEach runs a test in each of the windows, in parallel subtests. The test must use v.t.
 func inEach(t *testing.T, windows []window, test func(v *visitor)) {
 	t.Helper()
 	for _, w := range windows {
@@ -118,7 +114,6 @@ func inEach(t *testing.T, windows []window, test func(v *visitor)) {
 	}
 }
 
-// adminInEach is inEach with a new site for each window, in which the admin is signed in.
 func adminInEach(t *testing.T, windows []window, test func(s site, v *visitor)) {
 	t.Helper()
 	inEach(t, windows, func(v *visitor) {
@@ -142,17 +137,16 @@ func (v *visitor) hear(event any) {
 	}
 }
 
-// opens a page of the console by its address.
 func (v *visitor) opens(path string) *visitor {
 	v.t.Helper()
 	return v.leaves(func() { must(v.t, chromedp.Do(v.ctx, chromedp.Navigate(world.Info().BaseURL+path))) })
 }
 
-// sessions are the tokens of the sessions that tests share, by username.
+// sessions holds shared session tokens by username.
 var sessions sync.Map
 
-// signsIn sets the cookie of a session that all tests of the person share. A test that ends
-// the session or tests the sign-in page must use signsInByForm.
+// signsIn sets the cookie of a shared session. Tests that end the session or test the sign-in page
+// must use signsInByForm.
 func (v *visitor) signsIn(p person) {
 	v.t.Helper()
 	token, ok := sessions.Load(p.username)
@@ -168,7 +162,6 @@ func (v *visitor) signsIn(p person) {
 	must(v.t, err)
 }
 
-// signsInByForm opens the sign-in page and waits for the page after it.
 func (v *visitor) signsInByForm(p person) {
 	v.t.Helper()
 	v.opens("/console/sign-in").signsInHere(p).sees("Projects")
@@ -179,8 +172,8 @@ func (v *visitor) signsInHere(p person) *visitor {
 	return v.submits("Sign in", "Username", p.username, "Password", p.password)
 }
 
-// clicks links or buttons by their texts, in turn. After each it waits for the page that
-// follows, or for the question that opens over this one or closes.
+// clicks clicks links or buttons by their texts. After each it waits for a new page, or until a
+// dialog opens or closes.
 func (v *visitor) clicks(texts ...string) *visitor {
 	v.t.Helper()
 	for _, text := range texts {
@@ -189,28 +182,27 @@ func (v *visitor) clicks(texts ...string) *visitor {
 	return v
 }
 
-// submits fills in fields, given as pairs as in types, and clicks a button.
+// submits fills in fields, given as in types, and clicks a button.
 func (v *visitor) submits(button string, pairs ...string) *visitor {
 	v.t.Helper()
 	v.types(pairs...)
 	return v.clicks(button)
 }
 
-// presses a link, button or menu by its text, and stays on the page.
+// presses clicks a link, button or menu by its text, and does not wait for another page.
 func (v *visitor) presses(text string) *visitor {
 	v.t.Helper()
 	v.clickAt(v.find("link or button", "clickable", text))
 	return v
 }
 
-// unfolds the details of the first of several things.
 func (v *visitor) unfolds(selector string) *visitor {
 	v.t.Helper()
 	v.clickAt(v.find("details", "first", selector+" > summary"))
 	return v
 }
 
-// types replaces the texts of fields. Each pair is a field's label and its new text.
+// types replaces the values of fields, given as pairs of label and value.
 func (v *visitor) types(pairs ...string) {
 	v.t.Helper()
 	for pair := range slices.Chunk(pairs, 2) {
@@ -223,14 +215,12 @@ func (v *visitor) types(pairs ...string) {
 	}
 }
 
-// unchecked has the browser send what is typed as it is, as one does that knows no types and
-// bounds of fields: what the console says of it is another test than what the browser does.
+// unchecked disables the validation of the browser, so that the validation of the console is tested.
 func (v *visitor) unchecked() {
 	v.t.Helper()
 	v.tell("unchecked")
 }
 
-// chooses an option of the field with a label.
 func (v *visitor) chooses(label, option string) {
 	v.t.Helper()
 	v.find("field", "control", label)
@@ -239,20 +229,19 @@ func (v *visitor) chooses(label, option string) {
 	}
 }
 
-// sets a field with a label that is not typed into, such as a date's.
+// sets sets the value of a field that is not a text field, such as a date.
 func (v *visitor) sets(label, value string) {
 	v.t.Helper()
 	v.find("field", "control", label)
 	v.tell("set", label, value)
 }
 
-// ticks a box or radio button by its label.
 func (v *visitor) ticks(label string) {
 	v.t.Helper()
 	v.clickAt(v.find("box", "control", label))
 }
 
-// sees waits until the page shows each of the texts, in turn.
+// sees waits until the page shows each of the texts.
 func (v *visitor) sees(texts ...string) *visitor {
 	v.t.Helper()
 	for _, text := range texts {
@@ -261,19 +250,17 @@ func (v *visitor) sees(texts ...string) *visitor {
 	return v
 }
 
-// seesNo tells that a text is not on the page, or goes away in a while.
+// seesNo waits until the page does not show a text.
 func (v *visitor) seesNo(text string) {
 	v.t.Helper()
 	v.until(fmt.Sprintf("see %q go away", text), func() bool { return !strings.Contains(v.text(), text) })
 }
 
-// offers tells whether the page has a link or button of that text.
 func (v *visitor) offers(text string) bool {
 	v.t.Helper()
 	return v.place("clickable", text) != nil
 }
 
-// offersNone checks that the page has no link or button with any of the texts.
 func (v *visitor) offersNone(texts ...string) {
 	v.t.Helper()
 	for _, text := range texts {
@@ -283,7 +270,6 @@ func (v *visitor) offersNone(texts ...string) {
 	}
 }
 
-// isAt checks the page's address.
 func (v *visitor) isAt(path string) {
 	v.t.Helper()
 	if got := v.path(); got != path {
@@ -291,10 +277,8 @@ func (v *visitor) isAt(path string) {
 	}
 }
 
-// text is what the page shows.
 func (v *visitor) text() string { return ask[string](v, "shown") }
 
-// textOf is the text of an element, whole.
 func (v *visitor) textOf(selector string) string { return ask[string](v, "textOf", selector) }
 
 // clip returns the text in the clipboard, which all windows share.
@@ -304,7 +288,6 @@ func (v *visitor) clip() string {
 	return evaluate[string](v, "navigator.clipboard.readText()", chromedp.EvalAwaitPromise)
 }
 
-// allows grants a permission to the pages of the window.
 func (v *visitor) allows(permission string) {
 	v.t.Helper()
 	_, err := chromedp.CallBrowser(v.ctx, browser.SetPermission, browser.SetPermissionParams{
@@ -314,13 +297,11 @@ func (v *visitor) allows(permission string) {
 	must(v.t, err)
 }
 
-// source is the page as it is now, what is hidden included.
+// source returns the current HTML, including hidden elements.
 func (v *visitor) source() string { return ask[string](v, "source") }
 
-// path is the page's address, without the host.
 func (v *visitor) path() string { return ask[string](v, "path") }
 
-// fits checks that nothing is wider than the window.
 func (v *visitor) fits() {
 	v.t.Helper()
 	if wide := ask[int64](v, "width"); wide > v.window.width {
@@ -328,7 +309,7 @@ func (v *visitor) fits() {
 	}
 }
 
-// shot checks that the page fits the window. In "make test-long" it also keeps a picture.
+// shot checks that the page fits the window. "make test-long" also writes a picture.
 func (v *visitor) shot(name string) {
 	v.t.Helper()
 	v.fits()
@@ -347,8 +328,7 @@ func (v *visitor) keep(name string) {
 	must(v.t, os.WriteFile(filepath.Join(screenshots, file), picture, 0o644))
 }
 
-// leaves does what leads to another page, or to a question over this one or back, and waits
-// until that is loaded.
+// leaves calls do and waits for a new page, or until a dialog opens or closes.
 func (v *visitor) leaves(do func()) *visitor {
 	v.t.Helper()
 	v.tell("mark")
@@ -359,7 +339,7 @@ func (v *visitor) leaves(do func()) *visitor {
 
 type place struct{ X, Y float64 }
 
-// find waits for an element and gives where it is.
+// find waits for an element and returns its position.
 func (v *visitor) find(what, how string, args ...string) place {
 	v.t.Helper()
 	var p *place
@@ -382,8 +362,7 @@ func (v *visitor) tell(what string, args ...string) bool {
 	return ask[bool](v, what, args...)
 }
 
-// ask calls a function of look.js in the page; while one page makes room for
-// another, the answer is nothing.
+// ask calls a function of look.js in the page. While a page loads, it returns the zero value.
 func ask[T any](v *visitor, what string, args ...string) T {
 	v.t.Helper()
 	list, err := json.Marshal(append([]string{}, args...))
@@ -395,7 +374,6 @@ func ask[T any](v *visitor, what string, args ...string) T {
 	return answer
 }
 
-// evaluate returns the result of a script in the page.
 func evaluate[T any](v *visitor, script string, options ...chromedp.EvaluateOption) T {
 	v.t.Helper()
 	result, err := chromedp.Run(v.ctx, chromedp.Evaluate[T](script, options...))
@@ -403,7 +381,6 @@ func evaluate[T any](v *visitor, script string, options ...chromedp.EvaluateOpti
 	return result
 }
 
-// until waits for something to hold.
 func (v *visitor) until(what string, holds func() bool) {
 	v.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -2,7 +2,7 @@
 package main
 
 import (
-	_ "github.com/sluicegate/sluice/functions/console" // registers it
+	_ "github.com/sluicegate/sluice/functions/console" // registers the function
 	"github.com/sluicegate/sluice/shared/funcmain"
 )
 

@@ -1,5 +1,5 @@
-// What is wrong with how the page is laid out at the window's width, in a line for each
-// fault: an action that is out of reach, text that is cut or sticks out, a broken word.
+// Returns the layout faults at the width of the window, one line for each: unreachable actions, cut
+// or overflowing text, and broken words.
 (() => {
   const wrong = new Set();
   const dialog = document.querySelector("dialog[open]");
@@ -7,13 +7,13 @@
   const edge = document.documentElement.clientWidth;
   const words = (s) => (s || "").replace(/\s+/g, " ").trim().slice(0, 40);
   const seen = (e) => e.checkVisibility({ visibilityProperty: true }) && e.getClientRects().length > 0;
-  const spoken = (e) => { // for screen readers, or drawn
+  const spoken = (e) => { // only for screen readers, or in an SVG
     for (; e && e !== document.body; e = e.parentElement) {
       if (e.matches(".skip, svg") || getComputedStyle(e).clipPath !== "none") return true;
     }
     return false;
   };
-  const slides = (e) => { // is in something that is meant to be moved sideways
+  const slides = (e) => { // is in a container that scrolls horizontally
     for (; e && e !== document.body; e = e.parentElement) {
       if (/auto|scroll/.test(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth) return e.tabIndex >= 0;
     }
@@ -28,13 +28,13 @@
     return r.left >= box.left - 1 && r.right <= box.right + 1;
   };
 
-  // Every action lies inside its card and the window, and a click at its centre meets it.
+  // Every action is inside its card and the window, and a click at its center reaches it.
   const called = (e) => `${e.localName} "${words(e.getAttribute("aria-label") || e.innerText || e.name)}"`;
   const actions = (from) => [...from.querySelectorAll("a[href], button, summary, input:not([type=hidden]), select, textarea")]
     .filter((e) => seen(e) && !spoken(e));
   const reach = (e) => {
     const r = e.getClientRects()[0];
-    if (r.left < -1 || r.right > edge + 1) wrong.add(`${called(e)} is out of the window`);
+    if (r.left < -1 || r.right > edge + 1) wrong.add(`${called(e)} is outside the window`);
     for (let up = e.parentElement; up && up !== document.body; up = up.parentElement) {
       const card = up.matches(".card, dialog, .menu > .list") || getComputedStyle(up).overflowX !== "visible";
       if (card && !within(r, up)) wrong.add(`${called(e)} sticks out of its ${up.className || up.localName}`);
@@ -43,7 +43,7 @@
     const now = e.getClientRects()[0];
     const hit = document.elementFromPoint(now.left + now.width / 2, now.top + now.height / 2);
     const meets = hit && (e.contains(hit) || (e.labels && [...e.labels].some((l) => l.contains(hit))));
-    if (!meets) wrong.add(`${called(e)} is not clickable: there is ${hit ? hit.localName + "." + hit.className : "nothing"}`);
+    if (!meets) wrong.add(`${called(e)} is not clickable: covered by ${hit ? hit.localName + "." + hit.className : "nothing"}`);
   };
   for (const details of root.querySelectorAll("details:not(.menu)")) details.open = true;
   actions(root).forEach(reach);
@@ -54,7 +54,7 @@
     menu.open = false;
   }
 
-  // Nothing is wider than the window, and nothing is cut; what is typed may be longer than its field.
+  // Nothing is wider than the window, and nothing except the values of inputs is cut.
   if (document.documentElement.scrollWidth > edge) wrong.add(`the page is ${document.documentElement.scrollWidth} wide`);
   for (const e of root.querySelectorAll("*")) {
     if (e.localName !== "input" && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && /hidden|clip/.test(getComputedStyle(e).overflowX) && seen(e) && !spoken(e)) {
@@ -62,9 +62,8 @@
     }
   }
 
-  // Every word stands on one line, inside its box. Where it has a hyphen or a slash a
-  // line may end, in code besides where a part of an address does; what is longer than
-  // any word breaks anywhere, and so does a secret, which is random.
+  // Every word is on one line, inside its box. Lines may break at hyphens and slashes, and in code
+  // also between the parts of a URL. Very long words and secrets may break anywhere.
   const longest = 20;
   const secret = /^\s*[\w-]{40,}\s*$/;
   const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
@@ -83,13 +82,13 @@
     }
   }
 
-  // What stands in one column begins at one edge: tabs above the fields that they are about.
+  // Tabs and the fields below them have the same left edge.
   for (const card of root.querySelectorAll(".card")) {
     const [tab, label] = [card.querySelector(":scope > .tabs a"), card.querySelector(":scope > form label")];
     if (!tab || !label) continue;
     range.selectNodeContents(tab);
     const aside = Math.abs(range.getBoundingClientRect().left - label.getBoundingClientRect().left);
-    if (aside > 2) wrong.add(`the tabs stand ${aside} px beside the fields`);
+    if (aside > 2) wrong.add(`the tabs are ${aside} px away from the left edge of the fields`);
   }
   scrollTo(0, 0);
   return [...wrong];

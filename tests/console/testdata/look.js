@@ -1,9 +1,8 @@
-// What the tests ask of a page: to find things as a person would, by what is written
-// on them.
+// Functions that the tests call in a page. They find elements by their visible texts.
 (() => {
   const words = (s) => (s || "").replace(/\s+/g, " ").trim();
   const seen = (e) => e.checkVisibility({ visibilityProperty: true }) && e.getClientRects().length > 0;
-  const dialog = () => document.querySelector("dialog[open]"); // nothing else can be clicked then
+  const dialog = () => document.querySelector("dialog[open]"); // nothing outside it can be clicked
   const all = (selector) => [...(dialog() || document).querySelectorAll(selector)].filter(seen);
   const at = (e) => {
     if (!e) return null;
@@ -52,7 +51,7 @@
     path: () => location.pathname + location.search,
     width: () => document.documentElement.scrollWidth,
     mark: () => { document.documentElement.setAttribute("data-left", String(Boolean(dialog()))); return true; },
-    // At another page, or at a question over this one, or back from it.
+    // Another page is loaded, or a dialog has opened or closed.
     arrived: () => document.readyState === "complete" && document.documentElement.getAttribute("data-left") !== String(Boolean(dialog())),
   };
 })()

@@ -12,17 +12,17 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 )
 
-// assetFiles are the style sheet, our script, the icon, and htmx 2.0.11 as the npm
-// registry has it (package htmx.org, file dist/htmx.min.js), with its licence.
+// assetFiles contains htmx 2.0.11 from the npm registry (package htmx.org, dist/htmx.min.js) with its
+// license, and the files of the console.
 //
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the files that pages load. The name in an address contains a hash of the content,
-// so that a browser can cache a file forever.
+// assets are the files that pages load. Their URLs contain a hash of the content, so that browsers
+// can cache them forever.
 type assets struct {
-	files map[string]httpapi.File // by the names in addresses
-	paths map[string]string       // by the names in the folder
+	files map[string]httpapi.File // by the name in the URL
+	paths map[string]string       // by the name in the folder
 }
 
 func readAssets(at func(segments ...string) string) (assets, error) {
@@ -51,16 +51,15 @@ func readAssets(at func(segments ...string) string) (assets, error) {
 	return a, nil
 }
 
-// path returns the path of a file of the folder.
 func (a assets) path(name string) (string, error) {
 	p, ok := a.paths[name]
 	if !ok {
-		return "", fmt.Errorf("there is no asset %s", name)
+		return "", fmt.Errorf("unknown asset %s", name)
 	}
 	return p, nil
 }
 
-// ServeAsset serves the file that the request's path value "name" names.
+// ServeAsset serves the file with the path value "name".
 func (v *Renderer) ServeAsset(w http.ResponseWriter, r *http.Request) error {
 	f, ok := v.assets.files[r.PathValue("name")]
 	if !ok {

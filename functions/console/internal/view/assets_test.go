@@ -8,9 +8,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestThemesDifferInColours only: the dark sets other values of the names that colours
-// and shadows have, and nothing that moves anything. So pages whose layout is looked at in
-// the light (TestLayout of tests/console) are laid out that way in the dark.
+// TestThemesDifferInColours checks that the dark theme changes only colors and shadows. TestLayout
+// of tests/console therefore needs only the light theme.
 func TestThemesDifferInColours(t *testing.T) {
 	t.Parallel()
 	style, err := assetFiles.ReadFile("assets/style.css")

@@ -9,68 +9,64 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// The plot of a chart is stretched over whatever width there is, so its own units
-// are a day across and a thousandth of the height upward. Text would be stretched
-// too: it stands outside of the plot, at percentages of the width and at pixels of
-// the height.
+// The plot is stretched to the available width. Its horizontal unit is a day, and its vertical unit
+// is a thousandth of the height. Text is outside the plot, because it would be stretched too.
 const (
-	plotUnits  = 1000 // height of the plot in its own units
-	plotTop    = 16   // pixels above the plot, for the topmost label
+	plotUnits  = 1000 // height of the plot in units
+	plotTop    = 16   // pixels above the plot
 	plotHeight = 200  // pixels
-	barWidth   = 0.8  // of a day; the rest parts it from its neighbours
-	maxLabels  = 4    // dates below the plot: more run into each other at 390 pixels
-	wantTicks  = 4    // lines across the plot, about
+	barWidth   = 0.8  // of a day
+	maxLabels  = 4    // dates below the plot; more would overlap at a width of 390 pixels
+	wantTicks  = 4    // maximum number of lines above zero
 )
 
-// Chart is usage per day as stacked bars, and as a table. The template usage_chart draws
-// it; the bars are there for eyes only and the table below them says the same.
+// Chart is the usage per day, as stacked bars and as a table, for the template usage_chart.
 type Chart struct {
 	From, To string          // "14 March 2026"
-	Rows     []wire.UsageDay // of the table, the newest first
+	Rows     []wire.UsageDay // of the table, newest first
 	Totals   wire.UsageTotals
 
-	Days   int // width of the plot in its own units
-	Units  int // height of the plot in its own units
+	Days   int // width of the plot in units
+	Units  int // height of the plot in units
 	Top    int // pixels above the plot
-	Plot   int // pixels of the plot
-	Height int // pixels of all
+	Plot   int // height of the plot in pixels
+	Height int // total height in pixels
 	Series []Series
 	Ticks  []tick
 	Labels []dateLabel
 	Hints  []hint
-	About  string // what the chart shows, in a sentence
+	About  string // description for screen readers
 
-	Incomplete string // days that lack counts, "14 March 2026, 15 March 2026"
+	Incomplete string // days with incomplete counts: "14 March 2026, 15 March 2026"
 }
 
-// Series is one outcome's part of all bars.
+// Series holds the segments of one outcome in all bars.
 type Series struct {
 	Class string // of the style sheet
-	Path  string // SVG path data in the plot's units; "" draws nothing
+	Path  string // SVG path data in plot units, or ""
 }
 
-// tick is a line across the plot.
+// tick is a horizontal line with its label.
 type tick struct {
 	Y     string // pixels from the top
 	Text  string // "1.5K"
 	TextY string // pixels from the top
 }
 
-// dateLabel is a date below the plot.
 type dateLabel struct {
 	X      string // "12.5%"
 	Y      string // pixels from the top
-	Anchor string // start, middle or end: the ends stay inside the chart
+	Anchor string // start, middle or end
 	Text   string // "14 Mar"
 }
 
-// hint is what a pointer that rests on a day is told.
+// hint is the tooltip of a day.
 type hint struct {
-	X    int // in the plot's units
+	X    int // in plot units
 	Text string
 }
 
-// NewChart draws consecutive days. incomplete are the dates of the report that lack counts.
+// NewChart returns the chart of consecutive days. incomplete holds the dates with incomplete counts.
 func NewChart(days []wire.UsageDay, incomplete ...string) Chart {
 	lines, step := scale(days)
 	top := float64(lines) * step
@@ -100,7 +96,7 @@ func NewChart(days []wire.UsageDay, incomplete ...string) Chart {
 	return c
 }
 
-// Totals adds up days.
+// Totals returns the sum of the days.
 func Totals(days []wire.UsageDay) (sum wire.UsageTotals) {
 	for _, d := range days {
 		sum.Allowed += d.Allowed
@@ -110,13 +106,13 @@ func Totals(days []wire.UsageDay) (sum wire.UsageTotals) {
 	return sum
 }
 
-// Bars draws days without axes and labels.
+// Bars returns the bars of a chart without axes and labels.
 func Bars(days []wire.UsageDay) []Series {
 	lines, step := scale(days)
 	return stack(days, float64(lines)*step)
 }
 
-// stack makes the path of each outcome: allowed below, quota-denied on top.
+// stack returns the series of each outcome, from bottom to top.
 func stack(days []wire.UsageDay, top float64) []Series {
 	parts := []struct {
 		class string
@@ -137,7 +133,7 @@ func stack(days []wire.UsageDay, top float64) []Series {
 			}
 			from, to := height(below[i], top), height(below[i]+v, top)
 			left := float64(i) + (1-barWidth)/2
-			// Whatever was counted shows, if only as a hairline.
+			// A count above zero is visible, at least as a thin line.
 			fmt.Fprintf(&path, "M%.1f %dV%dh%.1fV%dz", left, plotUnits-from, plotUnits-max(to, from+4), barWidth, plotUnits-from)
 			below[i] += v
 		}
@@ -146,8 +142,8 @@ func stack(days []wire.UsageDay, top float64) []Series {
 	return out
 }
 
-// scale gives how many lines stand above zero and their distance, which is 1, 2
-// or 5 times a power of ten. No bar rises over the topmost.
+// scale returns the number of lines above zero and their distance, which is 1, 2 or 5 times a power
+// of ten. No bar is higher than the top line.
 func scale(days []wire.UsageDay) (lines int, step float64) {
 	most := 1.0
 	for _, d := range days {
@@ -162,7 +158,7 @@ func scale(days []wire.UsageDay) (lines int, step float64) {
 	}
 }
 
-// dateLabels picks evenly spread days, the last one always.
+// dateLabels returns labels for evenly spread days, including the last day.
 func dateLabels(days []wire.UsageDay) []dateLabel {
 	if len(days) == 0 {
 		return nil
@@ -183,7 +179,7 @@ func dateLabels(days []wire.UsageDay) []dateLabel {
 	return labels
 }
 
-// about says in a sentence what the bars show.
+// about describes the bars in a sentence.
 func about(days []wire.UsageDay) string {
 	if len(days) == 0 {
 		return "No days."
@@ -201,7 +197,7 @@ func about(days []wire.UsageDay) string {
 	return fmt.Sprintf("%s. The busiest day was %s.", span, dayText(most))
 }
 
-// dayText is a day in words: "14 March 2026: 1,200 allowed, 3 rate-denied".
+// dayText describes a day: "14 March 2026: 1,200 allowed, 3 rate-denied".
 func dayText(d wire.UsageDay) string {
 	parts := []string{Comma(d.Allowed) + " allowed"}
 	if d.RateDenied > 0 {
@@ -213,17 +209,17 @@ func dayText(d wire.UsageDay) string {
 	return LongDate(d.Date) + ": " + strings.Join(parts, ", ")
 }
 
-// all is how many requests there were: as exact as a drawing has to be.
+// all returns the number of requests with the precision of a drawing.
 func all(t wire.UsageTotals) float64 {
 	return float64(t.Allowed) + float64(t.RateDenied) + float64(t.QuotaDenied)
 }
 
-// height is a value's in the plot's units.
+// height returns the height of a value in plot units.
 func height(v, top float64) int { return int(math.Round(v / top * plotUnits)) }
 
 func pixels(y float64) string { return fmt.Sprintf("%.0f", y) }
 
-// short writes a count for an axis: "950", "1.5K", "20M", "3B".
+// short formats a count for an axis: "950", "1.5K", "20M", "3B".
 func short(v float64) string {
 	units := []struct {
 		of   float64

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// days makes the days from 2026-03-01 on: allowed, rate-denied, quota-denied each.
+// days returns days from 2026-03-01, given as allowed, rate-denied and quota-denied counts.
 func days(totals ...[3]uint64) []wire.UsageDay {
 	out := make([]wire.UsageDay, len(totals))
 	for i, t := range totals {
@@ -35,7 +35,6 @@ func draw(t *testing.T, c Chart) string {
 	return b.String()
 }
 
-// A chart names its days that lack counts, and no others.
 func TestIncompleteDays(t *testing.T) {
 	t.Parallel()
 	const notice = "Counts are incomplete"
@@ -73,7 +72,6 @@ func TestChartGolden(t *testing.T) {
 	}
 }
 
-// The content security policy allows no inline style and no handler.
 func TestChartHasNothingInline(t *testing.T) {
 	t.Parallel()
 	got := draw(t, NewChart(days([3]uint64{1, 2, 3})))
@@ -140,8 +138,8 @@ func TestDateLabels(t *testing.T) {
 
 var bar = regexp.MustCompile(`M(\S+) (\d+)V(-?\d+)h0\.8V(\d+)z`)
 
-// FuzzChart: whatever was counted, bars stand on each other, stay inside the plot,
-// keep their order of size, and none that counts anything is missing.
+// FuzzChart checks that bars are stacked, stay inside the plot, keep their order of size, and that
+// no count above zero is missing.
 func FuzzChart(f *testing.F) {
 	f.Add(uint64(0), uint64(0), uint64(0), uint64(1), uint64(2), uint64(3))
 	f.Add(uint64(1_000_000), uint64(1), uint64(0), uint64(10), uint64(0), uint64(7))
@@ -180,7 +178,7 @@ func topOf(totals [][3]uint64) float64 {
 	return float64(lines) * step
 }
 
-// below is the height of a day's bars up to and with series n.
+// below returns the sum of the series up to n.
 func below(t [3]uint64, n int) float64 {
 	sum := 0.0
 	for _, v := range t[:n+1] {

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Form is a form as its template shows it. The zero form is empty.
+// Form holds the values and the error of a form. The zero value is an empty form.
 type Form struct {
-	Values url.Values // of the inputs, by their names
+	Values url.Values
 	Err    *FormError // nil unless the form was rejected
 }
 
-// FormError is the reason why a form was rejected.
+// FormError is the error of a rejected form.
 type FormError struct {
 	Status  int // HTTP status
 	Message string
-	Field   string // name of the first wrong input; "" is the whole form
+	Field   string // first invalid input; "" means the whole form
 	Code    string // of the API; "" if the console rejected the form
 
-	Others map[string]string // messages about other inputs, by their names
+	Others map[string]string // messages of other invalid inputs, by name
 }
 
-// Add adds a message about another input, unless there is one already.
+// Add adds a message for another input, unless the input has one.
 func (e *FormError) Add(name, message string) {
 	if _, known := e.Others[name]; known || name == "" || name == e.Field {
 		return
@@ -35,7 +35,7 @@ func (e *FormError) Add(name, message string) {
 	e.Others[name] = message
 }
 
-// FilledForm returns a form with values: name, value, name, value.
+// FilledForm returns a form with values, given as pairs of name and value.
 func FilledForm(pairs ...string) Form {
 	f := Form{Values: url.Values{}}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -55,10 +55,10 @@ func (f Form) Status() int {
 // Value returns the value of an input.
 func (f Form) Value(name string) string { return f.Values.Get(name) }
 
-// Has reports whether a value of an input with several is chosen.
+// Has reports whether an input with several values has the given value.
 func (f Form) Has(name, value string) bool { return slices.Contains(f.Values[name], value) }
 
-// Message returns the message about an input, or about the whole form if name is "".
+// Message returns the message of an input, or of the whole form if name is "".
 func (f Form) Message(name string) string {
 	switch {
 	case f.Err == nil:
@@ -69,22 +69,21 @@ func (f Form) Message(name string) string {
 	return f.Err.Others[name]
 }
 
-// Input is an input with its label, for the template "field".
+// Input is an input for the template "field".
 type Input struct {
 	Name, Label, Hint, Value, Error string
 
 	Type     string // "text", "password", "number", "date" …
-	Bounds   bounds // of a number
+	Bounds   bounds // of a number, checked by the browser
 	Example  string // placeholder
 	Complete string // autocomplete
 	Required bool
-	Focus    bool     // the first wrong one
-	Filter   bool     // of a list's filter, where no label says that it is optional
+	Focus    bool     // first invalid input
+	Filter   bool     // part of a filter; omits "optional"
 	Options  []Option // of a select
 }
 
-// bounds are the limits of a number that a browser checks before it sends the form, and the
-// keyboard that a phone shows. They are empty unless the input is a number. The API checks too.
+// bounds are the HTML attributes of a number; Mode is the keyboard of a phone.
 type bounds struct{ Min, Max, Step, Mode string }
 
 // Option is an option of a select.
@@ -99,7 +98,7 @@ func (f Form) Text(name, label, hint string) Input {
 	return Input{Name: name, Label: label, Hint: hint, Value: f.Value(name), Error: f.Message(name), Focus: first, Type: "text", Complete: "off"}
 }
 
-// Select returns an input with options.
+// Select returns a select with options.
 func (f Form) Select(name, label, hint string, options []Option) Input {
 	in := f.Text(name, label, hint)
 	for _, o := range options {
@@ -112,7 +111,7 @@ func (f Form) Select(name, label, hint string, options []Option) Input {
 // Require makes an input required.
 func (in Input) Require() Input { in.Required = true; return in }
 
-// Placeholder sets an example.
+// Placeholder sets the placeholder.
 func (in Input) Placeholder(example string) Input { in.Example = example; return in }
 
 // Number makes an input a number from low to high.
@@ -128,70 +127,68 @@ func (in Input) Integer(low, high int64) Input {
 	return in
 }
 
-// WithType sets an input's type.
+// WithType sets the type of an input.
 func (in Input) WithType(kind string) Input { in.Type = kind; return in }
 
-// InFilter makes an input part of a list's filter.
+// InFilter makes an input part of a filter.
 func (in Input) InFilter() Input { in.Filter = true; return in }
 
-// Autocomplete lets the browser fill an input, e.g. with "username".
+// Autocomplete sets the autocomplete attribute, e.g. "username".
 func (in Input) Autocomplete(complete string) Input { in.Complete = complete; return in }
 
 // FormPage is a page with one form.
 type FormPage struct {
 	Title  string
 	Lead   string
-	Action string // path that the form is posted to
+	Action string // path of the POST request
 	Button string
-	Back   string // path that Cancel leads to
+	Back   string // path of Cancel
 	Hidden []HiddenInput
 	Inputs []Input
 	Form   Form
 }
 
-// Confirmation is a page that asks before a change that cannot be undone, or that takes
-// something away from others.
+// Confirmation is a page before a change that cannot be undone or that affects other users.
 type Confirmation struct {
-	Title  string       // the question, with names: "Revoke key-ab12cd34?"
-	Lead   string       // what it means, in a sentence or two
-	Points []string     // what will happen, one by one
-	Facts  []Comparison // what will change
+	Title  string       // a question: "Revoke key-ab12cd34?"
+	Lead   string       // consequences, in a sentence or two
+	Points []string     // more consequences
+	Facts  []Comparison // changes of values
 
-	Action string // path that the form is posted to
-	Button string // "Revoke the key"
-	Danger bool   // takes something away
-	Back   string // path that Cancel leads to
+	Action string // path of the POST request
+	Button string // "Revoke key"
+	Danger bool   // destructive
+	Back   string // path of Cancel
 
-	// Hidden has what the page was made of. If that has changed in the meantime, the change is
-	// not made.
+	// Hidden holds the state on which the page is based. If it has changed, the change is not made.
 	Hidden []HiddenInput
 
-	Type string // name that the user must type; optional
-	Form Form   // with the reason why the previous form was rejected
+	Type string // name that the user must enter, or ""
+	Form Form   // with the error of the previous attempt
 }
 
 // Comparison is a value before and after a change.
 type Comparison struct{ Name, Now, Then string }
 
-// Same reports whether the value stays.
+// Same reports whether the value does not change.
 func (f Comparison) Same() bool { return f.Now == f.Then }
 
-// Long reports whether the two do not fit side by side on a phone.
+// Long reports whether the values do not fit side by side on a phone.
 func (f Comparison) Long() bool { return max(len(f.Now), len(f.Then)) > sideBySide }
 
-const sideBySide = 15 // characters of code in half the width of a phone
+const sideBySide = 15 // characters in half the width of a phone
 
-// HiddenInput is a hidden input, such as a value from when the form was made.
+// HiddenInput is a hidden input.
 type HiddenInput struct{ Name, Value string }
 
-// OriginalPrefix begins the name of the hidden input with an input's original value. By it the
-// console notices that another user has changed the value in the meantime.
+// OriginalPrefix is the prefix of hidden inputs with the original value of an input. The console uses
+// it to detect concurrent changes.
 const OriginalPrefix = "was_"
 
-// Fields are the values of a thing's inputs, by their names.
+// Fields are the values of inputs, by name.
 type Fields map[string]string
 
-// Form returns a form with the values, which are its originals too.
+// Form returns a form with the values, also as original values.
 func (all Fields) Form() Form {
 	f := Form{Values: url.Values{}}
 	for name, value := range all {
@@ -201,8 +198,8 @@ func (all Fields) Form() Form {
 	return f
 }
 
-// Originals returns the original values. They stay when the form is shown again: after a
-// conflict the user must load it again.
+// Originals returns the hidden inputs with the original values. They remain after a conflict, so that
+// the user must reload the form.
 func (f Form) Originals() []HiddenInput {
 	var all []HiddenInput
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {

@@ -1,17 +1,16 @@
-// Package view renders the console's pages: forms, charts, texts, templates, and the files that
-// a page loads. It gets values; it calls no API and knows no page's route.
+// Package view renders the console's pages: templates, forms and charts, with their assets. It does
+// not call the API.
 //
 // # Compression
 //
-// A page contains secrets, above all the CSRF value, next to what its address asks for. A site
-// that makes a browser load the page with texts of its own, again and again, and sees the
-// lengths of the responses, could learn a secret letter by letter from compressed ones (BREACH).
-// So a page is compressed only if no other site can have caused the request: if the browser says
-// by Sec-Fetch-Site that the console itself (same-origin) or the user (none) did. All other
-// requests get an uncompressed page. The response to a form is never compressed, and no other
-// response shows a full key or a token. Masking the CSRF value would protect only that value, and
-// padding would only slow the attack down. Assets are not secret and are compressed for every
-// client.
+// Pages contain secrets, such as the CSRF value, together with text from the URL. If pages were
+// compressed, another site could make a browser load them repeatedly and guess a secret from the
+// response sizes (BREACH). A page is therefore compressed only if Sec-Fetch-Site shows that the
+// console (same-origin) or the user (none) made the request.
+//
+// Responses to forms are never compressed; only they show full keys and tokens. Masking the CSRF
+// value would protect only that value, and padding would only slow the attack down. Assets are not
+// secret and are compressed for every client.
 package view
 
 import (
@@ -35,12 +34,11 @@ var templateFiles embed.FS
 
 // Renderer writes pages and serves the files that they load.
 type Renderer struct {
-	pages  map[string]*template.Template // by their names, each with the layout around it
+	pages  map[string]*template.Template // by name, each with the layout
 	assets assets
 }
 
-// NewRenderer parses the templates and reads the assets. path returns the path with the given
-// unescaped segments.
+// NewRenderer parses the templates and reads the assets. path joins unescaped segments to a path.
 func NewRenderer(path func(segments ...string) string, now func() time.Time) (*Renderer, error) {
 	a, err := readAssets(path)
 	if err != nil {
@@ -68,16 +66,16 @@ func NewRenderer(path func(segments ...string) string, now func() time.Time) (*R
 	return v, nil
 }
 
-// Write writes a template of a page with an HTTP status; 0 is 200. It makes the whole response
-// before it sends anything: if that fails, the error is all that happens.
+// Write writes a template of a page with an HTTP status; 0 means 200. It returns an error, and writes
+// nothing, if it cannot render the template.
 func (v *Renderer) Write(w http.ResponseWriter, r *http.Request, status int, page, name string, data any) error {
 	t, ok := v.pages[page]
 	if !ok {
-		return fmt.Errorf("there is no page %s", page)
+		return fmt.Errorf("unknown page %s", page)
 	}
 	var b bytes.Buffer
 	if err := t.ExecuteTemplate(&b, name, data); err != nil {
-		return fmt.Errorf("make page %s: %w", page, err)
+		return fmt.Errorf("render page %s: %w", page, err)
 	}
 	body, err := packed(w.Header(), r, b.Bytes())
 	if err != nil {
@@ -87,11 +85,10 @@ func (v *Renderer) Write(w http.ResponseWriter, r *http.Request, status int, pag
 	if status != 0 {
 		w.WriteHeader(status)
 	}
-	_, _ = w.Write(body) // the browser may have gone
+	_, _ = w.Write(body) // the browser may have disconnected
 	return nil
 }
 
-// functions are the functions of templates.
 func functions(a assets, path func(segments ...string) string, now func() time.Time) template.FuncMap {
 	return template.FuncMap{
 		"asset":    a.path,
@@ -107,8 +104,8 @@ func functions(a assets, path func(segments ...string) string, now func() time.T
 
 // Paging has the links between the pages of a list.
 type Paging struct {
-	First string // address of the first page, "" on it
-	Next  string // address of the next page, "" on the last
+	First string // URL of the first page; "" on that page
+	Next  string // URL of the next page; "" on the last page
 }
 
 // List is a page of a list.
@@ -117,16 +114,15 @@ type List[T any] struct {
 	Paging Paging
 }
 
-// Polling is the state of a part of a page that will change. With scripts the part is requested
-// again every two seconds; without, the page has a link to load it again.
+// Polling is the state of a part of a page that may change. With JavaScript, the part is requested
+// again every two seconds; without it, the page has a link to reload.
 type Polling struct {
-	Moving bool   // the part will change
-	URL    string // of the part, with the fingerprint of what is shown
+	Moving bool   // a change is expected
+	URL    string // of the part, with a fingerprint of the shown values
 	seen   string
 }
 
-// NewPolling returns the state of the part at path. shown has the values that decide how the
-// part looks.
+// NewPolling returns the state of the part at path. shown holds the values that the part shows.
 func NewPolling(moving bool, path string, shown any) Polling {
 	if !moving {
 		return Polling{}
@@ -135,44 +131,42 @@ func NewPolling(moving bool, path string, shown any) Polling {
 	return Polling{Moving: true, URL: path + "?seen=" + seen, seen: seen}
 }
 
-// Unchanged reports whether a request for the part, with the given query, would show what the
-// browser shows already.
+// Unchanged reports whether the browser that sent query already shows the current values.
 func (p Polling) Unchanged(query url.Values) bool { return p.Moving && query.Get("seen") == p.seen }
 
-// fingerprint returns a hash of the values that are shown. It protects nothing.
+// fingerprint returns a hash of the shown values. It is not a security feature.
 func fingerprint(shown any) string {
 	text, err := json.Marshal(shown)
-	if err != nil { // only what has come as JSON is shown
+	if err != nil { // cannot happen: the values were decoded from JSON
 		return ""
 	}
 	h := fnv.New64a()
-	_, _ = h.Write(text) // never fails
+	_, _ = h.Write(text)
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// minPacked is the smallest size of a page that is compressed, in bytes: a smaller one fits into
-// one packet.
+// minPacked is the minimum size for compression in bytes. Smaller pages fit into one packet.
 const minPacked = 1400
 
-// compressible reports whether the response to a request may be compressed; see the package's
-// documentation. Only the browser writes Sec-Fetch-Site; no page can.
+// compressible reports whether the response may be compressed (see the package doc). Scripts cannot
+// set Sec-Fetch-Site.
 func compressible(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Method == http.MethodGet && (site == "same-origin" || site == "none") && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
 }
 
-// packers reuses writers: a new one allocates hundreds of kilobytes.
+// packers reuses writers, because a new one allocates hundreds of kilobytes.
 //
-//nolint:gochecknoglobals // it holds buffers, and nothing of any page
+//nolint:gochecknoglobals // holds buffers, but no data of pages
 var packers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// packed returns a page, compressed if it may and should be, and sets the headers for that.
+// packed returns a page, compressed if allowed, and sets the headers.
 func packed(head http.Header, r *http.Request, page []byte) ([]byte, error) {
 	head.Set("Vary", "Accept-Encoding, Sec-Fetch-Site")
 	if len(page) < minPacked || !compressible(r) {
 		return page, nil
 	}
-	w := packers.Get().(*gzip.Writer) //nolint:forcetypeassert // there is nothing else in it
+	w := packers.Get().(*gzip.Writer) //nolint:forcetypeassert // contains only writers
 	defer packers.Put(w)
 	var b bytes.Buffer
 	w.Reset(&b)

@@ -19,7 +19,6 @@ func newTestRenderer(t *testing.T) *Renderer {
 	return r
 }
 
-// TestMissingPage: a template that does not exist is an error, not an empty page.
 func TestMissingPage(t *testing.T) {
 	t.Parallel()
 	r := newTestRenderer(t)
@@ -31,7 +30,6 @@ func TestMissingPage(t *testing.T) {
 	}
 }
 
-// TestNothingInline: no page has what the policy forbids, whatever template it is of.
 func TestNothingInline(t *testing.T) {
 	t.Parallel()
 	inline := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:`)

@@ -11,11 +11,11 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// DisplayTime is a time as a page shows it: how long ago, and exactly.
+// DisplayTime is a time as a page shows it, relative and exact.
 type DisplayTime struct {
-	ISO   string // for machines
+	ISO   string // RFC 3339
 	Exact string // "21 Nov 2026, 09:43:12 UTC"
-	Short string // "3 min ago", or the day for what is older than a week
+	Short string // "3 min ago", or the date after a week
 }
 
 // NewDisplayTime returns t as a page shows it at now.
@@ -27,7 +27,7 @@ func NewDisplayTime(t, now time.Time) DisplayTime {
 func ago(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {
-	case d < -time.Minute: // the clocks of two machines differ by less
+	case d < -time.Minute: // tolerates differences between clocks
 		return t.Format("2 Jan 2006, 15:04 UTC")
 	case d < time.Minute:
 		return "just now"
@@ -43,7 +43,7 @@ func ago(t, now time.Time) string {
 	return t.Format("2 Jan 2006")
 }
 
-// RelativeDay returns a UTC date in words: "Today", "Yesterday" or "14 March 2026".
+// RelativeDay returns a UTC date as "Today", "Yesterday" or "14 March 2026".
 func RelativeDay(date string, now time.Time) string {
 	switch date {
 	case now.UTC().Format(time.DateOnly):
@@ -54,10 +54,10 @@ func RelativeDay(date string, now time.Time) string {
 	return LongDate(date)
 }
 
-// shortDate writes "2026-03-14" as "14 Mar". A text that is not a date stays as it is.
+// shortDate formats "2026-03-14" as "14 Mar".
 func shortDate(date string) string { return reformat(date, "2 Jan") }
 
-// LongDate writes "2026-03-14" as "14 March 2026".
+// LongDate formats "2026-03-14" as "14 March 2026". It returns other texts unchanged.
 func LongDate(date string) string { return reformat(date, "2 January 2006") }
 
 func reformat(date, layout string) string {
@@ -68,7 +68,7 @@ func reformat(date, layout string) string {
 	return t.Format(layout)
 }
 
-// Comma writes a count with a comma after each three digits: "1,234,567".
+// Comma formats a count with thousands separators: "1,234,567".
 func Comma[N int64 | uint64](n N) string {
 	digits := fmt.Sprint(n)
 	out := make([]byte, 0, len(digits)+len(digits)/3)
@@ -81,17 +81,16 @@ func Comma[N int64 | uint64](n N) string {
 	return string(out)
 }
 
-// Decimal writes a number without an exponent: "0.01", "100000".
+// Decimal formats a number without an exponent: "0.01", "100000".
 func Decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// part matches a part of an image reference, an address (the first has the scheme) or a name in code.
+// part matches a part of an image reference, URL or name. The scheme belongs to the first part.
 var part = regexp.MustCompile(`([a-z]+://)?[^/:@_]*([/:@_]+|$)`)
 
-// parted splits a text where a line may end: "registry.example/", "hello:", "v1".
+// parted splits a text at possible line breaks: "registry.example/", "hello:", "v1".
 func parted(text string) []string { return part.FindAllString(text, -1) }
 
-// imageTag returns the part of an image reference that differs between versions: the tag, or the
-// beginning of the digest.
+// imageTag returns the tag of an image reference, or the beginning of its digest.
 func imageTag(image string) string {
 	const shown = len("sha256:") + 12
 	if _, digest, ok := strings.Cut(image, "@"); ok {
@@ -106,16 +105,16 @@ func imageTag(image string) string {
 // PlanRow is a plan as pages show it.
 type PlanRow struct {
 	wire.Plan
-	Path string // "" of a plan that was deleted
+	Path string // "" if the plan was deleted
 }
 
-// RateText returns the rate, "10 per second".
+// RateText returns the rate: "10 per second".
 func (p PlanRow) RateText() string { return Decimal(p.Rate) + " per second" }
 
-// BurstText returns the burst, "1,000".
+// BurstText returns the burst: "1,000".
 func (p PlanRow) BurstText() string { return Comma(p.Burst) }
 
-// QuotaText returns the quota, "10,000 per day" or "10,000 per day, hard", or "None".
+// QuotaText returns the quota: "10,000 per day", "10,000 per day, hard" or "None".
 func (p PlanRow) QuotaText() string {
 	if p.Quota == nil || p.QuotaPeriod == nil {
 		return "None"
@@ -127,7 +126,7 @@ func (p PlanRow) QuotaText() string {
 	return text
 }
 
-// QuotaMode returns the mode of a plan's quota. A plan without a quota has soft, the default.
+// QuotaMode returns the quota mode, which is soft by default.
 func QuotaMode(p wire.Plan) string {
 	if p.QuotaMode == nil {
 		return string(plan.Soft)
@@ -135,7 +134,7 @@ func QuotaMode(p wire.Plan) string {
 	return *p.QuotaMode
 }
 
-// Limits returns all limits in a line.
+// Limits returns all limits in one line.
 func (p PlanRow) Limits() string {
 	limits := p.RateText() + ", burst " + p.BurstText()
 	if p.Quota == nil {

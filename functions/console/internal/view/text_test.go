@@ -31,7 +31,6 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// TestImageTag: what tells one version of an image from another.
 func TestImageTag(t *testing.T) {
 	t.Parallel()
 	for image, want := range map[string]string{
@@ -47,7 +46,6 @@ func TestImageTag(t *testing.T) {
 	}
 }
 
-// TestParted: a line may end where a part of a text does, and nothing of it is lost.
 func TestParted(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

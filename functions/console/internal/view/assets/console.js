@@ -1,6 +1,5 @@
-// The console works without this file. It copies, and says so to who listens instead
-// of looking; it closes menus by Escape or a click beside them; it asks in place before
-// what cannot be undone; and it sends a form once, however often its button is pressed.
+// Optional behavior of the console: copy buttons, menus that close on Escape or a click outside,
+// confirmations in a dialog, and forms that are submitted only once.
 "use strict";
 
 document.documentElement.classList.add("scripted");
@@ -14,7 +13,7 @@ function say(text) {
   }
 }
 
-// Shows a word on a button for a while, and then what was there before.
+// Shows a word on a button for two seconds.
 function tell(button, word) {
   const label = button.label || [...button.childNodes];
   button.label = label;
@@ -27,7 +26,7 @@ function tell(button, word) {
   }, 2000);
 }
 
-// Copies the text of the element that a button names.
+// Copies the text of the element in the data-copy attribute of a button.
 async function copy(button) {
   const from = document.getElementById(button.dataset.copy);
   if (!from) return;
@@ -42,9 +41,8 @@ async function copy(button) {
   }
 }
 
-// What data-dialog leads to is a question on a page of its own, which opens over this
-// page instead: fetched anew, with what its answer is compared with, and sent as from there.
-// What is not that question, such as an error or the way to the sign-in, is gone to.
+// Opens the confirmation page of a data-dialog link or form in a dialog. Any other response, such as
+// an error or a redirect to the sign-in page, opens as a page.
 let asking = false;
 
 async function ask(address) {
@@ -63,8 +61,7 @@ async function questionAt(address) {
   return page.querySelector("[data-question]");
 }
 
-// Shows a question over the page. The focus is on what does no harm: the name to be typed,
-// or the way out.
+// Shows a confirmation in a dialog. The focus is on the name to enter, or on Cancel.
 function over(question, address) {
   for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
   const dialog = document.createElement("dialog");
@@ -79,8 +76,8 @@ function over(question, address) {
   dialog.querySelector("input:not([type=hidden]), [data-close]").focus();
 }
 
-// The element that asks what is at an address: the part of the page that had it may have
-// been replaced meanwhile. In a menu, it is the menu.
+// Returns the element that opened the dialog of a URL, or its menu. The part of the page with the
+// element may have been replaced in the meantime.
 function opener(address) {
   const found = [...document.querySelectorAll("[data-dialog]")].find((e) => addressOf(e) === address);
   const menu = found && found.closest("details.menu");
@@ -118,7 +115,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// A form is sent once, however often its button is pressed.
+// Submits a form only once.
 document.addEventListener("submit", (event) => {
   if (event.target.matches("[data-dialog]")) {
     event.preventDefault();
@@ -133,5 +130,5 @@ document.addEventListener("submit", (event) => {
 });
 addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
-  for (const dialog of document.querySelectorAll("dialog")) dialog.close(); // was answered, and come back to
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close(); // the user navigated back
 });
