@@ -22,7 +22,7 @@ func TestAddress(t *testing.T) {
 	o.answer("GET "+call, 200, hello)
 	o.answer("PATCH "+call, 200, hello)
 	if body := o.get(path).Text(); !strings.Contains(body, `value="a.example.com"`) || !strings.Contains(body, `value="8080"`) {
-		t.Errorf("form: %s", body)
+		t.Errorf("form: got %s", body)
 	}
 	for _, tt := range []struct {
 		was, host, port string
@@ -35,7 +35,7 @@ func TestAddress(t *testing.T) {
 	} {
 		w := o.post(path, url.Values{"host": {tt.host}, "was_host": {tt.was}, "port": {tt.port}, "was_port": {"8080"}})
 		if diff := cmp.Diff(tt.want, o.changes()); diff != "" || w.Status != tt.status {
-			t.Errorf("to %s: status %d, want %d; calls (-want +got):\n%s", tt.host, w.Status, tt.status, diff)
+			t.Errorf("to %s: status: got %d, want %d; calls (-want +got):\n%s", tt.host, w.Status, tt.status, diff)
 		}
 	}
 	o.refuse("PATCH "+call, 409, "host_taken")

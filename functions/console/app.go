@@ -244,7 +244,7 @@ func deleteApp(r *request) error {
 	}
 	deleted, err := r.api.DeleteApp(r.Context(), r.project, r.environment, r.app())
 	switch {
-	case gone(err):
+	case isNotFound(err):
 		return err
 	case err != nil:
 		return r.again(err, askDeleteApp)

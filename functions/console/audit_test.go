@@ -48,17 +48,17 @@ func TestAuditPage(t *testing.T) {
 		`aria-current="page">Audit log</a>`, `rel="next">Next page</a>`, `page=more`,
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %s", want)
+			t.Errorf("the page does not contain %s", want)
 		}
 	}
 	if w.Status != http.StatusOK || strings.Contains(page, "<script>alert") {
-		t.Errorf("answer is %d %s", w.Status, page)
+		t.Errorf("response: got %d %s", w.Status, page)
 	}
 	want := url.Values{
 		"actor": {"ada"}, "action": {"plan.update"}, "resource": {"projects/shop/environments/prod"}, "page_size": {"25"},
 		"from": {"2026-03-01T00:00:00Z"}, "to": {"2026-03-14T23:59:59.999999Z"},
 	}
-	check.Equal(t, "the API was asked for", want, o.queries[shopRecords])
+	check.Equal(t, "query", want, o.queries[shopRecords])
 }
 
 func TestAuditOutcomes(t *testing.T) {
@@ -71,13 +71,13 @@ func TestAuditOutcomes(t *testing.T) {
 		{"succeeded", func(*wire.AuditRecord) {}, nil, []string{"badge bad", "badge amber", "Not signed in"}},
 		{"failed", func(r *wire.AuditRecord) { r.Outcome = "failed" }, []string{`<span class="badge bad">Failed</span>`}, nil},
 		{"requested", func(r *wire.AuditRecord) { r.Outcome = "requested" }, []string{`badge amber`, "its result is unknown"}, nil},
-		{"nobody", func(r *wire.AuditRecord) { r.Actor = wire.AuditActor{Kind: "anonymous"} }, []string{"Unknown user", "no username given"}, []string{"?actor="}},
-		{"as somebody", func(r *wire.AuditRecord) { r.Actor.Kind = "anonymous" }, []string{"Not signed in"}, nil},
-		{"inside", func(r *wire.AuditRecord) { r.ClientAddress = "" }, nil, []string{"<dt>Address"}},
-		{"made", func(r *wire.AuditRecord) { r.Old = nil }, []string{">After<"}, []string{">Before<"}},
+		{"no username", func(r *wire.AuditRecord) { r.Actor = wire.AuditActor{Kind: "anonymous"} }, []string{"Unknown user", "no username given"}, []string{"?actor="}},
+		{"with a username", func(r *wire.AuditRecord) { r.Actor.Kind = "anonymous" }, []string{"Not signed in"}, nil},
+		{"no client address", func(r *wire.AuditRecord) { r.ClientAddress = "" }, nil, []string{"<dt>Address"}},
+		{"created", func(r *wire.AuditRecord) { r.Old = nil }, []string{">After<"}, []string{">Before<"}},
 		{"deleted", func(r *wire.AuditRecord) { r.New = json.RawMessage("null") }, []string{">Before<"}, []string{">After<"}},
 		{"no values", func(r *wire.AuditRecord) { r.Old, r.New = nil, nil }, nil, []string{"<table"}},
-		{"an action of tomorrow", func(r *wire.AuditRecord) { r.Action = "<b>.sell" }, []string{"&lt;b&gt;.sell"}, []string{"<b>"}},
+		{"unknown action", func(r *wire.AuditRecord) { r.Action = "<b>.sell" }, []string{"&lt;b&gt;.sell"}, []string{"<b>"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,12 +89,12 @@ func TestAuditOutcomes(t *testing.T) {
 			page := o.get(auditPath).Text()
 			for _, want := range tt.has {
 				if !strings.Contains(page, want) {
-					t.Errorf("the page lacks %s", want)
+					t.Errorf("the page does not contain %s", want)
 				}
 			}
 			for _, no := range tt.not {
 				if strings.Contains(page, no) {
-					t.Errorf("the page has %s", no)
+					t.Errorf("the page contains %s", no)
 				}
 			}
 		})
@@ -109,7 +109,7 @@ func TestAuditFilterRefused(t *testing.T) {
 		w := o.get(auditPath + "?actor=bob&" + query)
 		body := w.Text()
 		if w.Status != 422 || !strings.Contains(body, `id="e-`+field+`">Enter a date such as`) || !strings.Contains(body, `value="bob"`) || strings.Contains(body, "plan-gold") {
-			t.Errorf("%s: %d %s", query, w.Status, body)
+			t.Errorf("%s: got %d %s", query, w.Status, body)
 		}
 	}
 	o.refuse(shopRecords, 422, "invalid_window")
@@ -126,7 +126,7 @@ func TestAuditEmpty(t *testing.T) {
 	o.records(shopRecords, "")
 	for query, want := range map[string]string{"": "No records", "?actor=&action=&resource=&from=&to=": "No records", "?actor=bob": "No matching records"} {
 		if body := o.get(auditPath + query).Text(); !strings.Contains(body, want) {
-			t.Errorf("%q: %s", query, body)
+			t.Errorf("%q: got %s", query, body)
 		}
 	}
 }
@@ -144,10 +144,10 @@ func TestAuditRoles(t *testing.T) {
 		o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.Caller{Username: "ada", Admin: tt.admin}})
 		page := o.get("/console/projects/shop").Text()
 		if got := strings.Contains(page, `href="`+auditPath+`"`); got != tt.owner {
-			t.Errorf("%s: a link to the log: %t", tt.role, got)
+			t.Errorf("%s: link to the log: got %t, want %t", tt.role, got, tt.owner)
 		}
 		if got := strings.Contains(page, `href="/console/audit"`); got != tt.admins {
-			t.Errorf("%s, admin %t: a link to the installation's log: %t", tt.role, tt.admin, got)
+			t.Errorf("%s, admin %t: link to the installation log: got %t, want %t", tt.role, tt.admin, got, tt.admins)
 		}
 	}
 	o := newOffice(t)
@@ -155,7 +155,7 @@ func TestAuditRoles(t *testing.T) {
 	o.get("/console/audit").Shows(403, "Access denied")
 	o.records(otherRecords, "", wire.AuditRecord{ID: "2", Action: "session.sign_in", Outcome: "succeeded", Resource: "users/ada"})
 	if w := o.get("/console/audit?resource=/users/ada"); !strings.Contains(w.Text(), " signed in ") || o.queries[otherRecords].Get("resource") != "users/ada" {
-		t.Errorf("answer is %d %s, asked for %v", w.Status, w.Body, o.queries[otherRecords])
+		t.Errorf("response: got %d %s, query %v", w.Status, w.Body, o.queries[otherRecords])
 	}
 }
 
@@ -165,16 +165,16 @@ func TestAuditActions(t *testing.T) {
 	for _, a := range audit.Actions() {
 		text := wordsOf(a).name
 		if text == string(a) || seen[text] || wordsOf(a).did == string(a) {
-			t.Errorf("%s is called %q", a, text)
+			t.Errorf("%s: got the text %q, want a unique one", a, text)
 		}
 		seen[text] = true
 	}
 	if n := len(actionsOf(true)) + len(actionsOf(false)); n != len(audit.Actions())-1 { // calls are not audit records
-		t.Errorf("%d actions can be chosen", n)
+		t.Errorf("got %d actions in the filters, want %d", n, len(audit.Actions())-1)
 	}
 	asked := url.Values{"action": {"key.sell"}}
 	f, q := recordLog{actions: actionsOf(false)}.filter(asked)
 	if last := f.actions[len(f.actions)-1]; last.Value != "key.sell" || q != (client.AuditQuery{Action: "key.sell"}) {
-		t.Errorf("an action that does not exist: %v %v", last, q)
+		t.Errorf("unknown action: got %v %v", last, q)
 	}
 }

@@ -11,24 +11,24 @@ import (
 
 const changeField = "change"
 
-// patience is the time for which a form waits until a change is in force. The next page shows the
+// waitTimeout is the time for which a form waits until a change is in force. The next page shows the
 // progress after that.
-const patience = time.Second
+const waitTimeout = time.Second
 
 // waiting returns an API client whose changes wait for the checkers.
-func (r *request) waiting() *client.Client { return r.api.Waiting(patience) }
+func (r *request) waiting() *client.Client { return r.api.Waiting(waitTimeout) }
 
-// force is the propagation of a change to the checkers.
-type force struct {
+// propagation is the state of a change at the checkers.
+type propagation struct {
 	wire.InForce
 
 	Live view.Polling
 }
 
-func (f force) Unlisted() bool { return !f.Everywhere && len(f.Replicas) == 0 }
+func (f propagation) Unlisted() bool { return !f.Everywhere && len(f.Replicas) == 0 }
 
-// force returns the propagation of a change, or nil if the change does not exist.
-func (r *request) force(change string) (*force, error) {
+// propagation returns the state of a change, or nil if the change does not exist.
+func (r *request) propagation(change string) (*propagation, error) {
 	f, err := r.api.Change(r.Context(), r.project, change)
 	if client.HasCode(err, "not_found") {
 		return nil, nil //nolint:nilnil // the page then shows no change
@@ -36,18 +36,18 @@ func (r *request) force(change string) (*force, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &force{f, view.NewPolling(!f.Everywhere, r.inProject("changes", change), f)}, nil
+	return &propagation{f, view.NewPolling(!f.Everywhere, r.inProject("changes", change), f)}, nil
 }
 
 func showChange(r *request) error {
-	f, err := r.force(r.PathValue(changeField))
+	f, err := r.propagation(r.PathValue(changeField))
 	if err == nil && f == nil {
 		err = notFound()
 	}
 	if err != nil {
 		return err
 	}
-	return r.follow(f.Live, "keys_key", "force", keyPage{Force: f})
+	return r.follow(f.Live, "keys_key", "propagation", keyPage{Propagation: f})
 }
 
 // followed redirects to the page of a changed resource, which shows the propagation.

@@ -33,17 +33,17 @@ func TestCompression(t *testing.T) {
 		w := o.get(plansPath, from(site))
 		page, packed := body(t, w)
 		if packed != want || page != plain.Text() {
-			t.Errorf("asked from %q: compressed %t, want %t, or another page", site, packed, want)
+			t.Errorf("from %q: compressed: got %t, want %t, or the page differs", site, packed, want)
 		}
 		if got := w.Header.Get("Vary"); got != "Accept-Encoding, Sec-Fetch-Site" {
-			t.Errorf("asked from %q: Vary is %q", site, got)
+			t.Errorf("from %q: Vary: got %q", site, got)
 		}
 	}
 	if _, packed := body(t, o.get(plansPath, header("Sec-Fetch-Site", "same-origin"))); packed {
-		t.Error("compressed for a browser that does not say that it can read that")
+		t.Error("compressed without Accept-Encoding")
 	}
 	if _, packed := body(t, o.post(plansPath, url.Values{"name": {strings.Repeat("a", 2000)}}, from("same-origin"))); packed {
-		t.Error("the answer to a form is compressed")
+		t.Error("the response to a form is compressed")
 	}
 }
 
@@ -58,6 +58,6 @@ func body(t *testing.T, w functest.Answer) (page string, packed bool) {
 	check.OK(t, err)
 	b, err := io.ReadAll(r)
 	check.OK(t, err)
-	t.Logf("%d bytes for %d", size, len(b))
+	t.Logf("%d of %d bytes", size, len(b))
 	return string(b), true
 }

@@ -56,7 +56,7 @@ func TestDeliveries(t *testing.T) {
 		`id="request-deployed"`, "r-deployed", `action="` + helloPath + `/deliveries/test"`,
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q", want)
+			t.Errorf("the page does not contain %q", want)
 		}
 	}
 	if t.Failed() {
@@ -74,7 +74,7 @@ func TestHostileDeliveries(t *testing.T) {
 	})
 	page := o.get(helloPath + "/deliveries").Text()
 	if strings.Contains(page, "<script>alert") || strings.Contains(page, `<a href="javascript:`) || !strings.Contains(page, "&lt;script&gt;alert(1)") {
-		t.Errorf("the page: %s", page)
+		t.Errorf("got %s", page)
 	}
 }
 
@@ -87,11 +87,11 @@ func TestDeliveriesWhileDisabled(t *testing.T) {
 		o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: role})
 		page := o.get(helloPath + "/deliveries").Text()
 		if !strings.Contains(page, "Webhook disabled") || strings.Contains(page, "Send a test") || strings.Contains(page, "Enable webhook") != may {
-			t.Errorf("%s: %s", role, page)
+			t.Errorf("disabled, %s: got %s", role, page)
 		}
 		o.answer("GET "+apiHello+"/webhook", 200, wire.Webhook{Enabled: true})
 		if page := o.get(helloPath + "/deliveries").Text(); strings.Contains(page, "Send a test") != may || !strings.Contains(page, "No deliveries") {
-			t.Errorf("enabled, %s: %s", role, page)
+			t.Errorf("enabled, %s: got %s", role, page)
 		}
 	}
 }
@@ -124,6 +124,6 @@ func TestSendATest(t *testing.T) {
 	o.refuse("POST "+apiHello+"/webhook/test", 409, "conflict")
 	o.post(helloPath+"/deliveries/test", url.Values{}).Shows(http.StatusConflict, `role="alert"`)
 	if w := o.get(helloPath + "/deliveries/test"); w.Status != http.StatusSeeOther || w.Header.Get("Location") != helloPath+"/deliveries" {
-		t.Errorf("loaded again: %d to %s", w.Status, w.Header.Get("Location"))
+		t.Errorf("reload: got %d to %s", w.Status, w.Header.Get("Location"))
 	}
 }

@@ -181,7 +181,7 @@ func choosePromotion(r *request) error {
 	if err != nil {
 		return err
 	}
-	f, err := r.frame()
+	f, err := r.layout()
 	if err != nil {
 		return err
 	}

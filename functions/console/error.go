@@ -36,13 +36,13 @@ func unreadable() httpError {
 // fail responds with an error page, or with a redirect to the sign-in page if there is no valid
 // session.
 func (s *Service) fail(r *request, err error) {
-	f, ferr := r.frame()
+	f, ferr := r.layout()
 	if client.HasCode(err, "unauthenticated") || client.HasCode(ferr, "unauthenticated") {
 		s.toSignIn(r.w, r.Request)
 		return
 	}
 	if ferr != nil { // the project is unknown, but the user may be known
-		f = frame{User: f.User, CSRF: f.CSRF}
+		f = layoutData{User: f.User, CSRF: f.CSRF}
 	}
 	s.writeError(r.w, r.Request, f, s.explain(r.Request, err))
 }
@@ -79,16 +79,16 @@ func (s *Service) logAPIError(ctx context.Context, err error) {
 
 // refuse responds with an error page without a user.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, e httpError) {
-	s.writeError(w, r, frame{}, e)
+	s.writeError(w, r, layoutData{}, e)
 }
 
-func (s *Service) writeError(w http.ResponseWriter, r *http.Request, f frame, e httpError) {
+func (s *Service) writeError(w http.ResponseWriter, r *http.Request, f layoutData, e httpError) {
 	e.ID = trace.ID(r.Context())
 	path := ""
 	if r.Method == http.MethodGet {
 		path = r.URL.RequestURI()
 	}
-	err := s.renderer.Write(w, r, e.Status, "error", "layout", pageData{frame: f, page: page{Title: e.Title}, Path: path, Body: e})
+	err := s.renderer.Write(w, r, e.Status, "error", "layout", pageData{layoutData: f, page: page{Title: e.Title}, Path: path, Body: e})
 	if err != nil {
 		s.log.ErrorContext(r.Context(), "write page failed", "error", err)
 	}

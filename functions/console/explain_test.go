@@ -30,12 +30,12 @@ func TestFindRequest(t *testing.T) {
 		"&lt;b&gt;Checkout", "&lt;i&gt;", "Not a key of this project", "1 of 2 checkers did not respond", `value="r-1"`,
 	} {
 		if !strings.Contains(body, want) {
-			t.Errorf("the page lacks %q", want)
+			t.Errorf("the page does not contain %q", want)
 		}
 	}
 	o.answer(call, 200, wire.ExplainedRequest{RequestID: "r-1", Denials: []wire.Denial{}, Asked: 2, Answered: 2})
 	if body := o.post(requestsPath, url.Values{"id": {"r-1"}}).Text(); !strings.Contains(body, "No denial found") || strings.Contains(body, "did not respond") {
-		t.Error("a request that nobody remembers is not said to be one")
+		t.Error("the page does not show that no denial was found")
 	}
 }
 
@@ -45,13 +45,13 @@ func TestRequestIsFoundByPost(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	if body := o.get(requestsPath + "?id=r-1").Text(); !strings.Contains(body, `value="r-1"`) || !strings.Contains(body, `method="post"`) {
-		t.Errorf("the link shows %s", body)
+		t.Errorf("page of the link: got %s", body)
 	}
 	o.post(requestsPath, url.Values{"id": {"r-1"}, "csrf": {""}}).Shows(http.StatusForbidden)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, called := o.queries["GET /api/v1/projects/shop/requests/r-1"]; called {
-		t.Error("the console looked the request up")
+		t.Error("the console searched for the request")
 	}
 }
 
@@ -59,12 +59,12 @@ func TestFindRequestForm(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	if w := o.get(requestsPath); w.Status != http.StatusOK || !strings.Contains(w.Text(), `name="id"`) || strings.Contains(w.Text(), "No denial found") {
-		t.Errorf("%d %s", w.Status, w.Body)
+		t.Errorf("got %d %s", w.Status, w.Body)
 	}
 	o.refuse("GET /api/v1/projects/shop/requests/a b", 400, "invalid_parameter")
 	o.post(requestsPath, url.Values{"id": {"a b"}}).Shows(http.StatusBadRequest, `id="e-id"`, `value="a b"`)
 	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "viewer"})
 	if body := o.get(requestsPath).Text(); strings.Contains(body, `name="id"`) || strings.Contains(body, "Find a request</a>") {
-		t.Error("a viewer is offered to find requests")
+		t.Error("the page offers the search to a viewer")
 	}
 }

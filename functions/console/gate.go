@@ -44,7 +44,7 @@ func switchGate(r *request) error {
 		_, err = r.api.RequireAPIKey(r.Context(), r.project, r.environment, r.app(), on)
 	}
 	switch {
-	case gone(err):
+	case isNotFound(err):
 		return err
 	case err != nil && !on:
 		return r.again(err, askReleaseGate)

@@ -21,7 +21,7 @@ func TestPreflightSetting(t *testing.T) {
 	o.answer("GET "+call, 200, wire.App{Name: "hello", Project: "shop", Environment: "prod", Preflight: "app"})
 	o.answer("PATCH "+call, 200, wire.App{Name: "hello", Project: "shop", Environment: "prod", Preflight: "refuse"})
 	if body := o.get(path).Text(); !strings.Contains(body, `<option value="app" selected>`) || !strings.Contains(body, `value="refuse"`) {
-		t.Errorf("form: %s", body)
+		t.Errorf("form: got %s", body)
 	}
 	for _, tt := range []struct {
 		was, handling string
@@ -34,7 +34,7 @@ func TestPreflightSetting(t *testing.T) {
 	} {
 		w := o.post(path, url.Values{"preflight": {tt.handling}, "was_preflight": {tt.was}})
 		if diff := cmp.Diff(tt.want, o.changes()); diff != "" || w.Status != tt.status {
-			t.Errorf("from %s to %s: status %d, want %d; calls (-want +got):\n%s", tt.was, tt.handling, w.Status, tt.status, diff)
+			t.Errorf("from %s to %s: status: got %d, want %d; calls (-want +got):\n%s", tt.was, tt.handling, w.Status, tt.status, diff)
 		}
 	}
 	o.refuse("PATCH "+call, 422, "invalid_preflight")
@@ -53,7 +53,7 @@ func TestGateInSettings(t *testing.T) {
 		page := o.get(helloPath + "/settings").Text()
 		for _, text := range append(has, "Require API key", `name="page" value="settings"`) {
 			if !strings.Contains(page, text) {
-				t.Errorf("%s: the page lacks %q: %s", state, text, page)
+				t.Errorf("%s: the page does not contain %q: %s", state, text, page)
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func TestGateInSettings(t *testing.T) {
 	o.answer("PATCH /api/v1/projects/shop/environments/prod/apps/hello", 200, wire.App{Name: "hello", Project: "shop", Environment: "prod"})
 	w := o.post(helloPath+"/gate", url.Values{"require": {"on"}, "page": {"settings"}})
 	if got := w.Header.Get("Location"); w.Status != http.StatusSeeOther || !strings.HasPrefix(got, helloPath+"/settings") {
-		t.Errorf("status %d, to %q", w.Status, got)
+		t.Errorf("got %d to %q", w.Status, got)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestRollbackOfTheCurrentRevision(t *testing.T) {
 	page := o.get(helloPath + "/deploys").Text()
 	for _, revision := range []string{"1", "2"} {
 		if !strings.Contains(page, helloPath+"/deploys/"+revision+"/rollback") {
-			t.Errorf("revision %s has no button: %s", revision, page)
+			t.Errorf("the page has no button for revision %s: %s", revision, page)
 		}
 	}
 }

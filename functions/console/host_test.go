@@ -17,10 +17,10 @@ func TestReservedHosts(t *testing.T) {
 	}})
 	const release = "/console/hosts/www.example.com/release"
 	if body := o.get("/console/hosts").Text(); !strings.Contains(body, "shop-prod.hello") || !strings.Contains(body, release) {
-		t.Errorf("the page lacks the host: %s", body)
+		t.Errorf("the page does not contain the host: %s", body)
 	}
 	if body := o.get(release).Text(); !strings.Contains(body, "Release the host www.example.com?") || len(o.changes()) != 0 {
-		t.Errorf("no question: %s, changes %v", body, o.changes())
+		t.Errorf("confirmation: got %s, changes %v", body, o.changes())
 	}
 	const call = "DELETE /api/v1/host-reservations/www.example.com"
 	o.answer(call, 204, nil)

@@ -29,13 +29,13 @@ func (r *request) key() (wire.Key, error) {
 }
 
 type keyPage struct {
-	Key     keyRow
-	Plan    view.PlanRow // Path is "" if the plan was deleted
-	Usage   usageCard
-	History []recordRow // newest changes; empty without access to the audit log
-	Log     string
-	Refused string // error of the rejected change that led here
-	Force   *force // propagation of the change that led here, or nil
+	Key         keyRow
+	Plan        view.PlanRow // Path is "" if the plan was deleted
+	Usage       usageCard
+	History     []recordRow // newest changes; empty without access to the audit log
+	Log         string
+	Refused     string       // error of the rejected change that led here
+	Propagation *propagation // propagation of the change that led here, or nil
 }
 
 func showKey(r *request) error { return showKeyRefused(r, view.FormError{}) }
@@ -52,7 +52,7 @@ func showKeyRefused(r *request, why view.FormError) error {
 	})
 	g.Go(read(&p.Usage, r.usage))
 	if change := r.URL.Query().Get(changeField); change != "" {
-		g.Go(read(&p.Force, func() (*force, error) { return r.force(change) }))
+		g.Go(read(&p.Propagation, func() (*propagation, error) { return r.propagation(change) }))
 	}
 	g.Go(func() (err error) {
 		p.History, p.Log, err = r.history("api-keys/" + r.PathValue("key"))
@@ -108,7 +108,7 @@ func (r *request) usage() (usageCard, error) {
 		card.lastSeen = window.LastSeen
 		card.Shown, card.Moved = &shown, from != "" && from < window.From
 		card.Form = view.FilledForm("from", window.From, "to", window.To)
-	case gone(err):
+	case isNotFound(err):
 		return card, err
 	default:
 		var ok bool
@@ -148,14 +148,14 @@ func quicks(path string, w wire.Usage, now time.Time) []quick {
 // wasStatus is the hidden field with the status that a form is based on.
 const wasStatus = view.OriginalPrefix + "status"
 
-func goneBefore(what string) view.FormError {
+func keyRevoked(what string) view.FormError {
 	return view.FormError{
 		Status:  http.StatusConflict,
 		Message: "No changes were made: this key is revoked permanently and cannot be " + what + ". Create a new key instead.",
 	}
 }
 
-func movedOn(k wire.Key) view.FormError {
+func keyChanged(k wire.Key) view.FormError {
 	return view.FormError{
 		Status: http.StatusConflict, Message: "No changes were made: another user changed this key in the meantime. Its status is now " + k.Status + ". Review it below, then try again.",
 	}
@@ -172,10 +172,10 @@ func (r *request) asShown(what string) (k wire.Key, stale *view.FormError, err e
 	case was == k.Status || was == "active" && k.Status == "expired":
 		return k, nil, nil
 	case k.Status == "revoked":
-		why := goneBefore(what)
+		why := keyRevoked(what)
 		return k, &why, nil
 	}
-	why := movedOn(k)
+	why := keyChanged(k)
 	return k, &why, nil
 }
 
@@ -190,7 +190,7 @@ func (r *request) changeStatus(what string, change func(ctx context.Context, pro
 	changed, err := change(r.Context(), r.project, k.ID)
 	if err != nil {
 		if client.HasCode(err, "key_revoked") {
-			return showKeyRefused(r, goneBefore(what))
+			return showKeyRefused(r, keyRevoked(what))
 		}
 		return r.again(err, func(r *request, f view.Form) error { return showKeyRefused(r, *f.Err) })
 	}
@@ -242,7 +242,7 @@ func (r *request) askStatus(what string, ask func(k keyRow) view.Confirmation) e
 		return err
 	}
 	if k.Status == "revoked" {
-		return showKeyRefused(r, goneBefore(what))
+		return showKeyRefused(r, keyRevoked(what))
 	}
 	row := r.keyRow(k, nil)
 	c := ask(row)

@@ -183,7 +183,7 @@ func editKey(r *request) error {
 		return err
 	}
 	if k.Status == "revoked" {
-		return showKeyRefused(r, goneBefore("changed"))
+		return showKeyRefused(r, keyRevoked("changed"))
 	}
 	f := keyValues(k).Form()
 	f.Values.Set("scope", scopeAll)
@@ -220,7 +220,7 @@ func changeKey(r *request) error {
 		return err
 	}
 	if current.Status == "revoked" {
-		return showKeyRefused(r, goneBefore("changed"))
+		return showKeyRefused(r, keyRevoked("changed"))
 	}
 	again := func(r *request, f view.Form) error { return r.askKeyChange(current, o, f) }
 	k, wrong := r.typedKey()
@@ -243,7 +243,7 @@ func changeKey(r *request) error {
 	}
 	switch {
 	case client.HasCode(err, "key_revoked"):
-		return showKeyRefused(r, goneBefore("changed"))
+		return showKeyRefused(r, keyRevoked("changed"))
 	case err != nil:
 		return r.again(err, again)
 	}

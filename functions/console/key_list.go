@@ -155,7 +155,7 @@ func (r *request) findKey(full client.FullKey) error {
 	switch {
 	case err == nil:
 		return r.done(r.keyRow(found.Key, nil).Path, secretNotice(found))
-	case gone(err):
+	case isNotFound(err):
 		return listKeysWith(r, r.invalid("search", "No key of this project has that prefix. It may belong to another project, or it was deleted 92 days after its revocation. If the key is public, report it as leaked."))
 	case errors.As(err, &e) && e.Status == http.StatusBadRequest:
 		return listKeysWith(r, r.invalid("search", cmp.Or(e.Message, "This is not a full key.")))

@@ -51,11 +51,11 @@ func TestSearchKeys(t *testing.T) {
 			}
 			w := o.post(list+"/search", tt.typed)
 			if got := w.Header.Get("Location"); w.Status != tt.status || got != tt.to {
-				t.Errorf("%d to %s, want %s", w.Status, got, tt.to)
+				t.Errorf("got %d to %s, want %s", w.Status, got, tt.to)
 			}
-			check.Equal(t, "asked", tt.asked, o.changes())
+			check.Equal(t, "calls", tt.asked, o.changes())
 			if strings.Contains(w.Header.Get("Location")+o.log.String(), full[17:]) {
-				t.Error("the key is in an address, or in the log")
+				t.Error("the key is in a URL or in the log")
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestFullKeyInAddress(t *testing.T) {
 	for _, path := range []string{"/console/projects/shop/api-keys?search=", "/console/projects/shop/environments/prod/api-keys/"} {
 		w := o.get(path + "sluice_ab12cd34_" + secret)
 		if w.Status != http.StatusBadRequest || strings.Contains(w.Text()+o.log.String(), secret) || !strings.Contains(w.Text(), "Rotate the key") {
-			t.Errorf("%s: %d %s", path, w.Status, w.Body)
+			t.Errorf("%s: got %d %s", path, w.Status, w.Body)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestSearchFindsNothing(t *testing.T) {
 		o.answer("GET /api/v1/projects/shop/environments/prod/plans", 200, wire.List[wire.Plan]{})
 		w := o.post("/console/projects/shop/environments/prod/api-keys/search", url.Values{"search": {"sluice_ab12cd34_secretsecretsecret"}})
 		if body := w.Text(); w.Status != http.StatusUnprocessableEntity || strings.Contains(body, "secretsecret") || !strings.Contains(body, `id="e-search"`) {
-			t.Errorf("%s: %d %s", code, w.Status, body)
+			t.Errorf("%s: got %d %s", code, w.Status, body)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestKeyBadges(t *testing.T) {
 	for _, tt := range tests {
 		row := r.keyRow(wire.Key{Status: tt.status, Usage: tt.use}, nil)
 		if row.State != tt.state || row.Use != tt.and {
-			t.Errorf("%s with %+v: %+v and %+v", tt.status, tt.use, row.State, row.Use)
+			t.Errorf("%s with %+v: got %+v and %+v, want %+v and %+v", tt.status, tt.use, row.State, row.Use, tt.state, tt.and)
 		}
 	}
 }

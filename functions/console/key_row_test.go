@@ -20,14 +20,14 @@ func TestExpiryBadge(t *testing.T) {
 	}{
 		{"never", "active", 0, badge{}},
 		{"a year", "active", 365 * 24 * time.Hour, badge{}},
-		{"just before the last two weeks", "active", 14*24*time.Hour + 1, badge{}},
-		{"the last two weeks begin", "active", 14 * 24 * time.Hour, amber("Expires in 14 days")},
+		{"before the last two weeks", "active", 14*24*time.Hour + 1, badge{}},
+		{"begin of the last two weeks", "active", 14 * 24 * time.Hour, amber("Expires in 14 days")},
 		{"a disabled key too", "disabled", 3 * 24 * time.Hour, amber("Expires in 3 days")},
 		{"days are not rounded up", "active", 2*24*time.Hour - 1, amber("Expires in 1 day")},
 		{"hours", "active", 24*time.Hour - 1, amber("Expires in 23 hours")},
 		{"an hour", "active", 2*time.Hour - 1, amber("Expires in 1 hour")},
-		{"the last moment", "active", 1, amber("Expires in less than an hour")},
-		{"expired a moment ago", "expired", -1, badge{"bad", "Expired"}},
+		{"less than an hour", "active", 1, amber("Expires in less than an hour")},
+		{"just expired", "expired", -1, badge{"bad", "Expired"}},
 		{"disabled and expired", "disabled", -time.Hour, badge{"bad", "Expired"}},
 		{"revoked and expired", "revoked", -time.Hour, badge{}},
 		{"revoked", "revoked", time.Hour, badge{}},
@@ -45,7 +45,7 @@ func TestExpiryBadge(t *testing.T) {
 	}
 	at := now
 	if got := expiryBadge("active", &at, now); got.Tone != "bad" {
-		t.Errorf("at the very instant it is %+v: a key ends with it", got)
+		t.Errorf("at the time of the expiry: got %+v, want tone bad", got)
 	}
 }
 
@@ -75,10 +75,10 @@ func TestLastDayIsTheInverse(t *testing.T) {
 		at, err := time.Parse(time.RFC3339, expiryFor(date))
 		check.OK(t, err)
 		if got, exact := lastDay(&at); got != date || !exact {
-			t.Fatalf("%s comes back as %s, exact %t", date, got, exact)
+			t.Fatalf("%s: got %s, exact %t", date, got, exact)
 		}
 		if last := at.Add(-1); last.Format(time.DateOnly) != date {
-			t.Fatalf("the last moment of a key through %s is %s", date, last)
+			t.Fatalf("last second of a key valid through %s: got %s", date, last)
 		}
 	}
 }
@@ -102,10 +102,10 @@ func TestExpiryText(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if got := expiryText(tt.at); got != tt.want {
-				t.Errorf("text is %q, want %q", got, tt.want)
+				t.Errorf("text: got %q, want %q", got, tt.want)
 			}
 			if got, _ := lastDay(tt.at); got != tt.date {
-				t.Errorf("date is %q, want %q", got, tt.date)
+				t.Errorf("date: got %q, want %q", got, tt.date)
 			}
 		})
 	}

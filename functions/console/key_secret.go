@@ -92,7 +92,7 @@ func askRotate(r *request, f view.Form) error {
 		return err
 	}
 	if k.Status == "revoked" {
-		return showKeyRefused(r, goneBefore("rotated"))
+		return showKeyRefused(r, keyRevoked("rotated"))
 	}
 	if f.Values == nil {
 		f = view.FilledForm("grace", "24h")
@@ -153,7 +153,7 @@ func (r *request) notRotated(err error) error {
 	case client.HasCode(err, "already_issued"), client.HasCode(err, "idempotency_key_reused"):
 		return showKeyRefused(r, rotatedSince())
 	case client.HasCode(err, "key_revoked"):
-		return showKeyRefused(r, goneBefore("rotated"))
+		return showKeyRefused(r, keyRevoked("rotated"))
 	}
 	return r.again(err, askRotate)
 }

@@ -16,10 +16,10 @@ func TestIssuedBefore(t *testing.T) {
 		other = "ZYXWVUTSRQPONMLKJIHGFEDCBA"
 	)
 	tests := []struct{ name, cookie, to string }{
-		{"its own key", once + ".key-ab12cd34", keys + "/key-ab12cd34"},
-		{"no path", once + "./../../users", keys + "/%2F..%2F..%2Fusers"},
-		{"another form's key", other + ".key-ab12cd34", keys},
-		{"no key", "", keys},
+		{"same form", once + ".key-ab12cd34", keys + "/key-ab12cd34"},
+		{"not a path", once + "./../../users", keys + "/%2F..%2F..%2Fusers"},
+		{"another form", other + ".key-ab12cd34", keys},
+		{"no cookie", "", keys},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestIssuedBefore(t *testing.T) {
 				r.AddCookie(&http.Cookie{Name: issuedCookie, Value: tt.cookie})
 			})
 			if got := w.Header.Get("Location"); w.Status != http.StatusSeeOther || got != tt.to {
-				t.Errorf("%d to %s, want %s", w.Status, got, tt.to)
+				t.Errorf("got %d to %s, want %s", w.Status, got, tt.to)
 			}
 		})
 	}

@@ -22,20 +22,20 @@ func TestReportLeak(t *testing.T) {
 	o.answer("POST /api/v1/leaks/report", 200, wire.LeaksReceived{Received: 1})
 	w := o.post(reportPath, url.Values{"key": {"X-API-Key: " + full + "\n"}, "url": {" https://git.example.com/x "}})
 	if got := w.Header.Get("Location"); w.Status != http.StatusSeeOther || got != "/console/projects/shop/api-keys" {
-		t.Errorf("%d to %s", w.Status, got)
+		t.Errorf("got %d to %s", w.Status, got)
 	}
-	check.Equal(t, "asked", []string{`POST /api/v1/leaks/report {"key":"` + full + `","url":"https://git.example.com/x"}`}, o.changes())
+	check.Equal(t, "calls", []string{`POST /api/v1/leaks/report {"key":"` + full + `","url":"https://git.example.com/x"}`}, o.changes())
 	const token = "sluice_st_ab12cd34ef56_0123456789abcdefghijABCDEFGHIJ0123456789"
 	o.post(reportPath, url.Values{"key": {"SLUICE_TOKEN=" + token}})
 	if got := o.changes(); len(got) != 2 || got[1] != `POST /api/v1/leaks/report {"key":"`+token+`"}` {
-		t.Errorf("a service token is reported as %q", got)
+		t.Errorf("service token: got the calls %q", got)
 	}
 	o.refuse("POST /api/v1/leaks/report", http.StatusBadRequest, "invalid_parameter", "key")
 	for _, typed := range []string{full, "no key", ""} {
 		w := o.post(reportPath, url.Values{"key": {typed}, "url": {"https://git.example.com/x"}})
 		body := w.Text()
 		if w.Status < 400 || strings.Contains(body+o.log.String(), full[16:]) || !strings.Contains(body, `id="e-key"`) || !strings.Contains(body, "git.example.com/x") {
-			t.Errorf("%q: %d %s", typed, w.Status, body)
+			t.Errorf("%q: got %d %s", typed, w.Status, body)
 		}
 	}
 }
@@ -65,11 +65,11 @@ func TestLeakNote(t *testing.T) {
 	} {
 		row := r.keyRow(wire.Key{Status: tt.status, Leak: &wire.KeyLeak{At: at, Secret: tt.secret}}, nil)
 		if row.Leaked.Tone != tt.tone || !strings.Contains(row.Leaked.Text, tt.says) || row.Use != tt.use {
-			t.Errorf("%s, %s: %+v, %+v", tt.status, tt.secret, row.Leaked, row.Use)
+			t.Errorf("%s, %s: got %+v, %+v", tt.status, tt.secret, row.Leaked, row.Use)
 		}
 	}
 	if row := r.keyRow(wire.Key{Status: "active"}, nil); row.Leaked != nil {
-		t.Errorf("a key that has not leaked: %+v", row.Leaked)
+		t.Errorf("without a leak: got %+v, want nil", row.Leaked)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestProjectSettings(t *testing.T) {
 	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "owner", LeakPolicy: "disable"})
 	o.answer("PATCH /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "owner", LeakPolicy: "revoke"})
 	if body := o.get(path).Text(); !strings.Contains(body, `<option value="disable" selected>`) || !strings.Contains(body, `value="revoke"`) {
-		t.Errorf("the form: %s", body)
+		t.Errorf("form: got %s", body)
 	}
 	for _, tt := range []struct {
 		was, policy, registries string
@@ -97,7 +97,7 @@ func TestProjectSettings(t *testing.T) {
 	} {
 		w := o.post(path, url.Values{"leak_policy": {tt.policy}, "was_leak_policy": {tt.was}, "registries": {tt.registries}, "was_registries": {""}})
 		if diff := cmp.Diff(tt.asked, o.changes()); diff != "" || w.Status != tt.status {
-			t.Errorf("from %s to %s: %d (-want +got):\n%s", tt.was, tt.policy, w.Status, diff)
+			t.Errorf("from %s to %s: status: got %d, want %d; calls (-want +got):\n%s", tt.was, tt.policy, w.Status, tt.status, diff)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (r *request) latest(apps []wire.App) ([]latest, error) {
 			if err == nil && len(list.Items) > 0 {
 				found[i] = latest{App: a.Name, Path: r.inEnvironment("apps", a.Name), Deployment: list.Items[0]}
 			}
-			if gone(err) { // the app was deleted in the meantime
+			if isNotFound(err) { // the app was deleted in the meantime
 				err = nil
 			}
 			return err

@@ -45,7 +45,7 @@ func showList[T any](r *request, name string, p page, read func(context.Context,
 // the focus remains and screen readers stay silent.
 func (r *request) follow(l view.Polling, page, part string, body any) error {
 	if l.Unchanged(r.URL.Query()) {
-		if _, err := r.frame(); err != nil {
+		if _, err := r.layout(); err != nil {
 			return err
 		}
 		r.w.WriteHeader(http.StatusNoContent)

@@ -35,20 +35,20 @@ func TestGateNotice(t *testing.T) {
 	page := o.get(helloPath).Text()
 	for _, want := range []string{`class="notice amber"`, "The gate is not in place yet.", "the probe got a 200", `hx-trigger="every 2s"`} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the pending page lacks %q", want)
+			t.Errorf("the pending page does not contain %q", want)
 		}
 	}
 	_, rest, _ := strings.Cut(page, `hx-get="`)
 	path, _, _ := strings.Cut(rest, `"`)
 	if w := o.get(path); w.Status != http.StatusNoContent || len(w.Body) != 0 {
-		t.Errorf("nothing new: %d %s", w.Status, w.Body)
+		t.Errorf("unchanged: got %d %s", w.Status, w.Body)
 	}
 	o.hello("pending", "the probe got a 404")
 	o.get(path).Shows(http.StatusOK, "the probe got a 404")
 	o.hello("engaged", "")
 	w := o.get(path)
 	if body := w.Text(); w.Status != 200 || strings.Contains(body, "amber") || strings.Contains(body, "hx-get") || !strings.Contains(body, "API key required") {
-		t.Errorf("engaged: %d %s", w.Status, body)
+		t.Errorf("engaged: got %d %s", w.Status, body)
 	}
 }
 
@@ -67,14 +67,14 @@ func TestRoles(t *testing.T) {
 			page := o.get(helloPath+"/settings").Text() + o.get(helloPath).Text()
 			for _, button := range []string{"Enable webhook", `role="switch"`, "Delete app", "Connect a git source"} {
 				if strings.Contains(page, button) != tt.developer {
-					t.Errorf("%s: %v", button, !tt.developer)
+					t.Errorf("%s: got %t, want %t", button, !tt.developer, tt.developer)
 				}
 			}
 		})
 	}
 }
 
-func TestTroubles(t *testing.T) {
+func TestErrorPages(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -83,12 +83,12 @@ func TestTroubles(t *testing.T) {
 		want   int
 		says   string
 	}{
-		{"not there", 404, "not_found", 404, "Page not found"},
-		{"not allowed", 403, "forbidden", 403, "Access denied"},
-		{"too often", 429, "rate_limited", 429, "Try again"},
-		{"broken", 500, "internal", 502, "Management API unavailable"},
-		{"away", 503, "unavailable", 502, "Management API unavailable"},
-		{"a proxy's own", 502, "", 502, "Management API unavailable"},
+		{"not found", 404, "not_found", 404, "Page not found"},
+		{"forbidden", 403, "forbidden", 403, "Access denied"},
+		{"rate limited", 429, "rate_limited", 429, "Try again"},
+		{"internal error", 500, "internal", 502, "Management API unavailable"},
+		{"unavailable", 503, "unavailable", 502, "Management API unavailable"},
+		{"error of a proxy", 502, "", 502, "Management API unavailable"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestQuotaMode(t *testing.T) {
 			chosen = `<option value="hard" selected>`
 		}
 		if w := o.get(plansPath + "/plan-gold/edit"); !strings.Contains(w.Text(), chosen) {
-			t.Errorf("the form of a plan %q lacks %s: %d %s", mode, chosen, w.Status, w.Body)
+			t.Errorf("mode %q: the form does not contain %s: %d %s", mode, chosen, w.Status, w.Body)
 		}
 	}
 }
@@ -144,16 +144,16 @@ func TestQuotaModeIsSent(t *testing.T) {
 		quota, period, mode string
 		want                string // body; "" means no call
 	}{
-		{"a new hard one", create, "", "5", "day", "hard", `{"name":"Gold","rate":10,"burst":20,"quota":5,"quota_period":"day","quota_mode":"hard"}`},
-		{"a new one without a quota", create, "", "", "", "hard", `{"name":"Gold","rate":10,"burst":20}`},
-		{"soft becomes hard", edit, "soft", "10000", "day", "hard", `{"quota_mode":"hard"}`},
-		{"hard becomes soft", edit, "hard", "10000", "day", "soft", `{"quota_mode":"soft"}`},
+		{"new, hard", create, "", "5", "day", "hard", `{"name":"Gold","rate":10,"burst":20,"quota":5,"quota_period":"day","quota_mode":"hard"}`},
+		{"new, without a quota", create, "", "", "", "hard", `{"name":"Gold","rate":10,"burst":20}`},
+		{"soft to hard", edit, "soft", "10000", "day", "hard", `{"quota_mode":"hard"}`},
+		{"hard to soft", edit, "hard", "10000", "day", "soft", `{"quota_mode":"soft"}`},
 		{"another quota", edit, "hard", "5", "day", "hard", `{"quota":5,"quota_period":"day"}`},
-		{"the quota goes", edit, "hard", "", "", "hard", `{"quota":null,"quota_period":null}`},
-		{"the quota goes, with another mode", edit, "hard", "", "", "soft", `{"quota":null,"quota_period":null}`},
-		{"a hard quota comes", edit, "", "5", "day", "hard", `{"quota":5,"quota_period":"day","quota_mode":"hard"}`},
-		{"a soft quota comes", edit, "", "5", "day", "soft", `{"quota":5,"quota_period":"day"}`},
-		{"a mode of no quota", edit, "", "", "", "hard", ""},
+		{"quota removed", edit, "hard", "", "", "hard", `{"quota":null,"quota_period":null}`},
+		{"quota removed, other mode", edit, "hard", "", "", "soft", `{"quota":null,"quota_period":null}`},
+		{"hard quota added", edit, "", "5", "day", "hard", `{"quota":5,"quota_period":"day","quota_mode":"hard"}`},
+		{"soft quota added", edit, "", "5", "day", "soft", `{"quota":5,"quota_period":"day"}`},
+		{"mode without a quota", edit, "", "", "", "hard", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -173,13 +173,13 @@ func TestQuotaModeIsSent(t *testing.T) {
 				got = made[0][strings.Index(made[0], "{"):]
 			}
 			if w.Status != http.StatusSeeOther || got != tt.want {
-				t.Errorf("%d, sent %s, want %s", w.Status, got, tt.want)
+				t.Errorf("got %d, body %s, want %s", w.Status, got, tt.want)
 			}
 		})
 	}
 }
 
-func TestRefusedForm(t *testing.T) {
+func TestRejectedForm(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.refuse("POST /api/v1/projects/shop/environments/prod/apps", 422, "invalid_image")
@@ -189,18 +189,18 @@ func TestRefusedForm(t *testing.T) {
 		`value="&lt;hello&gt;"`, `value="a b"`, `<p class="error" id="e-image">The API says invalid_image.</p>`, `aria-invalid="true"`,
 	} {
 		if !strings.Contains(body, want) {
-			t.Errorf("the form lacks %s", want)
+			t.Errorf("the form does not contain %s", want)
 		}
 	}
 	w.Shows(422)
 	o.refuse("POST /api/v1/projects/shop/environments/prod/apps", 500, "")
 	w = o.post("/console/projects/shop/environments/prod/apps", url.Values{"name": {"hello"}, "image": {"a:b"}})
 	if !strings.Contains(w.Text(), "the result is unknown") || !strings.Contains(w.Text(), `value="hello"`) {
-		t.Errorf("an answer that is lost: %d %s", w.Status, w.Body)
+		t.Errorf("lost response: got %d %s", w.Status, w.Body)
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestDeletionNeedsName(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.hello("ungated", "")
@@ -208,11 +208,11 @@ func TestNames(t *testing.T) {
 	o.post(helloPath+"/delete", url.Values{"name": {"Hello"}})
 	o.post(helloPath+"/delete", nil)
 	if got := o.changes(); len(got) != 0 {
-		t.Errorf("without the name: %q", got)
+		t.Errorf("without the name: got the calls %q", got)
 	}
 	w := o.post(helloPath+"/delete", url.Values{"name": {"hello"}})
 	if diff := cmp.Diff([]string{"DELETE /api/v1/projects/shop/environments/prod/apps/hello "}, o.changes()); diff != "" || w.Status != 303 {
-		t.Errorf("answer is %d; calls (-want +got):\n%s", w.Status, diff)
+		t.Errorf("got %d; calls (-want +got):\n%s", w.Status, diff)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestDeletedAppWithKeys(t *testing.T) {
 	body := o.post(helloPath+"/delete", url.Values{"name": {"hello"}}).Text()
 	for _, want := range []string{`api-keys/key-ab12cd34">Checkout</a> <span class="muted">No apps`, `api-keys/key-zz99yy88">key-zz99yy88</a> <span class="muted">other`, "Keys that are not listed here: 1."} {
 		if !strings.Contains(body, want) {
-			t.Errorf("the page lacks %q: %s", want, body)
+			t.Errorf("the page does not contain %q: %s", want, body)
 		}
 	}
 }
@@ -246,7 +246,7 @@ func TestKeyWithoutApps(t *testing.T) {
 	typed := url.Values{"name": {"new"}, "plan": {"plan-gold"}, "scope": {"none"}, "was_name": {"ci"}, "was_plan": {"plan-gold"}, "was_apps": {"-"}, "was_expires_at": {""}}
 	w := o.post(page, typed)
 	if diff := cmp.Diff([]string{"PATCH " + api + ` {"name":"new"}`}, o.changes()); diff != "" || w.Status != 303 {
-		t.Errorf("answer is %d; calls (-want +got):\n%s", w.Status, diff)
+		t.Errorf("got %d; calls (-want +got):\n%s", w.Status, diff)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestNotice(t *testing.T) {
 	t.Parallel()
 	for n := noticeNone + 1; n <= noticeNothingChanged; n++ {
 		if n.text() == "" {
-			t.Errorf("notice %d says nothing", n)
+			t.Errorf("notice %d has no text", n)
 		}
 	}
 	o := newOffice(t)
@@ -262,7 +262,7 @@ func TestNotice(t *testing.T) {
 	for value, want := range map[string]bool{"1": true, "0": false, "9999": false, "-1": false, "<b>": false} {
 		w := o.get("/console/projects", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: noticeCookie, Value: value}) })
 		if got := strings.Contains(w.Text(), `class="notice good"`); got != want {
-			t.Errorf("notice %q shows: %v", value, got)
+			t.Errorf("notice %q is shown: got %t, want %t", value, got, want)
 		}
 	}
 }
@@ -274,16 +274,16 @@ func TestConfig(t *testing.T) {
 		cfg  Config
 		ok   bool
 	}{
-		{"an address", Config{APIURL: "https://sluice.example.com", Timeout: time.Second}, true},
-		{"none", Config{Timeout: time.Second}, false},
+		{"valid", Config{APIURL: "https://sluice.example.com", Timeout: time.Second}, true},
+		{"no URL", Config{Timeout: time.Second}, false},
 		{"with the API's path", Config{APIURL: "https://sluice.example.com/api/v1", Timeout: time.Second}, false},
 		{"with a password", Config{APIURL: "https://a:b@sluice.example.com", Timeout: time.Second}, false},
 		{"another scheme", Config{APIURL: "file:///x", Timeout: time.Second}, false},
-		{"no time", Config{APIURL: "http://api"}, false},
+		{"no timeout", Config{APIURL: "http://api"}, false},
 	}
 	for _, tt := range tests {
 		if err := tt.cfg.check(); (err == nil) != tt.ok {
-			t.Errorf("%s: %v", tt.name, err)
+			t.Errorf("%s: got the error %v", tt.name, err)
 		}
 	}
 }
@@ -299,10 +299,10 @@ func TestRollbackWithoutADigest(t *testing.T) {
 		o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/deployments/1", 200, then)
 		page := o.get(helloPath + "/deploys/1/rollback").Text()
 		if !strings.Contains(page, "Roll hello back to revision 1?") || !strings.Contains(page, reason) {
-			t.Errorf("%q is not on the page: %s", reason, page)
+			t.Errorf("the page does not contain %q: %s", reason, page)
 		}
 		if strings.Contains(page, "could not be asked") || strings.Contains(page, "refers to now") != (reason != "") {
-			t.Errorf("with the reason %q the page says: %s", reason, page)
+			t.Errorf("reason %q: got the page %s", reason, page)
 		}
 	}
 }

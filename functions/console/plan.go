@@ -65,7 +65,7 @@ type planPage struct {
 	All  string
 	Form view.Form
 
-	Force *force // propagation of the change that led here, or nil
+	Propagation *propagation // propagation of the change that led here, or nil
 }
 
 func showPlan(r *request) error {
@@ -74,7 +74,7 @@ func showPlan(r *request) error {
 		return err
 	}
 	if change := r.URL.Query().Get(changeField); change != "" {
-		if p.Force, err = r.force(change); err != nil {
+		if p.Propagation, err = r.propagation(change); err != nil {
 			return err
 		}
 	}
@@ -267,7 +267,7 @@ func askDeletePlan(r *request, f view.Form) error {
 func deletePlan(r *request) error {
 	err := r.api.DeletePlan(r.Context(), r.project, r.environment, r.PathValue("plan"))
 	switch {
-	case gone(err):
+	case isNotFound(err):
 		return err
 	case err != nil:
 		return r.again(err, askDeletePlan)

@@ -19,7 +19,7 @@ func TestNumbersAreBounded(t *testing.T) {
 		_, input, _ := strings.Cut(page, `<input id="f-`+tt.field+`"`)
 		input, _, _ = strings.Cut(input, ">")
 		if !strings.Contains(input, `type="number"`) || !strings.Contains(input, tt.bounds) {
-			t.Errorf("%s: the field %s is%s", tt.page, tt.field, input)
+			t.Errorf("%s: field %s: got%s, want %s", tt.page, tt.field, input, tt.bounds)
 		}
 	}
 }

@@ -97,7 +97,7 @@ const historyShown = 5
 // history reads the newest records of a resource, and returns the path of the filtered log. It
 // returns nothing if the user is not an owner.
 func (r *request) history(resource string) (rows []recordRow, path string, err error) {
-	if f, err := r.frame(); err != nil || !f.Can("owner") {
+	if f, err := r.layout(); err != nil || !f.Can("owner") {
 		return nil, "", err
 	}
 	l := r.projectLog()

@@ -35,7 +35,7 @@ func TestRecordValues(t *testing.T) {
 	}
 }
 
-func TestRecordSays(t *testing.T) {
+func TestRecordText(t *testing.T) {
 	t.Parallel()
 	const shop, prod = "projects/shop/", "projects/shop/environments/prod/"
 	tests := []struct {
@@ -79,12 +79,12 @@ func TestRecordSays(t *testing.T) {
 			path = at("projects", "shop") + "/" + path
 		}
 		if got := row.Did + " " + row.Thing; got != tt.want || row.Path != path {
-			t.Errorf("%s of %s: %q, at %s", tt.action, tt.resource, got, row.Path)
+			t.Errorf("%s of %s: got %q at %s, want %q at %s", tt.action, tt.resource, got, row.Path, tt.want, path)
 		}
 	}
 }
 
-func TestCallsSay(t *testing.T) {
+func TestCallRecordText(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]wire.Activity{
 		"A call to the webhook of hello":                            {Status: "ignored", Calls: 1},
@@ -94,7 +94,7 @@ func TestCallsSay(t *testing.T) {
 		a.Action, a.Outcome, a.Resource = "webhook.call", "failed", "projects/shop/environments/prod/apps/hello/webhook"
 		row, err := (&request{}).recordRow(a)
 		if got := row.Who + " " + row.Did + " " + row.Thing; err != nil || got != want || row.Outcome.Text != "" {
-			t.Errorf("%q, %v, %v", got, row.Outcome, err)
+			t.Errorf("got %q, %v, %v, want %q", got, row.Outcome, err, want)
 		}
 	}
 }
@@ -112,11 +112,11 @@ func TestWithDenied(t *testing.T) {
 		at   view.Paging
 		want string
 	}{
-		{"all there is", []string{"2026-03-13", "2026-03-12"}, view.Paging{}, "Today 5, Yesterday 0, 12 March 2026 3, 11 March 2026 2, 10 March 2026 1"},
-		{"nothing else", nil, view.Paging{}, "Today 5, 12 March 2026 3, 11 March 2026 2, 10 March 2026 1"},
-		{"the first of several pages", []string{"2026-03-13", "2026-03-12"}, view.Paging{Next: "more"}, "Today 5, Yesterday 0, 12 March 2026 3"},
-		{"one that follows", []string{"2026-03-12", "2026-03-11"}, view.Paging{First: "f", Next: "more"}, "12 March 2026 0, 11 March 2026 2"},
-		{"the last one", []string{"2026-03-12", "2026-03-11"}, view.Paging{First: "f"}, "12 March 2026 0, 11 March 2026 2, 10 March 2026 1"},
+		{"complete list", []string{"2026-03-13", "2026-03-12"}, view.Paging{}, "Today 5, Yesterday 0, 12 March 2026 3, 11 March 2026 2, 10 March 2026 1"},
+		{"no records", nil, view.Paging{}, "Today 5, 12 March 2026 3, 11 March 2026 2, 10 March 2026 1"},
+		{"first page", []string{"2026-03-13", "2026-03-12"}, view.Paging{Next: "more"}, "Today 5, Yesterday 0, 12 March 2026 3"},
+		{"middle page", []string{"2026-03-12", "2026-03-11"}, view.Paging{First: "f", Next: "more"}, "12 March 2026 0, 11 March 2026 2"},
+		{"last page", []string{"2026-03-12", "2026-03-11"}, view.Paging{First: "f"}, "12 March 2026 0, 11 March 2026 2, 10 March 2026 1"},
 	}
 	for _, tt := range tests {
 		var days []recordDay
@@ -128,7 +128,7 @@ func TestWithDenied(t *testing.T) {
 			got = append(got, d.Title+" "+view.Comma(d.Refused()))
 		}
 		if text := strings.Join(got, ", "); text != tt.want {
-			t.Errorf("%s: %s", tt.name, text)
+			t.Errorf("%s: got %s, want %s", tt.name, text, tt.want)
 		}
 	}
 }

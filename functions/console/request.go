@@ -19,7 +19,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// request is a request with a session token. The session is known to be valid only after frame
+// request is a request with a session token. The session is known to be valid only after layout
 // returns.
 type request struct {
 	*http.Request
@@ -30,11 +30,11 @@ type request struct {
 
 	project, environment string
 
-	frame func() (frame, error) // waits for the data of the layout
+	layout func() (layoutData, error) // waits for the data of the layout
 }
 
-// frame is the data of the layout, which every page needs.
-type frame struct {
+// layoutData is the data of the layout, which every page needs.
+type layoutData struct {
 	User         wire.User
 	CSRF         string
 	Project      wire.Project
@@ -45,10 +45,10 @@ type frame struct {
 
 // Can reports whether the user's role in the project includes the role need, e.g. "developer". It
 // only decides what a page shows.
-func (f frame) Can(need string) bool { return app.Role(f.Project.Role).Allows(app.Role(need)) }
+func (f layoutData) Can(need string) bool { return app.Role(f.Project.Role).Allows(app.Role(need)) }
 
 // signedIn returns a handler that calls do if the request has a session token, and otherwise
-// redirects to the sign-in page. It reads the frame concurrently with do.
+// redirects to the sign-in page. It reads the data of the layout concurrently with do.
 func (s *Service) signedIn(do handler) httpapi.Handler {
 	return func(w http.ResponseWriter, hr *http.Request) error {
 		token, ok := s.sessionToken(hr)
@@ -61,8 +61,8 @@ func (s *Service) signedIn(do handler) httpapi.Handler {
 			Request: hr.WithContext(ctx), s: s, w: w, api: s.api.WithToken(token),
 			project: hr.PathValue("project"), environment: hr.PathValue("environment"),
 		}
-		wait := r.readFrame(ctx)
-		defer wait() //nolint:errcheck // callers of frame handle the error
+		wait := r.readLayout(ctx)
+		defer wait() //nolint:errcheck // callers of layout handle the error
 		defer cancel()
 		if err := do(r); err != nil {
 			s.fail(r, err)
@@ -73,9 +73,9 @@ func (s *Service) signedIn(do handler) httpapi.Handler {
 
 const projectsOffered = 20
 
-// readFrame starts reading the frame. wait blocks until all its calls have ended.
-func (r *request) readFrame(ctx context.Context) (wait func() error) {
-	f := frame{Environment: r.environment}
+// readLayout starts reading the data of the layout. wait blocks until all its calls have ended.
+func (r *request) readLayout(ctx context.Context) (wait func() error) {
+	f := layoutData{Environment: r.environment}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		session, err := r.api.WhoAmI(ctx)
@@ -99,7 +99,7 @@ func (r *request) readFrame(ctx context.Context) (wait func() error) {
 		})
 	}
 	wait = sync.OnceValue(g.Wait)
-	r.frame = func() (frame, error) {
+	r.layout = func() (layoutData, error) {
 		err := wait()
 		return f, err
 	}
@@ -141,7 +141,7 @@ func (r *request) checkCSRF() error {
 	if r.ParseForm() != nil {
 		return unreadable()
 	}
-	f, err := r.frame()
+	f, err := r.layout()
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ const (
 
 // pageData is the data of a page's template.
 type pageData struct {
-	frame
+	layoutData
 	page
 
 	Notice string
@@ -192,22 +192,22 @@ func (v pageData) Section(project, environment string) string {
 }
 
 func (r *request) show(name string, p page, body any) error {
-	f, err := r.frame()
+	f, err := r.layout()
 	if err != nil {
 		return err
 	}
 	return r.s.renderer.Write(r.w, r.Request, p.Status, name, "layout", pageData{
-		frame: f, page: p, Notice: takeNotice(r.w, r.Request), Path: r.URL.RequestURI(), Body: body,
+		layoutData: f, page: p, Notice: takeNotice(r.w, r.Request), Path: r.URL.RequestURI(), Body: body,
 	})
 }
 
 // part writes a template of a page without the layout, for a page that refreshes a part of itself.
 func (r *request) part(name, part string, body any) error {
-	f, err := r.frame()
+	f, err := r.layout()
 	if err != nil {
 		return err
 	}
-	return r.s.renderer.Write(r.w, r.Request, http.StatusOK, name, part, pageData{frame: f, Body: body})
+	return r.s.renderer.Write(r.w, r.Request, http.StatusOK, name, part, pageData{layoutData: f, Body: body})
 }
 
 // done redirects to a page that shows a notice.
@@ -265,8 +265,8 @@ func (r *request) inEnvironment(rest ...string) string {
 	return at(append([]string{"projects", r.project, "environments", r.environment}, rest...)...)
 }
 
-// own returns s if it is the path of a console page, and "" otherwise. It prevents open redirects.
-func own(s string) string {
+// localPath returns s if it is the path of a console page, and "" otherwise. It prevents open redirects.
+func localPath(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.ContainsAny(s, "\\\r\n\t") {
 		return ""

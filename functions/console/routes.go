@@ -191,7 +191,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Body != nil {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	}
-	if clean, ok := strings.CutSuffix(r.URL.Path, "/"); ok && r.Method == http.MethodGet && strings.HasPrefix(clean, home) && own(clean) != "" {
+	if clean, ok := strings.CutSuffix(r.URL.Path, "/"); ok && r.Method == http.MethodGet && strings.HasPrefix(clean, home) && localPath(clean) != "" {
 		http.Redirect(w, r, (&url.URL{Path: clean}).String(), http.StatusPermanentRedirect)
 		return
 	}

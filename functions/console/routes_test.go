@@ -17,14 +17,14 @@ func TestForeignForms(t *testing.T) {
 		change func(*http.Request)
 		status int
 	}{
-		{"its own", nil, func(*http.Request) {}, 303},
+		{"valid", nil, func(*http.Request) {}, 303},
 		{"no value", url.Values{"csrf": {""}}, func(*http.Request) {}, 403},
-		{"another's value", url.Values{"csrf": {"another"}}, func(*http.Request) {}, 403},
+		{"wrong value", url.Values{"csrf": {"another"}}, func(*http.Request) {}, 403},
 		{"from another site", nil, header("Sec-Fetch-Site", "cross-site"), 403},
 		{"from a sibling host", nil, header("Sec-Fetch-Site", "same-site"), 403},
 		{"from another origin", nil, header("Origin", "https://evil.example"), 403},
 		{"signed out", nil, signedOut, 303},
-		{"its own, with the cookie twice", nil, signedIn, 303},
+		{"valid, with the cookie twice", nil, signedIn, 303},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestForeignForms(t *testing.T) {
 			fields.Set("name", "prod")
 			w := o.post("/console/projects/shop/environments", fields, tt.change)
 			w.Shows(tt.status)
-			if done := len(o.changes()) == 1; done != strings.HasPrefix(tt.name, "its own") {
-				t.Errorf("changes: %q", o.changes())
+			if done := len(o.changes()) == 1; done != strings.HasPrefix(tt.name, "valid") {
+				t.Errorf("got the changes %q", o.changes())
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestEveryChangeIsGuarded(t *testing.T) {
 		o.post(path, url.Values{"csrf": {"another"}}).Shows(http.StatusForbidden, "out of date")
 	}
 	if got := o.changes(); len(got) != 0 {
-		t.Errorf("changes: %q", got)
+		t.Errorf("got the changes %q, want none", got)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestHeaders(t *testing.T) {
 			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 		} {
 			if got := w.Header.Get(name); got != want {
-				t.Errorf("%s: %s is %q", path, name, got)
+				t.Errorf("%s: %s: got %q, want %q", path, name, got, want)
 			}
 		}
 	}
@@ -101,12 +101,12 @@ func TestRoot(t *testing.T) {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			w := o.send(httptest.NewRequest(method, target, nil))
 			if w.Status != http.StatusSeeOther || w.Header.Get("Location") != "/console" {
-				t.Errorf("%s %s: %d to %q", method, target, w.Status, w.Header.Get("Location"))
+				t.Errorf("%s %s: got %d to %q", method, target, w.Status, w.Header.Get("Location"))
 			}
 		}
 	}
 	if w := o.send(httptest.NewRequest(http.MethodPost, "/", nil)); w.Status != http.StatusMethodNotAllowed || w.Header.Get("Allow") != "GET, HEAD" {
-		t.Errorf("POST /: %d, Allow %q", w.Status, w.Header.Get("Allow"))
+		t.Errorf("POST /: got %d, Allow %q", w.Status, w.Header.Get("Allow"))
 	}
 }
 
@@ -116,19 +116,19 @@ func TestAssets(t *testing.T) {
 	page := o.get("/console/sign-in").Text()
 	found := regexp.MustCompile(`/console/assets/[a-z0-9.]+`).FindAllString(page, -1)
 	if len(found) < 4 {
-		t.Fatalf("the page has %q", found)
+		t.Fatalf("got the assets %q, want at least 4", found)
 	}
 	for _, path := range found {
 		plain := o.send(httptest.NewRequest(http.MethodGet, path, nil))
 		packed := o.get(path, header("Accept-Encoding", "br, gzip"))
 		if plain.Status != 200 || plain.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" {
-			t.Errorf("%s: %d %v", path, plain.Status, plain.Header)
+			t.Errorf("%s: got %d %v", path, plain.Status, plain.Header)
 		}
 		if packed.Header.Get("Content-Encoding") != "gzip" || len(packed.Body) >= len(plain.Body) {
 			t.Errorf("%s is not compressed: %d of %d bytes", path, len(packed.Body), len(plain.Body))
 		}
 		if kind := plain.Header.Get("Content-Type"); kind == "" || strings.HasPrefix(kind, "application/octet") {
-			t.Errorf("%s is %q", path, kind)
+			t.Errorf("%s: Content-Type: got %q", path, kind)
 		}
 	}
 	o.get("/console/assets/style.css").Shows(http.StatusNotFound)

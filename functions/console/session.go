@@ -34,7 +34,7 @@ type signInPage struct {
 func (s *Service) signInForm(w http.ResponseWriter, r *http.Request) error {
 	proof := rand.Text()
 	http.SetCookie(w, signInProof(proof, signInSeconds))
-	return s.showSignIn(w, r, http.StatusOK, signInPage{Next: own(r.URL.Query().Get("next")), Proof: proof})
+	return s.showSignIn(w, r, http.StatusOK, signInPage{Next: localPath(r.URL.Query().Get("next")), Proof: proof})
 }
 
 func (s *Service) showSignIn(w http.ResponseWriter, r *http.Request, status int, p signInPage) error {
@@ -48,7 +48,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 		s.refuse(w, r, unreadable())
 		return nil //nolint:nilerr // the response is written
 	}
-	if !proven(r) {
+	if !hasSignInProof(r) {
 		return s.signInAgain(w, r, view.FormError{Status: http.StatusForbidden, Message: "The form was out of date. Sign in again."})
 	}
 	username := r.PostForm.Get("username")
@@ -59,15 +59,15 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 	http.SetCookie(w, signInProof("", -1))
 	http.SetCookie(w, strictCookie(deviceCookie, string(session.Device), int(identity.DeviceTTL.Seconds())))
 	identity.SetCookie(w, identity.Token(session.Token), session.ExpiresAt)
-	next := own(r.PostForm.Get("next"))
+	next := localPath(r.PostForm.Get("next"))
 	if next == "" {
 		next = at("projects")
 	}
-	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // own returns only paths of the console
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath returns only paths of the console
 	return nil
 }
 
-func proven(r *http.Request) bool {
+func hasSignInProof(r *http.Request) bool {
 	typed := []byte(r.PostForm.Get("csrf"))
 	return len(typed) > 0 && slices.ContainsFunc(r.CookiesNamed(signInCookie), func(c *http.Cookie) bool {
 		return subtle.ConstantTimeCompare([]byte(c.Value), typed) == 1
@@ -79,7 +79,7 @@ func (s *Service) signInAgain(w http.ResponseWriter, r *http.Request, why view.F
 	http.SetCookie(w, signInProof(proof, signInSeconds))
 	f := view.FilledForm("username", r.PostForm.Get("username"))
 	f.Err = &why
-	return s.showSignIn(w, r, why.Status, signInPage{Form: f, Next: own(r.PostForm.Get("next")), Proof: proof})
+	return s.showSignIn(w, r, why.Status, signInPage{Form: f, Next: localPath(r.PostForm.Get("next")), Proof: proof})
 }
 
 func (s *Service) signInRefusal(r *http.Request, err error) view.FormError {
@@ -119,7 +119,7 @@ func (s *Service) toSignIn(w http.ResponseWriter, r *http.Request) {
 		leaveNotice(w, noticeSessionEnded)
 	}
 	target := signInPath
-	if back = own(back); back != "" && back != home && back != at("projects") {
+	if back = localPath(back); back != "" && back != home && back != at("projects") {
 		target += "?" + url.Values{"next": {back}}.Encode()
 	}
 	http.Redirect(w, r, target, http.StatusSeeOther)

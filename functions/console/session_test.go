@@ -18,19 +18,19 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-func TestOwn(t *testing.T) {
+func TestLocalPath(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, in, want string }{
 		{"a page", "/console/projects/shop?page=a", "/console/projects/shop?page=a"},
-		{"the first", "/console", "/console"},
-		{"nothing", "", ""},
+		{"home", "/console", "/console"},
+		{"empty", "", ""},
 		{"another site", "https://evil.example/console", ""},
 		{"another site without a scheme", "//evil.example/console", ""},
 		{"backslashes", `/\evil.example`, ""},
 		{"backslashes below", `/console/\evil.example`, ""},
 		{"the API", "/api/v1/projects", ""},
-		{"a name that begins alike", "/console.evil", ""},
-		{"upwards", "/console/../api", ""},
+		{"same prefix", "/console.evil", ""},
+		{"parent path", "/console/../api", ""},
 		{"two slashes", "/console//evil.example", ""},
 		{"a script", "javascript:alert(1)", ""},
 		{"a line break", "/console\r\nSet-Cookie: a=b", ""},
@@ -39,8 +39,8 @@ func TestOwn(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := own(tt.in); got != tt.want {
-				t.Errorf("own(%q) is %q, want %q", tt.in, got, tt.want)
+			if got := localPath(tt.in); got != tt.want {
+				t.Errorf("localPath(%q) got %q, want %q", tt.in, got, tt.want)
 			}
 		})
 	}
@@ -55,7 +55,7 @@ func (o *office) signInForm(next string) (*http.Cookie, string) {
 			return c, c.Value
 		}
 	}
-	o.t.Fatalf("the form has no cookie: %v", w.Header)
+	o.t.Fatalf("the form sets no cookie: %v", w.Header)
 	return nil, ""
 }
 
@@ -80,7 +80,7 @@ func TestSignIn(t *testing.T) {
 		*r = *r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: "192.0.2.7", Parent: parent}))
 	})
 	if got := w.Header.Get("Location"); w.Status != 303 || got != "/console/projects/shop" {
-		t.Errorf("answer is %d to %q", w.Status, got)
+		t.Errorf("got %d to %q", w.Status, got)
 	}
 	session := ""
 	for _, c := range (&http.Response{Header: w.Header}).Cookies() {
@@ -89,22 +89,22 @@ func TestSignIn(t *testing.T) {
 		}
 	}
 	if session != "fresh" {
-		t.Errorf("the session's cookie is %q", session)
+		t.Errorf("session cookie: got %q, want fresh", session)
 	}
 	if got := vouchedAddress(o.headers) + " " + o.headers.Get(trace.Header) + " " + o.headers.Get(trace.ParentHeader); got != "192.0.2.7 r1 "+parent {
-		t.Errorf("the sign-in is made for %q", got)
+		t.Errorf("headers of the sign-in: got %q", got)
 	}
 
 	fields.Set("next", "https://evil.example/")
 	if got := o.signIn(cookie, fields).Header.Get("Location"); got != "/console/projects" {
-		t.Errorf("it leads to %q", got)
+		t.Errorf("redirect: got %q", got)
 	}
 	if strings.Contains(o.log.String(), "fresh") || strings.Contains(o.log.String(), "pw") {
-		t.Errorf("the log has a secret: %s", o.log.String())
+		t.Errorf("the log contains a secret: %s", o.log.String())
 	}
 }
 
-func TestRefusedSignIn(t *testing.T) {
+func TestRejectedSignIn(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.refuse("POST /api/v1/session", 401, "invalid_credentials")
@@ -113,17 +113,17 @@ func TestRefusedSignIn(t *testing.T) {
 	w := o.signIn(cookie, fields)
 	if body := w.Text(); w.Status != 401 || !strings.Contains(body, "The API says invalid_credentials.") ||
 		!strings.Contains(body, `value="ada"`) || strings.Contains(body, "not it") {
-		t.Errorf("answer is %d %s", w.Status, body)
+		t.Errorf("got %d %s", w.Status, body)
 	}
 	fields.Set("csrf", "another")
 	if w := o.signIn(cookie, fields); w.Status != 403 || len(o.changes()) != 1 {
-		t.Errorf("another form's value: %d, calls %q", w.Status, o.changes())
+		t.Errorf("wrong CSRF value: got %d, calls %q", w.Status, o.changes())
 	}
 	delete(o.answers, "POST /api/v1/session")
 	o.answer("POST /api/v1/session", 503, map[string]string{})
 	cookie, value = o.signInForm("")
 	if w := o.signIn(cookie, url.Values{"csrf": {value}}); w.Status != 502 || !strings.Contains(w.Text(), "management API is unavailable") {
-		t.Errorf("an API that is away: %d", w.Status)
+		t.Errorf("unavailable API: got %d", w.Status)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestSeveralCookies(t *testing.T) {
 			r.AddCookie(&http.Cookie{Name: identity.CookieName, Value: c})
 		}
 		if got, ok := s.sessionToken(r); got != want || ok != (want != "") {
-			t.Errorf("cookies %q: %q, %t, want %q", cookies, string(got), ok, string(want))
+			t.Errorf("cookies %q: got %q, %t, want %q", cookies, string(got), ok, string(want))
 		}
 	}
 }
@@ -166,24 +166,24 @@ func TestWithoutSession(t *testing.T) {
 		want       string
 	}{
 		{"a page", "/console/projects/shop?page=2", signedOut, "/console/sign-in?next=%2Fconsole%2Fprojects%2Fshop%3Fpage%3D2"},
-		{"the first page", "/console/projects", signedOut, "/console/sign-in"},
+		{"the project list", "/console/projects", signedOut, "/console/sign-in"},
 		{"a cookie without its prefix", "/console/projects", header("Cookie", "sluice_session="+testToken), "/console/sign-in"},
 	}
 	for _, tt := range tests {
 		if got := o.get(tt.path, tt.change).Header.Get("Location"); got != tt.want {
-			t.Errorf("%s: to %q, want %q", tt.name, got, tt.want)
+			t.Errorf("%s: redirect: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
 	o.refuse("GET /api/v1/session", 401, "unauthenticated")
 	w := o.get("/console/projects/shop")
 	if got := w.Header.Get("Location"); got != "/console/sign-in?next=%2Fconsole%2Fprojects%2Fshop" {
-		t.Errorf("an ended session: to %q", got)
+		t.Errorf("ended session: redirect: got %q", got)
 	}
 	if got := strings.Join(w.Header.Values("Set-Cookie"), "\n"); !strings.Contains(got, "__Host-sluice_session=; Path=/; Max-Age=0") {
-		t.Errorf("the dead cookie stays: %s", got)
+		t.Errorf("the invalid cookie remains: %s", got)
 	}
 	part := o.get("/console/projects/shop/environments/prod/apps/hello/state", header("HX-Request", "true"))
 	if part.Header.Get("HX-Refresh") != "true" || part.Header.Get("Location") != "" {
-		t.Errorf("a part of a page: %d %v", part.Status, part.Header)
+		t.Errorf("part of a page: got %d %v", part.Status, part.Header)
 	}
 }

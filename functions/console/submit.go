@@ -69,7 +69,7 @@ func (r *request) again(err error, page ask) error {
 	return page(r, f)
 }
 
-func gone(err error) bool { return client.HasCode(err, "not_found") }
+func isNotFound(err error) bool { return client.HasCode(err, "not_found") }
 
 func (r *request) ask(tab string, p view.FormPage) error {
 	return r.show("form", page{Status: p.Form.Status(), Title: p.Title, Tab: tab}, p)

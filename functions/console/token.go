@@ -100,7 +100,7 @@ type tokenKeyRow struct {
 func revokeToken(r *request) error {
 	revoked, err := r.api.RevokeToken(r.Context(), r.project, r.PathValue("token"))
 	switch {
-	case gone(err):
+	case isNotFound(err):
 		return r.done(r.inProject("members"), noticeNothingChanged)
 	case err != nil:
 		return r.again(err, askRevokeToken)

@@ -46,12 +46,12 @@ func TestTokensAreListed(t *testing.T) {
 	body := o.get("/console/projects/shop/members").Text()
 	for _, want := range []string{"nightly", "10 min ago", "Expires in 2 days", "Expired", "Never", tokensPath + "/new", tokensPath + "/token-000000000003/revoke"} {
 		if !strings.Contains(body, want) {
-			t.Errorf("the page lacks %q", want)
+			t.Errorf("the page does not contain %q", want)
 		}
 	}
 	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "viewer"})
 	if body = o.get("/console/projects/shop/members").Text(); strings.Contains(body, "/tokens/") || !strings.Contains(body, "nightly") {
-		t.Error("a viewer is offered to change tokens, or does not see them")
+		t.Error("a viewer can change tokens, or does not see them")
 	}
 }
 
@@ -60,27 +60,27 @@ func TestCreateToken(t *testing.T) {
 	const full = "sluice_st_ab12cd34ef56_0123456789abcdefghijABCDEFGHIJ0123456789"
 	o := newTokenOffice(t)
 	if body := o.get(tokensPath + "/new").Text(); !strings.Contains(body, time.Now().UTC().AddDate(0, 0, 90).Format(time.DateOnly)) {
-		t.Error("no last day is suggested")
+		t.Error("the form has no default for the last day")
 	}
 	o.answer("POST /api/v1/projects/shop/tokens", 201, wire.IssuedToken{Token: someTokens()[0], FullToken: full})
 	typed := url.Values{"name": {"nightly"}, "role": {"developer"}, "expires_at": {"2026-12-31"}}
 	w := o.post(tokensPath, typed)
 	if w.Status != 200 || strings.Count(w.Text(), full) != 1 || w.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("answer is %d %s", w.Status, w.Body)
+		t.Errorf("got %d %s", w.Status, w.Body)
 	}
 	want := `POST /api/v1/projects/shop/tokens {"name":"nightly","role":"developer","expires_at":"2027-01-01T00:00:00Z"}`
 	if got := o.changes(); len(got) != 1 || strings.TrimSpace(got[0]) != want {
-		t.Errorf("calls %q", got)
+		t.Errorf("got the calls %q, want %q", got, want)
 	}
 	for code, field := range map[string]string{"already_exists": "name", "invalid_role": "role", "invalid_expiry": "expires_at"} {
 		o.refuse("POST /api/v1/projects/shop/tokens", 422, code)
 		w := o.post(tokensPath, typed)
 		if body := w.Text(); w.Status != 422 || !strings.Contains(body, `id="e-`+field+`">The API says `+code) || !strings.Contains(body, `value="nightly"`) {
-			t.Errorf("%s: %d %s", code, w.Status, body)
+			t.Errorf("%s: got %d %s", code, w.Status, body)
 		}
 	}
 	if w := o.get(tokensPath); w.Status != 303 || w.Header.Get("Location") != "/console/projects/shop/members" {
-		t.Errorf("its address leads to %d %s", w.Status, w.Header.Get("Location"))
+		t.Errorf("reload: got %d to %s", w.Status, w.Header.Get("Location"))
 	}
 }
 
@@ -96,7 +96,7 @@ func TestRevokeToken(t *testing.T) {
 	count := 0
 	o.answer(call, 200, wire.RevokedToken{KeyCount: &count, Keys: []wire.TokenKey{}})
 	if w := o.post(path, nil); w.Status != 303 || len(o.changes()) != 1 {
-		t.Errorf("answer is %d, calls %q", w.Status, o.changes())
+		t.Errorf("got %d, calls %q", w.Status, o.changes())
 	}
 	count = 2
 	key := wire.TokenKey{NamedKey: wire.NamedKey{KeyID: "key-ab12cd34", Prefix: "ab12cd34", Name: "<b>batch</b>"}, Environment: "prod"}

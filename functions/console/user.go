@@ -35,11 +35,11 @@ func createUser(r *request) error {
 
 func askPassword(r *request, f view.Form) error {
 	username := r.PathValue("username")
-	own, err := r.frame()
+	data, err := r.layout()
 	if err != nil {
 		return err
 	}
-	if own.User.Username == username {
+	if data.User.Username == username {
 		return r.redirect(at("account"))
 	}
 	return r.ask("", view.FormPage{
@@ -68,7 +68,7 @@ func account(r *request, f view.Form) error {
 }
 
 func changePassword(r *request) error {
-	f, err := r.frame()
+	f, err := r.layout()
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func askDisableWebhook(r *request, f view.Form) error {
 func disableWebhook(r *request) error {
 	err := r.api.DisableWebhook(r.Context(), r.project, r.environment, r.app())
 	switch {
-	case gone(err):
+	case isNotFound(err):
 		return err
 	case err != nil:
 		return r.again(err, askDisableWebhook)

@@ -93,7 +93,7 @@ func TestAuditPages(t *testing.T) {
 	v.clicks("Next page")
 	newest(strconv.Itoa(100 + changes - 1 - 25))
 	if got := strings.Count(v.source(), "changed plan"); got < changes-25 {
-		t.Errorf("%d records on the second page", got)
+		t.Errorf("second page: got %d records", got)
 	}
 	v.clicks("First page")
 	newest(last)
@@ -144,11 +144,11 @@ func TestAuditActionsBelong(t *testing.T) {
 	others, err := client.Collect(s.Client.InstallationAudit(t.Context(), client.AuditQuery{Resource: "projects/" + s.Project}))
 	must(t, err)
 	if len(project) < 4 || len(others) != 1 {
-		t.Errorf("%d and %d records", len(project), len(others))
+		t.Errorf("got %d and %d records", len(project), len(others))
 	}
 	for _, r := range append(project, others...) {
 		if audit.Action(r.Action).OfInstallation() != (r.Project == "") {
-			t.Errorf("%s is of the project %q", r.Action, r.Project)
+			t.Errorf("%s: got the project %q", r.Action, r.Project)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestDeploys(t *testing.T) {
 		v.seesNo("Rolling out")
 		v.shot("deploys")
 		if n := len(s.History("hello")); n != 3 {
-			v.t.Errorf("%d revisions are recorded", n)
+			v.t.Errorf("got %d revisions, want 3", n)
 		}
 	})
 }
@@ -59,7 +59,7 @@ func TestStaleDeploy(t *testing.T) {
 	v.clicks("Roll back to revision 1").sees("Nothing was changed: revision 3 was deployed in the meantime.")
 	v.shot("rollback-stale")
 	if n := len(s.History("hello")); n != 3 {
-		t.Errorf("%d revisions are recorded", n)
+		t.Errorf("got %d revisions, want 3", n)
 	}
 	v.clicks("Roll back to revision 1").sees("Rollback saved. The rollout is in progress.")
 }

@@ -23,7 +23,7 @@ func (v *visitor) reaches(text string) {
 		}
 		v.strikes(kb.Tab)
 	}
-	v.t.Fatalf("the keyboard does not get to %q on %s", text, v.path())
+	v.t.Fatalf("cannot reach %q with the keyboard on %s", text, v.path())
 }
 
 func (v *visitor) focused() string { return ask[string](v, "focused") }
@@ -31,14 +31,14 @@ func (v *visitor) focused() string { return ask[string](v, "focused") }
 // asked waits for a dialog and returns its text.
 func (v *visitor) asked() (question string) {
 	v.t.Helper()
-	v.until("ask in place", func() bool {
+	v.until("open a dialog", func() bool {
 		question = ask[string](v, "dialog")
 		return question != ""
 	})
 	return question
 }
 
-func TestQuestionInPlace(t *testing.T) {
+func TestConfirmationDialog(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, []window{desk, phone}, func(s site, v *visitor) {
 		key := s.named(s.starter(), "Checkout team")
@@ -51,26 +51,26 @@ func TestQuestionInPlace(t *testing.T) {
 		} {
 			v.presses("Revoke key")
 			if asked := v.asked(); !strings.Contains(asked, "Revoke Checkout team?") {
-				v.t.Errorf("it asks %q", asked)
+				v.t.Errorf("got the dialog %q", asked)
 			}
 			v.accessible()
 			if got := v.focused(); got != "Cancel" {
-				v.t.Errorf("the focus is on %q", got)
+				v.t.Errorf("focus: got %q, want Cancel", got)
 			}
 			leave()
-			v.until("close the question", func() bool { return ask[string](v, "dialog") == "" })
+			v.until("close the dialog", func() bool { return ask[string](v, "dialog") == "" })
 			if got := v.focused(); got != "Revoke key" || v.path() != before {
-				v.t.Errorf("the focus is on %q of %s", got, v.path())
+				v.t.Errorf("focus: got %q on %s", got, v.path())
 			}
 		}
 		if got := s.now(key.ID).Status; got != "active" {
-			v.t.Errorf("the key is %s", got)
+			v.t.Errorf("status: got %s, want active", got)
 		}
 		v.clicks("Revoke key", "Revoke key").sees("Key revoked. This cannot be undone.")
 	})
 }
 
-func TestQuestionOutOfDate(t *testing.T) {
+func TestStaleConfirmation(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
 	plan := s.starter()
@@ -100,7 +100,7 @@ func TestByKeyboard(t *testing.T) {
 		if !v.window.noScript {
 			enters("Roll back to revision 1")
 			v.strikes(kb.Escape)
-			v.until("close the question", func() bool { return ask[string](v, "dialog") == "" })
+			v.until("close the dialog", func() bool { return ask[string](v, "dialog") == "" })
 		}
 		enters("Roll back to revision 1")
 		v.sees("Roll hello back to revision 1?")

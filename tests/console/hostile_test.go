@@ -12,14 +12,14 @@ const (
 	hostilePlan = `"><svg onload=alert(3)>' onfocus='alert(4)' {{.CSRF}}`
 )
 
-// strangers counts elements that the console never creates: other scripts and images, and inline
+// injected counts elements that the console never creates: other scripts and images, and inline
 // event handlers.
-const strangers = `[...document.querySelectorAll("*")].filter((e) =>
+const injected = `[...document.querySelectorAll("*")].filter((e) =>
 	e.matches("script:not([src^='/console/assets/']), img:not([src^='/console/assets/'])") ||
 	[...e.attributes].some((a) => a.name.startsWith("on"))).length`
 
 // TestHostileNames checks that names appear as text on every page. A JavaScript dialog fails any
-// test (see hear).
+// test (see onEvent).
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -48,7 +48,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	for text, pages := range map[string]int{hostileKey: 7, hostilePlan: 4} {
 		if shown[text] < pages {
-			t.Errorf("%q is shown on %d pages, want at least %d", text, shown[text], pages)
+			t.Errorf("%q: got %d pages, want at least %d", text, shown[text], pages)
 		}
 	}
 	for _, path := range []string{s.page("api-keys", key.ID), s.page("api-keys"), s.page("api-keys", key.ID, "revoke"), s.audit("")} {
@@ -64,7 +64,7 @@ func TestHostileNames(t *testing.T) {
 	v.chooses("Kind", "User")
 	v.clicks("Create user").sees("A username has 1 to 40 characters")
 	if got := ask[string](v, "typed", "Username"); got != hostileKey {
-		t.Errorf("the form shows %q", got)
+		t.Errorf("username in the form: got %q", got)
 	}
 	v.obeysNothing()
 }
@@ -72,7 +72,7 @@ func TestHostileNames(t *testing.T) {
 // obeysNothing checks that the page has no injected elements.
 func (v *visitor) obeysNothing() {
 	v.t.Helper()
-	if n := evaluate[int](v, strangers); n != 0 {
-		v.t.Errorf("%s has %d elements of another's making", v.path(), n)
+	if n := evaluate[int](v, injected); n != 0 {
+		v.t.Errorf("%s: got %d injected elements, want none", v.path(), n)
 	}
 }

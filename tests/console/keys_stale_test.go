@@ -40,7 +40,7 @@ func TestRevokedMeanwhile(t *testing.T) {
 					t.Errorf("the key has changed (-before +after):\n%s", diff)
 				}
 				if fullKey.MatchString(v.source()) {
-					t.Error("a key is shown")
+					t.Error("the page shows a full key")
 				}
 			})
 		}
@@ -56,7 +56,7 @@ func TestEnableOfRevoked(t *testing.T) {
 	s.Revoke(key)
 	v.clicks("Enable key").sees("No changes were made: this key is revoked")
 	if got := s.now(key.ID).Status; got != "revoked" {
-		t.Errorf("the key is %s", got)
+		t.Errorf("status: got %s, want revoked", got)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestEditedMeanwhile(t *testing.T) {
 	rename("Theirs")
 	v.clicks("Save key").sees("Another user changed this to “Theirs” in the meantime.")
 	if got := s.now(key.ID).Name; got != "Theirs" {
-		t.Errorf("the name is %q", got)
+		t.Errorf("name: got %q, want Theirs", got)
 	}
 
 	v.opens(s.page("api-keys", key.ID, "edit"))
@@ -82,7 +82,7 @@ func TestEditedMeanwhile(t *testing.T) {
 	rename("Theirs again")
 	v.clicks("Save key").sees("Key saved.")
 	if k := s.now(key.ID); k.Name != "Theirs again" || k.ExpiresAt == nil {
-		t.Errorf("the key is %+v", k)
+		t.Errorf("got the key %+v", k)
 	}
 }
 
@@ -110,6 +110,6 @@ func TestViewer(t *testing.T) {
 	v.opens(s.page("api-keys", key.ID, "revoke"))
 	v.clicks("Revoke key").sees("Your role does not allow this.")
 	if got := s.now(key.ID).Status; got != "active" {
-		t.Errorf("a viewer has made the key %s", got)
+		t.Errorf("status after the attempt of a viewer: got %s, want active", got)
 	}
 }

@@ -63,7 +63,7 @@ func (v *visitor) copies() string {
 	v.t.Helper()
 	full := fullKey.FindString(v.text())
 	if full == "" {
-		v.t.Fatalf("no full key is shown:\n%s", v.text())
+		v.t.Fatalf("the page shows no full key:\n%s", v.text())
 	}
 	return full
 }
@@ -93,16 +93,16 @@ func TestFirstKey(t *testing.T) {
 		s.opensGate(full, "hello", http.StatusOK)
 		keys := s.allKeys()
 		if len(keys) != 1 || keys[0].Name != "Checkout team" || keys[0].Plan != "plan-starter" || len(keys[0].Apps) != 0 {
-			v.t.Fatalf("keys are %+v", keys)
+			v.t.Fatalf("got the keys %+v", keys)
 		}
 		end := time.Date(last.Year(), last.Month(), last.Day()+1, 0, 0, 0, 0, time.UTC)
 		if got := keys[0].ExpiresAt; got == nil || !got.Equal(end) {
-			v.t.Errorf("it expires at %v, want %v: the end of its last day", got, end)
+			v.t.Errorf("expiry: got %v, want %v", got, end)
 		}
 		v.clicks("I have copied it").sees(last.Format("2 January 2006"))
 		v.shot("keys-key")
 		if fullKey.MatchString(v.source()) {
-			v.t.Error("the full key is still to be seen")
+			v.t.Error("the page still contains the full key")
 		}
 		v.clicks("API keys").sees("Checkout team")
 		v.shot("keys")
@@ -120,10 +120,10 @@ func TestKeyIsShownOnce(t *testing.T) {
 	v.reloads().sees("this form has already issued a key")
 	v.isAt(s.page("api-keys", s.allKeys()[0].ID))
 	if fullKey.MatchString(v.source()) {
-		t.Error("the key is shown a second time")
+		t.Error("the page shows the key again")
 	}
 	if n := len(s.allKeys()); n != 1 {
-		t.Errorf("there are %d keys", n)
+		t.Errorf("got %d keys, want 1", n)
 	}
 	s.opensGate(full, "hello", http.StatusOK)
 
@@ -137,7 +137,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	s.opensGate(full, "hello", http.StatusUnauthorized)
 }
 
-func TestKeyRefused(t *testing.T) {
+func TestRejectedKeyForm(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk.plain())
 	s.starter()
@@ -157,7 +157,7 @@ func TestKeyRefused(t *testing.T) {
 	full := v.copies()
 	keys := s.allKeys()
 	if len(keys) != 1 || keys[0].Name != "Billing" || keys[0].ExpiresAt != nil || len(keys[0].Apps) != 1 || keys[0].Apps[0] != "other" {
-		t.Fatalf("keys are %+v", keys)
+		t.Fatalf("got the keys %+v", keys)
 	}
 	s.opensGate(full, "other", http.StatusOK)
 	s.opensGate(full, "hello", http.StatusUnauthorized)
@@ -209,14 +209,14 @@ func TestKeyEdit(t *testing.T) {
 		v.sets("Last day", time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly))
 		v.clicks("Save key").sees("Key saved.", "Expires in 1 day")
 		if k := s.now(key.ID); k.Name != "Billing team" || len(k.Apps) != 1 {
-			v.t.Errorf("the key is %+v", k)
+			v.t.Errorf("got the key %+v", k)
 		}
 		v.clicks("Edit key")
 		v.ticks("All apps of prod, including future ones")
 		v.sets("Last day", "")
 		v.clicks("Save key").sees("All apps")
 		if k := s.now(key.ID); k.ExpiresAt != nil || len(k.Apps) != 0 || k.Name != "Billing team" {
-			v.t.Errorf("the key is %+v", k)
+			v.t.Errorf("got the key %+v", k)
 		}
 	})
 }
@@ -238,11 +238,11 @@ func TestExpiryBadges(t *testing.T) {
 		for text, class := range map[string]string{"Expires in 13 days": "amber", "Expired": "bad"} {
 			found := evaluate[int](v, `[...document.querySelectorAll(".badge.`+class+`")].filter((b) => b.innerText === "`+text+`").length`)
 			if found != 1 {
-				t.Errorf("%s: %d badges %q, want 1", class, found, text)
+				t.Errorf("%s: got %d badges %q, want 1", class, found, text)
 			}
 		}
 		if n := evaluate[int](v, `document.querySelectorAll(".badge.amber, .badge.bad").length`); n != 2 {
-			t.Errorf("%d badges about expiry, want 2", n)
+			t.Errorf("got %d expiry badges, want 2", n)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func widths() []int64 {
 }
 
 // TestLayout checks every page at every width. It uses only the light theme: the themes differ only
-// in colors (TestThemesDifferInColours), which TestPagesAreAccessible checks.
+// in colors (TestThemesDifferInColors), which TestPagesAreAccessible checks.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	pages := everyView(t)

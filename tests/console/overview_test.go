@@ -29,7 +29,7 @@ func TestFirstSteps(t *testing.T) {
 		v.clicks("I have copied it", "Overview").sees(`curl -i -H "X-API-Key: $API_KEY"`)
 		v.shot("overview-curl")
 		s.opensGate(full, "hello", http.StatusOK)
-		v.until("the steps are done", func() bool {
+		v.until("finish the steps", func() bool {
 			if v.window.noScript {
 				v.opens(s.page())
 			}
@@ -52,7 +52,7 @@ func TestOverview(t *testing.T) {
 		v.opens(s.page())
 		v.sees("Checkout team 90 %", "Old partner Expires in 2 days", "Latest deployments hello revision 1", "Active 2")
 		if strings.Contains(v.text(), "First steps") {
-			t.Error("the environment is in use, and the first steps are shown")
+			t.Error("an environment in use shows the first steps")
 		}
 		if !w.noScript {
 			v.accessible()
@@ -72,13 +72,13 @@ func TestKeySearch(t *testing.T) {
 		v.opens(s.page("api-keys"))
 		v.submits("Search", "Name, prefix or full key", "checkOUT").sees("Checkout team")
 		if strings.Contains(v.text(), "Billing") {
-			v.t.Error("the other key is there too")
+			v.t.Error("the list contains the other key")
 		}
 		v.shot("keys-found")
 		v.clicks("Show all").sees("Billing")
 		v.submits("Search", "Name, prefix or full key", wanted.Full).sees("Key found. You entered its current secret.")
 		if got := v.path(); got != s.page("api-keys", wanted.ID) || strings.Contains(v.source(), wanted.Full) {
-			v.t.Errorf("it leads to %s", got)
+			v.t.Errorf("got the page %s", got)
 		}
 		s.Revoke(wanted)
 		v.opens(s.page("api-keys"))
@@ -89,7 +89,7 @@ func TestKeySearch(t *testing.T) {
 		v.opens(s.page("api-keys"))
 		v.submits("Search", "Name, prefix or full key", other.Full[:len(other.Full)-1]+"?").sees("This is not a full key")
 		if strings.Contains(v.source(), other.Full[:30]) {
-			v.t.Error("the text is still to be seen")
+			v.t.Error("the page contains the entered text")
 		}
 		foreign := newSite(v.t)
 		v.opens(foreign.page("api-keys"))
@@ -107,6 +107,6 @@ func TestUsedUpKey(t *testing.T) {
 	s.used(key, 1, func(int) usage.Totals { return usage.Totals{Allowed: 1000, QuotaDenied: 7} })
 	v.opens(s.page("api-keys")).sees("Quota used up")
 	if rows := v.textOf(".keys"); strings.Contains(rows, "Active") {
-		t.Errorf("it is called active: %s", rows)
+		t.Errorf("the list shows the key as active: %s", rows)
 	}
 }

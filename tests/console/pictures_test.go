@@ -23,7 +23,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-var writePictures = flag.Bool("pictures", false, "write the README's pictures anew; that is what make pictures does")
+var writePictures = flag.Bool("pictures", false, "write the pictures of the README (make pictures)")
 
 // maxPicture is the maximum size of a picture in bytes, because the repository stores it.
 const maxPicture = 150_000
@@ -32,7 +32,7 @@ const maxPicture = 150_000
 // both themes.
 func TestPictures(t *testing.T) {
 	if !*writePictures {
-		t.Skip("-pictures writes them anew")
+		t.Skip("set -pictures to write the pictures")
 	}
 	s, busiest := team(t)
 	for _, p := range []struct {
@@ -52,7 +52,7 @@ func TestPictures(t *testing.T) {
 			must(v.t, err)
 			picture := smaller(t, shot)
 			if len(picture) > maxPicture {
-				t.Errorf("%s, %s: %d bytes", p.name, w.name, len(picture))
+				t.Errorf("%s, %s: got %d bytes, want at most %d", p.name, w.name, len(picture), maxPicture)
 			}
 			must(v.t, os.WriteFile(filepath.Join("pictures", p.name+"-"+w.name+".png"), picture, 0o644))
 		}

@@ -76,7 +76,7 @@ func TestPlanInUse(t *testing.T) {
 		v.opens(s.page("plans", plan.ID, "delete"))
 		v.clicks("Delete plan").sees("Plan deleted.")
 		if _, err := s.Client.Plan(v.t.Context(), s.Project, s.Env, plan.ID); !client.HasCode(err, "not_found") {
-			v.t.Errorf("the plan: %v", err)
+			v.t.Errorf("got %v, want not_found", err)
 		}
 		v.opens(s.page("api-keys", using.ID)).sees("Deleted")
 	})
@@ -95,6 +95,6 @@ func TestPlanEditedMeanwhile(t *testing.T) {
 	v.opens(s.page("plans", plan.ID, "edit"))
 	v.submits("Save plan", "Rate", "5").sees("Plan saved.")
 	if p := s.plan(plan.ID); p.Rate != 5 || p.Burst != 70 {
-		t.Errorf("the plan is %+v", p)
+		t.Errorf("got the plan %+v", p)
 	}
 }

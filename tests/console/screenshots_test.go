@@ -9,13 +9,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var pictures = flag.String("screenshots", "", "folder for pictures of every page, which TestScreenshots makes; empty makes none")
+var pictures = flag.String("screenshots", "", "folder for the pictures of TestScreenshots (none if empty)")
 
 // TestScreenshots writes pictures of every page for review, on desk and phone and in both themes.
 // Run it with "make screenshots".
 func TestScreenshots(t *testing.T) {
 	if *pictures == "" {
-		t.Skip("no folder for the pictures: -screenshots names one")
+		t.Skip("set -screenshots to write pictures")
 	}
 	must(t, os.MkdirAll(*pictures, 0o755))
 	all := everyView(t)

@@ -43,14 +43,14 @@ func TestSessionCookie(t *testing.T) {
 		}
 		found = true
 		if !c.HTTPOnly || !c.Secure || c.SameSite != network.CookieSameSiteLax {
-			t.Errorf("the cookie is %+v", c)
+			t.Errorf("got the cookie %+v", c)
 		}
 		if strings.Contains(v.source(), c.Value) {
-			t.Error("the page holds the session's token")
+			t.Error("the page contains the session token")
 		}
 	}
 	if !found {
-		t.Error("there is no session cookie")
+		t.Error("no session cookie found")
 	}
 }
 

@@ -15,7 +15,7 @@ func TestWebhook(t *testing.T) {
 		v.clicks("Enable webhook").sees("Webhook enabled.")
 		url, token := s.hook("hello")
 		if strings.Contains(v.source(), token) {
-			v.t.Error("the page holds the token before it is asked for")
+			v.t.Error("the page contains the token before it is requested")
 		}
 		v.sees(url)
 		v.clicks("Show token").sees(token)
@@ -28,13 +28,13 @@ func TestWebhook(t *testing.T) {
 			v.presses(button).sees("Copied")
 			v.seesNo("Copied")
 			if v.clip() != v.textOf("#snippet-curl") || !v.offers(button) {
-				v.t.Errorf("the clipboard holds %q", v.clip())
+				v.t.Errorf("got %q in the clipboard", v.clip())
 			}
 		} else if v.window.noScript && v.offers("Copy curl, from any shell") {
-			v.t.Error("without scripts there is a button that does nothing")
+			v.t.Error("the page has a Copy button without JavaScript")
 		}
 		if strings.Contains(v.path(), token) {
-			v.t.Errorf("the address holds the token: %s", v.path())
+			v.t.Errorf("the URL contains the token: %s", v.path())
 		}
 		s.deploys(url, token, "registry.example/echo:v2", 202)
 
@@ -67,7 +67,7 @@ func (s site) deploys(url, token, image string, status int) {
 func (s site) calls(url, token, body string, status int) {
 	s.T.Helper()
 	if a := s.Post(url, []byte(body), "X-Service-Token", token); a.Status != status {
-		s.T.Fatalf("the webhook answers %d %s, want %d", a.Status, a.Body, status)
+		s.T.Fatalf("webhook: got %d %s, want %d", a.Status, a.Body, status)
 	}
 }
 
@@ -79,13 +79,13 @@ func TestStaleWebhook(t *testing.T) {
 	_, theirs := s.Webhook("hello")
 	v.clicks("Enable webhook").sees("No changes were made: the webhook was enabled in the meantime.")
 	if _, now := s.hook("hello"); now != theirs {
-		t.Error("their token was replaced")
+		t.Error("the other user's token was replaced")
 	}
 	v.clicks("Regenerate token")
 	_, theirs = s.Webhook("hello")
 	v.clicks("Regenerate token").sees("regenerated its token in the meantime.")
 	if _, now := s.hook("hello"); now != theirs {
-		t.Error("their token was replaced")
+		t.Error("the other user's token was replaced")
 	}
 }
 

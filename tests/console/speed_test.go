@@ -36,13 +36,13 @@ func TestPagesAreFast(t *testing.T) {
 	r := reader(t)
 	pages := r.crawl(s)
 	if len(pages) < 15 {
-		t.Errorf("only these pages were found: %s", pages)
+		t.Errorf("got only the pages %s", pages)
 	}
 	list := "/api/v1/projects/" + s.Project + "/api-keys?environment=" + s.Env
 	best := r.best(slices.Concat(pages, []string{list}), tries)
 	baseline := best[list]
 	limit := limitBy(baseline)
-	t.Logf("the API takes %s for a list of keys, so a page may take %s", baseline.Round(100*time.Microsecond), limit.Round(time.Millisecond))
+	t.Logf("list of keys: %s; limit for a page: %s", baseline.Round(100*time.Microsecond), limit.Round(time.Millisecond))
 	for _, path := range pages {
 		body, took, limit := r.read(path), best[path], limit
 		if took >= limit { // the machine may be busier now
@@ -52,13 +52,13 @@ func TestPagesAreFast(t *testing.T) {
 		}
 		t.Logf("%5.1f KB %7s  %s", float64(len(body))/1024, took.Round(100*time.Microsecond), s.shape(path))
 		if len(body) >= maxPage {
-			t.Errorf("%s has %d bytes", path, len(body))
+			t.Errorf("%s: got %d bytes, want less than %d", path, len(body), maxPage)
 		}
 		if s.whole(path) {
 			limit *= wholeCosts
 		}
 		if took >= limit {
-			t.Errorf("%s takes %s to its first byte, more than %s", path, took, limit)
+			t.Errorf("%s: first byte: got %s, want less than %s", path, took, limit)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (r pageReader) get(ctx context.Context, path string) string {
 		return ""
 	}
 	if res.StatusCode != http.StatusOK {
-		r.t.Errorf("%s answers %d", path, res.StatusCode)
+		r.t.Errorf("%s: got status %d", path, res.StatusCode)
 	}
 	return string(body)
 }

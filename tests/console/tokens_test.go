@@ -25,11 +25,11 @@ func TestServiceTokens(t *testing.T) {
 
 		c := client.New(world.Info().BaseURL).WithToken(client.Token(full))
 		if p, err := c.Project(v.t.Context(), s.Project); err != nil || p.Role != "developer" {
-			v.t.Errorf("with %d characters: %+v, %v", len(full), p, err)
+			v.t.Errorf("token of %d characters: got %+v, %v", len(full), p, err)
 		}
 		v.opens(members).sees("just now")
 		if strings.Contains(v.source(), full) {
-			v.t.Error("the list shows the token")
+			v.t.Error("the list contains the token")
 		}
 		v.shot("members-tokens")
 
@@ -40,7 +40,7 @@ func TestServiceTokens(t *testing.T) {
 		v.clicks("Revoke nightly").sees("Calls with this token get 401 immediately.")
 		v.clicks("Revoke nightly").sees("Service token revoked.")
 		if _, err := c.Project(v.t.Context(), s.Project); !client.HasCode(err, "unauthenticated") {
-			v.t.Errorf("revoked, it gets %v, not %d", err, http.StatusUnauthorized)
+			v.t.Errorf("revoked token: got %v, want %d", err, http.StatusUnauthorized)
 		}
 	})
 }

@@ -92,7 +92,7 @@ func TestUsageOfRealRequests(t *testing.T) {
 		return strings.Contains(v.text(), "3 allowed")
 	})
 	v.sees("Last seen: Today")
-	v.until("see as much in the list and on the Overview", func() bool {
+	v.until("see the requests in the list and on the overview", func() bool {
 		v.opens(s.page("api-keys"))
 		listed := strings.Contains(v.text(), "last seen today")
 		v.opens(s.page())

@@ -75,11 +75,11 @@ func browse(t *testing.T, w window) *visitor {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		for _, s := range v.wrong {
-			t.Errorf("the browser says: %s", s)
+			t.Errorf("error in the browser: %s", s)
 		}
 	})
 	must(v.t, chromedp.Do(ctx, chromedp.EmulateViewport(w.width, w.height)))
-	must(v.t, chromedp.Listen(ctx, v.hear))
+	must(v.t, chromedp.Listen(ctx, v.onEvent))
 	// Without it, only the window in front has the focus.
 	_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	must(v.t, err)
@@ -122,7 +122,7 @@ func adminInEach(t *testing.T, windows []window, test func(s site, v *visitor)) 
 	})
 }
 
-func (v *visitor) hear(event any) {
+func (v *visitor) onEvent(event any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch e := event.(type) {
@@ -131,7 +131,7 @@ func (v *visitor) hear(event any) {
 			v.wrong = append(v.wrong, e.Entry.Text)
 		}
 	case *page.EventJavascriptDialogOpening:
-		v.wrong = append(v.wrong, "a dialog opens: "+e.Message)
+		v.wrong = append(v.wrong, "JavaScript dialog: "+e.Message)
 	case *runtime.EventExceptionThrown:
 		v.wrong = append(v.wrong, e.ExceptionDetails.Text)
 	}
@@ -225,7 +225,7 @@ func (v *visitor) chooses(label, option string) {
 	v.t.Helper()
 	v.find("field", "control", label)
 	if !v.tell("chosen", label, option) {
-		v.t.Fatalf("%s has no choice %q", label, option)
+		v.t.Fatalf("%s has no option %q", label, option)
 	}
 }
 
@@ -253,7 +253,7 @@ func (v *visitor) sees(texts ...string) *visitor {
 // seesNo waits until the page does not show a text.
 func (v *visitor) seesNo(text string) {
 	v.t.Helper()
-	v.until(fmt.Sprintf("see %q go away", text), func() bool { return !strings.Contains(v.text(), text) })
+	v.until(fmt.Sprintf("stop showing %q", text), func() bool { return !strings.Contains(v.text(), text) })
 }
 
 func (v *visitor) offers(text string) bool {
@@ -265,7 +265,7 @@ func (v *visitor) offersNone(texts ...string) {
 	v.t.Helper()
 	for _, text := range texts {
 		if v.offers(text) {
-			v.t.Errorf("%s offers %q", v.path(), text)
+			v.t.Errorf("%s contains the link or button %q", v.path(), text)
 		}
 	}
 }
@@ -273,7 +273,7 @@ func (v *visitor) offersNone(texts ...string) {
 func (v *visitor) isAt(path string) {
 	v.t.Helper()
 	if got := v.path(); got != path {
-		v.t.Errorf("the page is %s, want %s", got, path)
+		v.t.Errorf("page: got %s, want %s", got, path)
 	}
 }
 
@@ -305,7 +305,7 @@ func (v *visitor) path() string { return ask[string](v, "path") }
 func (v *visitor) fits() {
 	v.t.Helper()
 	if wide := ask[int64](v, "width"); wide > v.window.width {
-		v.t.Errorf("%s is %d wide in a window of %d", v.path(), wide, v.window.width)
+		v.t.Errorf("%s: got a width of %d in a window of %d", v.path(), wide, v.window.width)
 	}
 }
 
@@ -321,7 +321,7 @@ func (v *visitor) shot(name string) {
 func (v *visitor) keep(name string) {
 	picture, err := chromedp.Run(v.ctx, chromedp.FullScreenshot(100))
 	if err != nil {
-		v.t.Logf("no picture: %v", err)
+		v.t.Logf("take picture failed: %v", err)
 		return
 	}
 	file := strings.NewReplacer("/", "-", " ", "-").Replace(name) + "-" + v.window.name + ".png"
@@ -333,7 +333,7 @@ func (v *visitor) leaves(do func()) *visitor {
 	v.t.Helper()
 	v.tell("mark")
 	do()
-	v.until("come to another page", func() bool { return ask[bool](v, "arrived") })
+	v.until("load another page", func() bool { return ask[bool](v, "arrived") })
 	return v
 }
 
@@ -369,7 +369,7 @@ func ask[T any](v *visitor, what string, args ...string) T {
 	must(v.t, err)
 	answer, err := chromedp.Run(v.ctx, chromedp.Evaluate[T](fmt.Sprintf("(%s)[%q](...%s)", look, what, list)))
 	if err != nil {
-		v.t.Logf("not answered (%s): %v", what, err)
+		v.t.Logf("call %s failed: %v", what, err)
 	}
 	return answer
 }
@@ -390,7 +390,7 @@ func (v *visitor) until(what string, holds func() bool) {
 			return
 		}
 		if time.Since(begin) > patience {
-			v.t.Fatalf("does not %s on %s within %s; it shows:\n%s", what, v.path(), patience, v.text())
+			v.t.Fatalf("did not %s on %s within %s; the page shows:\n%s", what, v.path(), patience, v.text())
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "update the golden files")
 
 // days returns days from 2026-03-01, given as allowed, rate-denied and quota-denied counts.
 func days(totals ...[3]uint64) []wire.UsageDay {
@@ -40,10 +40,10 @@ func TestIncompleteDays(t *testing.T) {
 	const notice = "Counts are incomplete"
 	week := days([3]uint64{1}, [3]uint64{2})
 	if got := draw(t, NewChart(week, "2026-02-01", "2026-03-02")); !strings.Contains(got, notice) || !strings.Contains(got, "damaged: 2 March 2026.") {
-		t.Errorf("the chart does not name 2 March 2026: %s", got)
+		t.Errorf("the chart does not list 2 March 2026: %s", got)
 	}
 	if got := draw(t, NewChart(week, "2026-02-01")); strings.Contains(got, notice) {
-		t.Errorf("the chart names a day that it does not show: %s", got)
+		t.Errorf("the chart lists a day that it does not show: %s", got)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestChartHasNothingInline(t *testing.T) {
 	t.Parallel()
 	got := draw(t, NewChart(days([3]uint64{1, 2, 3})))
 	if bad := regexp.MustCompile(`(?i)style=|\son\w+=|<script`).FindString(got); bad != "" {
-		t.Errorf("the chart has %q", bad)
+		t.Errorf("the chart contains %q", bad)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestScale(t *testing.T) {
 	for _, tt := range tests {
 		lines, step := scale(days([3]uint64{tt.most, 0, 0}))
 		if lines != tt.lines || step != tt.step {
-			t.Errorf("up to %d: %d lines of %g, want %d of %g", tt.most, lines, step, tt.lines, tt.step)
+			t.Errorf("up to %d: got %d lines of %g, want %d of %g", tt.most, lines, step, tt.lines, tt.step)
 		}
 	}
 }
@@ -124,15 +124,15 @@ func TestDateLabels(t *testing.T) {
 		all := days(make([][3]uint64, n)...)
 		labels := dateLabels(all)
 		if len(labels) == 0 || len(labels) > maxLabels {
-			t.Errorf("%d days have %d labels", n, len(labels))
+			t.Errorf("%d days: got %d labels, want 1 to %d", n, len(labels), maxLabels)
 			continue
 		}
 		if got, want := labels[len(labels)-1].Text, shortDate(all[n-1].Date); got != want {
-			t.Errorf("%d days: the last label is %s, want %s", n, got, want)
+			t.Errorf("%d days: last label: got %s, want %s", n, got, want)
 		}
 	}
 	if got := dateLabels(nil); got != nil {
-		t.Errorf("no days have labels: %v", got)
+		t.Errorf("no days: got the labels %v", got)
 	}
 }
 
@@ -156,19 +156,19 @@ func FuzzChart(f *testing.F) {
 				bottom, _ := strconv.Atoi(b[2])
 				top, _ := strconv.Atoi(b[3])
 				if bottom > level[day]+1 || bottom < level[day]-1 {
-					t.Errorf("series %d of day %d stands at %d, the one below ends at %d", n, day, bottom, level[day])
+					t.Errorf("series %d of day %d: bottom: got %d, want %d", n, day, bottom, level[day])
 				}
 				if top >= bottom || top < -4*len(c.Series) || bottom > plotUnits {
-					t.Errorf("a bar from %d to %d", bottom, top)
+					t.Errorf("invalid bar from %d to %d", bottom, top)
 				}
 				level[day] = plotUnits - height(below(totals[day], n), topOf(totals))
 			}
 			if want := counted(totals, n); len(bars) != want {
-				t.Errorf("series %d has %d bars, want %d", n, len(bars), want)
+				t.Errorf("series %d: got %d bars, want %d", n, len(bars), want)
 			}
 		}
 		if len(c.Ticks) < 2 || len(c.Ticks) > wantTicks+1 {
-			t.Errorf("%d lines", len(c.Ticks))
+			t.Errorf("got %d ticks", len(c.Ticks))
 		}
 	})
 }

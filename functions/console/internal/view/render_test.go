@@ -23,10 +23,10 @@ func TestMissingPage(t *testing.T) {
 	t.Parallel()
 	r := newTestRenderer(t)
 	if err := r.Write(nil, nil, 0, "none", "layout", nil); err == nil {
-		t.Error("no error")
+		t.Error("got no error")
 	}
 	if _, err := r.assets.path("none.css"); err == nil {
-		t.Error("no error")
+		t.Error("got no error")
 	}
 }
 
@@ -57,7 +57,7 @@ func TestNothingInline(t *testing.T) {
 			}
 			seen++
 			if found := inline.Find(text); found != nil {
-				t.Errorf("%s has %q", e.Name(), found)
+				t.Errorf("%s contains %q", e.Name(), found)
 			}
 			for _, form := range regexp.MustCompile(`(?s)<form method="post".*?</form>`).FindAll(text, -1) {
 				if !strings.Contains(string(form), `template "csrf"`) {
@@ -67,7 +67,7 @@ func TestNothingInline(t *testing.T) {
 		}
 	}
 	if seen < 15 {
-		t.Errorf("only %d templates were looked at", seen)
+		t.Errorf("got only %d templates", seen)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestMoment(t *testing.T) {
+func TestDisplayTime(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	tests := []struct {
@@ -26,7 +26,7 @@ func TestMoment(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got := NewDisplayTime(now.Add(-tt.before), now).Short; got != tt.want {
-			t.Errorf("%s before: %q, want %q", tt.before, got, tt.want)
+			t.Errorf("%s before: got %q, want %q", tt.before, got, tt.want)
 		}
 	}
 }
@@ -41,7 +41,7 @@ func TestImageTag(t *testing.T) {
 		"": "",
 	} {
 		if got := imageTag(image); got != want {
-			t.Errorf("%q: %q, want %q", image, got, want)
+			t.Errorf("%q: got %q, want %q", image, got, want)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestParted(t *testing.T) {
 	} {
 		got := parted(text)
 		if strings.Join(got, " ") != want || strings.Join(got, "") != text {
-			t.Errorf("%q: %q, want %q", text, got, want)
+			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }
