@@ -11,8 +11,8 @@ import (
 
 const changeField = "change"
 
-// waitTimeout is the time for which a form waits until a change is in force. The next page shows the
-// progress after that.
+// waitTimeout is the time for which a form waits until a change is in force. The next page shows
+// the progress after that.
 const waitTimeout = time.Second
 
 // waiting returns an API client whose changes wait for the checkers.

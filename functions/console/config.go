@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
+// Config is the configuration from environment variables.
 type Config struct {
 	// APIURL is the base URL of the management API, without /api/v1. It may be a URL inside the
 	// cluster.

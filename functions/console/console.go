@@ -21,7 +21,7 @@
 // The browser stores the API's session token in the API's cookie, which scripts cannot read. Every
 // form contains the session's CSRF value, and requests from other origins are rejected. All cookies
 // have the prefix __Host-, so that apps on sibling hosts cannot set them. A device cookie remains
-// after sign-out; it identifies the browser at the next sign-in. No response may be cached.
+// after sign-out; it identifies the browser at the next sign-in. Browsers and proxies must not store pages.
 //
 // # Files
 //
@@ -51,6 +51,7 @@ type Service struct {
 	now      func() time.Time
 }
 
+// New returns a new service.
 func New(cfg Config, log *slog.Logger) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err

@@ -124,8 +124,8 @@ const (
 	toneBad   = "bad"
 )
 
-// expiryBadge returns a badge that is amber in the last two weeks of a key or service token, and red
-// after its expiry. Revoked keys have none.
+// expiryBadge returns a badge that is amber in the last two weeks of a key or service token, and
+// red after its expiry. Revoked keys have none.
 func expiryBadge(status string, expires *time.Time, now time.Time) badge {
 	if expires == nil || status == "revoked" {
 		return badge{}
@@ -162,8 +162,8 @@ func expiryFor(date string) string {
 	return day.AddDate(0, 0, 1).Format(time.RFC3339)
 }
 
-// lastDay is the inverse of expiryFor; it returns "" for no expiry. If the expiry is in the middle of
-// a day, exact is false, and an unchanged form must not change the expiry.
+// lastDay is the inverse of expiryFor; it returns "" for no expiry. If the expiry is in the middle
+// of a day, exact is false, and an unchanged form must not change the expiry.
 func lastDay(expires *time.Time) (date string, exact bool) {
 	if expires == nil {
 		return "", true

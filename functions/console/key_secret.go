@@ -36,8 +36,8 @@ func (r *request) noteIssued(id string) {
 	http.SetCookie(r.w, cookieOf(issuedCookie, r.PostForm.Get(onceField)+"."+id, issuedSeconds))
 }
 
-// issuedBefore returns the path of the key that the same form has issued. It returns the path of the
-// list if another browser sent the form, or if another form was sent since.
+// issuedBefore returns the path of the key that the same form has issued. It returns the path of
+// the list if another browser sent the form, or if another form was sent since.
 func (r *request) issuedBefore() string {
 	if c, err := r.Cookie(issuedCookie); err == nil {
 		if id, ok := strings.CutPrefix(c.Value, r.PostForm.Get(onceField)+"."); ok {

@@ -174,8 +174,8 @@ func (r *request) recordRow(a wire.Activity) (recordRow, error) {
 	return row, nil
 }
 
-// whoDid returns the name of an actor and a note. An actor without a session may have given the name
-// of a user.
+// whoDid returns the name of an actor and a note. An actor without a session may have given the
+// name of a user.
 func whoDid(a wire.AuditActor) (name, note string) {
 	if trace.Kind(a.Kind) != trace.Anonymous {
 		return a.Name, ""
@@ -194,8 +194,8 @@ func callsText(a wire.Activity) string {
 	return text
 }
 
-// did returns the predicate of a record, e.g. "revoked key". The name of the thing follows it. For an
-// unknown action, it returns the name of the action.
+// did returns the predicate of a record, e.g. "revoked key". The name of the thing follows it. For
+// an unknown action, it returns the name of the action.
 func did(a audit.Action, before, after map[string]any) string {
 	switch {
 	case a == audit.UpdateApp && after["require_api_key"] == true:

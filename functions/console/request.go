@@ -114,8 +114,8 @@ func read[T any](into *T, from func() (T, error)) func() error {
 	}
 }
 
-// sessionToken returns the session token of a request. Of several cookies it returns the first valid
-// one, but none if they belong to different users, as identity.Guard does.
+// sessionToken returns the session token of a request. Of several cookies it returns the first
+// valid one, but none if they belong to different users, as identity.Guard does.
 func (s *Service) sessionToken(r *http.Request) (client.Token, bool) {
 	tokens := identity.Cookies(r)
 	if len(tokens) == 1 {
@@ -235,7 +235,8 @@ func takeNotice(w http.ResponseWriter, r *http.Request) string {
 	return notice(n).text()
 }
 
-// cookieOf returns a cookie that scripts cannot read. With a __Host- name, other hosts cannot set it.
+// cookieOf returns a cookie that scripts cannot read. With a __Host- name, other hosts cannot set
+// it.
 func cookieOf(name, value string, seconds int) *http.Cookie {
 	return &http.Cookie{
 		Name: name, Value: value, Path: "/", MaxAge: seconds,
@@ -265,7 +266,8 @@ func (r *request) inEnvironment(rest ...string) string {
 	return at(append([]string{"projects", r.project, "environments", r.environment}, rest...)...)
 }
 
-// localPath returns s if it is the path of a console page, and "" otherwise. It prevents open redirects.
+// localPath returns s if it is the path of a console page, and "" otherwise. It prevents open
+// redirects.
 func localPath(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.ContainsAny(s, "\\\r\n\t") {

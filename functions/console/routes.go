@@ -153,8 +153,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // maxForm is the maximum size of a form in bytes, like that of JSON in the API.
 const maxForm = 64 << 10
 
-// guard sets the security headers of every response, and rejects changes from other origins and URLs
-// that contain a secret.
+// guard sets the security headers of every response, and rejects changes from other origins and
+// URLs that contain a secret.
 type guard struct {
 	*httpapi.Mux
 

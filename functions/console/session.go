@@ -16,8 +16,8 @@ import (
 const (
 	signInPath = home + "/sign-in"
 
-	// This cookie ties the sign-in form to the browser, so that another site cannot sign the user in
-	// as a different user.
+	// This cookie ties the sign-in form to the browser, so that another site cannot sign the user
+	// in as a different user.
 	signInCookie  = "__Host-sluice_sign_in" // see identity.CookieName
 	signInSeconds = 3600
 

@@ -42,9 +42,9 @@ func (r *request) refused(err error) (f view.Form, ok bool) {
 	return f, true
 }
 
-// inputFor returns the name of the input to which an API error belongs, or "" for the whole form. An
-// input has the name of the API field, without its object. Errors about taken names have no field,
-// and the claims of a trust have several inputs.
+// inputFor returns the name of the input to which an API error belongs, or "" for the whole form.
+// An input has the name of the API field, without its object. Errors about taken names have no
+// field, and the claims of a trust have several inputs.
 func (r *request) inputFor(code, field string) string {
 	names := []string{field[strings.LastIndexByte(field, '.')+1:]}
 	switch code {
@@ -100,8 +100,9 @@ func (c changes) notice(n notice) notice {
 	return n
 }
 
-// changes returns the fields whose value differs from the form's original. If another user has changed
-// one of them in the meantime, conflict is the form with an error, and nothing must be saved.
+// changes returns the fields whose value differs from the form's original. If another user has
+// changed one of them in the meantime, conflict is the form with an error, and nothing must be
+// saved.
 //
 // A change between this comparison and the save is overwritten.
 func (r *request) changes(current, typed view.Fields) (changed changes, conflict *view.Form) {

@@ -1,6 +1,6 @@
-// Package console tests the console in a browser, with a separate stack. The tests find elements by
-// their texts, and run in desk and phone windows, with and without JavaScript. They need Chromium or
-// its headless shell.
+// Package console tests the console in a browser, with a separate stack. The tests find elements
+// by their texts, and run in desk and phone windows, with and without JavaScript. They need
+// Chromium or its headless shell.
 //
 //	s, v := adminIn(t, desk)
 //	v.opens(s.page("apps")).sees("No apps")

@@ -15,8 +15,8 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 )
 
-// neighbourhood serves the console at console.shared.localhost, and a hostile app at all other names
-// below shared.localhost, for which it can set cookies.
+// neighbourhood serves the console at console.shared.localhost, and a hostile app at all other
+// names below shared.localhost, for which it can set cookies.
 func neighbourhood(t *testing.T, plants []string) (port string) {
 	t.Helper()
 	target, err := url.Parse(world.Info().BaseURL)

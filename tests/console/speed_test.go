@@ -24,12 +24,12 @@ const (
 	patientTries = 21 // in turns with the list, for a page that is too slow
 )
 
-// quietList is the time in which the API lists fifty keys with their last use on an idle machine. On
-// a busy machine, the limit of a page grows in proportion.
+// quietList is the time in which the API lists fifty keys with their last use on an idle machine.
+// On a busy machine, the limit of a page grows in proportion.
 const quietList = 20 * time.Millisecond
 
-// TestPagesAreFast compares the time of each page with that of an API call in the same run, so that
-// the result depends on the cost of a page and not on the load of the machine.
+// TestPagesAreFast compares the time of each page with that of an API call in the same run. The
+// result therefore depends on the cost of a page, not on the load of the machine.
 func TestPagesAreFast(t *testing.T) {
 	s := newSite(t)
 	s.crowd()
@@ -63,8 +63,8 @@ func TestPagesAreFast(t *testing.T) {
 	}
 }
 
-// whole reports whether a page reads all apps or keys of the environment: the overview, and a sorted
-// list of keys.
+// whole reports whether a page reads all apps or keys of the environment: the overview, and a
+// sorted list of keys.
 func (s site) whole(path string) bool {
 	return path == s.page() || strings.Contains(path, "/api-keys?") && strings.Contains(path, "sort=")
 }

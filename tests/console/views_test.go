@@ -109,8 +109,8 @@ func (s site) manyKeys() map[string]stacktest.Key {
 	return keys
 }
 
-// manyRevisions creates a history of the app with the long name: a manual deployment, a webhook call
-// with a commit, a failure and a rollback.
+// manyRevisions creates a history of the app with the long name: a manual deployment, a webhook
+// call with a commit, a failure and a rollback.
 func (s site) manyRevisions() {
 	s.T.Helper()
 	s.App(longApp)

@@ -215,7 +215,8 @@ func (v *visitor) types(pairs ...string) {
 	}
 }
 
-// unchecked disables the validation of the browser, so that the validation of the console is tested.
+// unchecked disables the validation of the browser, so that the validation of the console is
+// tested.
 func (v *visitor) unchecked() {
 	v.t.Helper()
 	v.tell("unchecked")

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 )
 
-// assetFiles contains htmx 2.0.11 from the npm registry (package htmx.org, dist/htmx.min.js) with its
-// license, and the files of the console.
+// assetFiles contains htmx 2.0.11 from the npm registry (package htmx.org, dist/htmx.min.js) with
+// its license, and the files of the console.
 //
 //go:embed assets
 var assetFiles embed.FS

@@ -66,7 +66,8 @@ type hint struct {
 	Text string
 }
 
-// NewChart returns the chart of consecutive days. incomplete holds the dates with incomplete counts.
+// NewChart returns the chart of consecutive days. incomplete holds the dates with incomplete
+// counts.
 func NewChart(days []wire.UsageDay, incomplete ...string) Chart {
 	lines, step := scale(days)
 	top := float64(lines) * step

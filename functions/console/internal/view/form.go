@@ -181,8 +181,8 @@ const sideBySide = 15 // characters in half the width of a phone
 // HiddenInput is a hidden input.
 type HiddenInput struct{ Name, Value string }
 
-// OriginalPrefix is the prefix of hidden inputs with the original value of an input. The console uses
-// it to detect concurrent changes.
+// OriginalPrefix is the prefix of hidden inputs with the original value of an input. The console
+// uses it to detect concurrent changes.
 const OriginalPrefix = "was_"
 
 // Fields are the values of inputs, by name.
@@ -198,8 +198,8 @@ func (all Fields) Form() Form {
 	return f
 }
 
-// Originals returns the hidden inputs with the original values. They remain after a conflict, so that
-// the user must reload the form.
+// Originals returns the hidden inputs with the original values. They remain after a conflict, so
+// that the user must reload the form.
 func (f Form) Originals() []HiddenInput {
 	var all []HiddenInput
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {

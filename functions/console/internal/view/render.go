@@ -66,8 +66,8 @@ func NewRenderer(path func(segments ...string) string, now func() time.Time) (*R
 	return v, nil
 }
 
-// Write writes a template of a page with an HTTP status; 0 means 200. It returns an error, and writes
-// nothing, if it cannot render the template.
+// Write writes a template of a page with an HTTP status; 0 means 200. It returns an error, and
+// writes nothing, if it cannot render the template.
 func (v *Renderer) Write(w http.ResponseWriter, r *http.Request, status int, page, name string, data any) error {
 	t, ok := v.pages[page]
 	if !ok {
