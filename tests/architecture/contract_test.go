@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	promise  = regexp.MustCompile(`(?m)^\| ([A-Z])([0-9]+) \| (.+) \| ([^|]+) \|$`)
+	promise  = regexp.MustCompile(`(?m)^\| ([A-Z])([0-9]+)([a-z]?) \| (.+) \| ([^|]+) \|$`)
 	holder   = regexp.MustCompile("^\\[`((?:Test|Fuzz)\\w+)(?:/[^`]+)?`\\]\\(([^)]+)\\)$")
 	citation = regexp.MustCompile(`\bpromises?[\s/#]+[A-Z][0-9]+(?:(?:,|[\s/#]+(?:to|and))[\s/#]+[A-Z][0-9]+)*`)
 	number   = regexp.MustCompile(`[A-Z][0-9]+`)
@@ -18,47 +18,56 @@ var (
 
 const contract = "tests/README.md"
 
-// promises gives the numbers of the contract, each of which is one more than the one of
-// its letter before it.
+// promises returns the numbers of the promises. It reports an error if the numbers of a letter
+// are not consecutive, or the further bounds of a promise (K4b, K4c) are not.
 func promises(t *testing.T, page string) map[string]bool {
 	t.Helper()
-	numbers, last := map[string]bool{}, map[string]int{}
+	numbers, last, bound := map[string]bool{}, map[string]int{}, byte('a')
 	for _, m := range promise.FindAllStringSubmatch(page, -1) {
-		last[m[1]]++
-		if m[2] != strconv.Itoa(last[m[1]]) {
-			t.Errorf("%s%s stands where %s%d belongs", m[1], m[2], m[1], last[m[1]])
+		if m[3] == "" {
+			last[m[1]]++
+			bound = 'a'
+		} else {
+			bound++
+		}
+		want := m[1] + strconv.Itoa(last[m[1]])
+		if bound > 'a' {
+			want += string(bound)
+		}
+		if got := m[1] + m[2] + m[3]; got != want {
+			t.Errorf("number of a promise: got %s, want %s", got, want)
 		}
 		numbers[m[1]+m[2]] = true
 	}
 	if len(numbers) < 50 {
-		t.Fatalf("%s has only %d promises", contract, len(numbers))
+		t.Fatalf("number of promises in %s: got %d, want at least 50", contract, len(numbers))
 	}
 	return numbers
 }
 
-// TestPromises: each is held by tests, and they are where the page says.
+// TestPromises checks that each promise names tests, and that the linked files contain them.
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	files := kept(t, "*_test.go")
 	page := kept(t, contract)[contract]
 	promises(t, page)
 	for _, m := range promise.FindAllStringSubmatch(page, -1) {
-		for test := range strings.SplitSeq(m[4], ", ") {
+		for test := range strings.SplitSeq(m[5], ", ") {
 			h := holder.FindStringSubmatch(test)
 			if h == nil {
-				t.Errorf("%s%s is held by %q, which is no test", m[1], m[2], test)
+				t.Errorf("promise %s%s%s: %q is not a link to a test", m[1], m[2], m[3], test)
 				continue
 			}
 			file := filepath.Join(filepath.Dir(contract), h[2])
 			if !strings.Contains(files[file], "\nfunc "+h[1]+"(") {
-				t.Errorf("%s%s is held by %s, which is not in %s", m[1], m[2], h[1], file)
+				t.Errorf("promise %s%s%s: test %s is not in %s", m[1], m[2], m[3], h[1], file)
 			}
 		}
 	}
 }
 
-// TestCitations: what comments and pages cite is on the page of the contract, and nothing
-// outside of the repository.
+// TestCitations checks that comments and pages cite only existing promises, and nothing outside
+// the repository.
 func TestCitations(t *testing.T) {
 	t.Parallel()
 	files := kept(t, "*.go", "*.md", "*.yaml", "*.yml", "Makefile")
@@ -67,15 +76,15 @@ func TestCitations(t *testing.T) {
 		for _, c := range citation.FindAllString(text, -1) {
 			for _, n := range number.FindAllString(c, -1) {
 				if seen++; !numbers[n] {
-					t.Errorf("%s cites promise %s, which there is not", name, n)
+					t.Errorf("%s cites promise %s, which does not exist", name, n)
 				}
 			}
 		}
 		if found := outside.FindString(text); found != "" {
-			t.Errorf("%s cites what is not in the repository: %q", name, found)
+			t.Errorf("%s cites a text outside the repository: %q", name, found)
 		}
 	}
 	if seen < 30 {
-		t.Errorf("only %d citations were found", seen)
+		t.Errorf("number of citations: got %d, want at least 30", seen)
 	}
 }
