@@ -1,6 +1,6 @@
 #!/bin/sh
-# Gates an app at {base_url} and calls it, without a key and with one. Everything is made in
-# a project of its own, which is deleted at the end. Secrets travel by files, not arguments.
+# Gates an app at {base_url} and calls it, without a key and with one. All objects are in a
+# separate project, which is deleted at the end. Secrets are passed in files, not arguments.
 set -eu
 project=helm-test
 umask 077
@@ -13,47 +13,47 @@ fail() {
   exit 1
 }
 
-# call METHOD PATH [BODY] puts a request to the API; its answer's body is in the file answer.
+# call METHOD PATH [BODY] calls the API and writes the response's body to the file answer.
 call() {
   printf '%s' "${3-}" > body
   # shellcheck disable=SC2086
   status=$(curl --silent --show-error --max-time 30 --retry 5 --retry-connrefused $connect --config session --output answer --write-out '%{http_code}' \
-    --request "$1" --header 'Content-Type: application/json' --data-binary @body "$BASE_URL/api/v1$2") || fail "$1 $2 has no answer"
+    --request "$1" --header 'Content-Type: application/json' --data-binary @body "$BASE_URL/api/v1$2") || fail "$1 $2: no response"
 }
 
-# want STATUS... refuses any other.
+# want STATUS... fails if the last response has another status.
 want() {
   case " $* " in *" $status "*) ;; *) fail "$status $(cat answer)" ;; esac
 }
 
-# value NAME is a string of the answer.
+# value NAME prints a string field of the last response.
 value() {
   sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" answer | head -n 1
 }
 
-# app gives the status of a request to the app, by the ingress.
+# app FILE requests the app through the ingress and prints the response's status.
 app() {
   # shellcheck disable=SC2086
   curl --silent --max-time 10 $connect --config "$1" --output answer --write-out '%{http_code}' "$url/" || true
 }
 
-# until_is STATUS FILE waits for an answer of the app, two minutes at most.
+# until_is STATUS FILE waits for this status of the app, for at most two minutes.
 until_is() {
   left=120
   until status=$(app "$2"); [ "$status" = "$1" ]; do
-    [ "$left" -gt 0 ] || fail "the app answers $status, not $1: $(cat answer)"
+    [ "$left" -gt 0 ] || fail "status of the app: got $status, want $1: $(cat answer)"
     left=$((left - 1))
     sleep 1
   done
-  echo "the app answers $status"
+  echo "the app returns $status"
 }
 
-# clean takes away what the test makes, also one that was cut off; an environment must be
-# empty before it goes.
+# clean deletes the objects of this test, and of an interrupted one. An environment must be empty
+# before it can be deleted.
 clean() {
   call DELETE "$at/apps/gated"
   host=$(value host)
-  [ -z "$host" ] || call DELETE "/host-reservations/$host" # the next run's project is another one
+  [ -z "$host" ] || call DELETE "/host-reservations/$host" # the next run has another project
   call GET "$at/api-keys"
   for id in $(grep -o '"id":"[^"]*"' answer | cut -d '"' -f 4); do
     call POST "/projects/$project/api-keys/$id/revoke"
@@ -68,10 +68,10 @@ clean() {
 
 : > none
 : > session
-# Right after an installation routes and functions still come up, for two minutes at most.
+# Right after an installation, routes and functions need up to two minutes.
 left=60
 until call POST /session "{\"username\":\"$ADMIN_USERNAME\",\"password\":\"$ADMIN_PASSWORD\"}"; [ "$status" = 200 ] || [ "$status" = 201 ]; do
-  [ "$left" -gt 0 ] || fail "no sign-in: $status $(cat answer)"
+  [ "$left" -gt 0 ] || fail "sign in: $status $(cat answer)"
   left=$((left - 1))
   sleep 2
 done

@@ -1,4 +1,4 @@
-{{/* What the templates share. Names and the two namespaces are fixed: one cluster has one Sluice. */}}
+{{/* Definitions that templates share. Names and the two namespaces are fixed: a cluster has one Sluice. */}}
 
 {{- define "sluice.labels" -}}
 app.kubernetes.io/part-of: sluice
@@ -16,8 +16,7 @@ app.kubernetes.io/part-of: sluice
 {{ ternary .Values.ingress.entryPoints.https .Values.ingress.entryPoints.http .Values.tls.enabled }}
 {{- end }}
 
-{{/* What apps' routes, and the gates on them, are made of: the kinds of the present routes and
-of the former ones, with the API group of each. */}}
+{{/* The kinds of apps' routes and gates, current and former, by API group. */}}
 {{- define "sluice.routeKinds" -}}
 {{- $kinds := dict
   "traefik" (dict "traefik.io" (list "ingressroutes"))
@@ -38,7 +37,7 @@ of the former ones, with the API group of each. */}}
 {{- toYaml $all }}
 {{- end }}
 
-{{/* Where the ingress takes requests inside the cluster: each of its pods has an address there. */}}
+{{/* Address of the ingress inside the cluster, with one IP address for each pod. */}}
 {{- define "sluice.ingressURL" -}}
 {{- if .Values.ingress.url }}{{ .Values.ingress.url }}
 {{- else if .Values.tls.enabled }}https://sluice-ingress.{{ .Values.ingress.namespace }}.svc.cluster.local:{{ .Values.ingress.ports.https }}
@@ -46,8 +45,8 @@ of the former ones, with the API group of each. */}}
 {{- end }}
 {{- end }}
 
-{{/* The proxies that functions believe about the addresses of clients: the ingress, the pods
-between it and the functions, the sidecar in a pod of Knative's, and those of the values. */}}
+{{/* Proxies that functions trust for client addresses: the ingress, the pods between it and the
+functions, the sidecar of a Knative pod, and those in the values. */}}
 {{- define "sluice.trustedProxies" -}}
 {{- if not .Values.ingress.url }}
 - sluice-ingress.{{ .Values.ingress.namespace }}.svc.cluster.local
@@ -66,14 +65,14 @@ between it and the functions, the sidecar in a pod of Knative's, and those of th
 {{- end }}
 {{- end }}
 
-{{/* Where a function takes what others tell it. */}}
+{{/* URL at which a function receives notifications. */}}
 {{- define "sluice.url" -}}
 {{- if eq .root.Values.runtime "openfaas" }}http://gateway.openfaas.svc.cluster.local:8080/function/{{ .name }}
 {{- else }}http://{{ .name }}.sluice-system.svc.cluster.local{{ ternary "" ":8080" (eq .root.Values.runtime "knative") }}
 {{- end }}
 {{- end }}
 
-{{/* What every container may not do. */}}
+{{/* Security context of every container. */}}
 {{- define "sluice.securityContext" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -94,7 +93,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* What goes with each export of spans, which may be secret. */}}
+{{/* Headers of each export of spans, which may be secret. */}}
 {{- define "sluice.tracingHeaders" -}}
 {{- with .Values.tracing }}
 {{- if and .endpoint .headersSecret.name }}
@@ -105,7 +104,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* Where the collector of spans is: its own port, or its scheme's. */}}
+{{/* Port of the collector: its own, or the scheme's default. */}}
 {{- define "sluice.collector" -}}
 {{- with .Values.tracing }}
 {{- if .endpoint }}
@@ -119,7 +118,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* Where pods ask for names. */}}
+{{/* DNS server of the pods. */}}
 {{- define "sluice.dns" -}}
 - to:
     - namespaceSelector:
@@ -136,15 +135,15 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* One list of rules for one namespace, all pods of it. */}}
+{{/* Rules for all pods of a namespace. */}}
 {{- define "sluice.namespace" -}}
 - namespaceSelector:
     matchLabels:
       kubernetes.io/metadata.name: {{ . }}
 {{- end }}
 
-{{/* The soft limit of the Go runtime: 90% of a container's memory limit, in bytes; the rest is
-for memory outside of its heap. It is empty without a limit. */}}
+{{/* Soft limit of the Go runtime: 90% of the container's memory limit, in bytes. The rest is for
+memory outside the heap. It is empty if there is no limit. */}}
 {{- define "sluice.goMemoryLimit" -}}
 {{- $limit := dig "limits" "memory" "" . | toString -}}
 {{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 -}}
