@@ -1,5 +1,5 @@
-// Package proxies_test looks at the shipped configurations without running them; those
-// of Debian's proxies are run in tests/proxies.
+// Package proxies_test checks the shipped configurations without running them. Package
+// tests/proxies runs those of Debian's proxies.
 package proxies_test
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestUnavailable: what proxies answer by themselves is what the gate would answer.
+// TestUnavailable checks that the proxies' own 503 has the body of the gate's 503.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	want := string(denial.New(problem.GateUnavailable).Body())
 	for _, file := range []string{"nginx/gate.conf", "caddy/Caddyfile", "haproxy/gate.lua", "envoy/envoy.yaml"} {
 		if text := read(t, file); !strings.Contains(text, want) {
-			t.Errorf("%s does not say %s", file, want)
+			t.Errorf("%s does not contain %s", file, want)
 		}
 	}
 }
 
-// validator builds the program that knows Envoy's types, which is a module of its own.
+// validator builds the program that validates Envoy's file, and returns its path.
 func validator(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "validate")
@@ -38,8 +38,7 @@ func validator(t *testing.T) string {
 	return program
 }
 
-// TestEnvoy holds Envoy's file to Envoy's own types and rules, and shows that the check
-// can fail.
+// TestEnvoy validates Envoy's file, and checks that broken files are rejected.
 func TestEnvoy(t *testing.T) {
 	t.Parallel()
 	program, shipped := validator(t), read(t, "envoy/envoy.yaml")
@@ -57,13 +56,13 @@ func TestEnvoy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if !strings.Contains(shipped, tt.from) {
-				t.Fatalf("the file does not hold %q", tt.from)
+				t.Fatalf("the file does not contain %q", tt.from)
 			}
 			file := filepath.Join(t.TempDir(), "envoy.yaml")
 			check.OK(t, os.WriteFile(file, []byte(strings.ReplaceAll(shipped, tt.from, tt.to)), 0o600))
 			out, err := exec.CommandContext(t.Context(), program, file).CombinedOutput()
 			if (err != nil) != tt.bad {
-				t.Errorf("%v: %s", err, out)
+				t.Errorf("validate: got error %v, want an error: %v\n%s", err, tt.bad, out)
 			}
 		})
 	}

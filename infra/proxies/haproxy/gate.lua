@@ -1,11 +1,10 @@
--- Asks Sluice's checkers about a request: http-request lua.sluice_gate NAMESPACE APP.
--- Allowed, it sets txn.sluice_prefix and txn.sluice_name, and txn.sluice_policy and
--- txn.sluice_limit for the client, and lets the request go on.
--- Denied, it answers with the checker's own status, headers and body. Whatever goes
--- wrong denies with 503.
+-- Checks a request with Sluice's checkers: http-request lua.sluice_gate NAMESPACE APP.
+-- If the request is allowed, it sets txn.sluice_prefix and txn.sluice_name, and for the client
+-- txn.sluice_policy and txn.sluice_limit, and continues. If it is denied, the client gets the
+-- checker's status, headers and body. On any error, the client gets 503.
 
 local listener = "abns@sluice-checkers" -- in haproxy.cfg
-local limit = 6000                      -- milliseconds for an answer
+local limit = 6000                      -- response timeout in milliseconds
 
 local unavailable = {
 	status = 503,
@@ -21,10 +20,10 @@ local unavailable = {
 	body = '{"code":"gate_unavailable","message":"Keys cannot be verified right now; try again shortly."}',
 }
 
--- HAProxy sets these for itself.
+-- HAProxy sets these headers.
 local hop_by_hop = { ["connection"] = true, ["content-length"] = true, ["transfer-encoding"] = true, ["keep-alive"] = true }
 
--- What stays of an answer that allows.
+-- Headers that are kept from an allowing response.
 local kept = {
 	["txn.sluice_prefix"] = "x-service-key-prefix",
 	["txn.sluice_name"] = "x-service-key-name",
@@ -32,7 +31,7 @@ local kept = {
 	["txn.sluice_limit"] = "ratelimit",
 }
 
--- list gives HAProxy's table of a header's values, which starts at 0, as a list.
+-- list converts HAProxy's table of a header's values, which starts at 0, to a list.
 local function list(values)
 	local all = {}
 	if values ~= nil then
@@ -43,9 +42,9 @@ local function list(values)
 	return all
 end
 
--- question has what the checker needs and no more: preflights are not asked about. Every
--- copy of the key goes along: two keys are no key.
-local function question(txn)
+-- check_headers returns the headers of a check, with every copy of the key, because two keys must be
+-- rejected. Preflights are not checked.
+local function check_headers(txn)
 	local client = txn.http:req_get_headers()
 	local headers = {
 		["host"] = { "sluice-checker" },
@@ -62,7 +61,7 @@ local function question(txn)
 	return headers
 end
 
--- from_checker tells an answer of a checker from one of HAProxy itself.
+-- from_checker reports whether a response is a checker's, and not HAProxy's.
 local function from_checker(res)
 	if res == nil or res.status == nil or res.headers == nil then
 		return false
@@ -91,7 +90,7 @@ local function gate(txn, namespace, app)
 		return core.httpclient():get({
 			url = "http://sluice-checker/check/" .. namespace .. "/" .. app .. "?limits=header",
 			dst = listener,
-			headers = question(txn),
+			headers = check_headers(txn),
 			timeout = limit,
 		})
 	end)

@@ -1,6 +1,6 @@
-// Command validate reads an Envoy configuration and checks it against Envoy's own
-// types and the rules that they declare, also inside of typed_config. It is a module
-// of its own: nothing else needs these types.
+// Command validate checks an Envoy configuration against Envoy's types and their declared rules,
+// including the contents of typed_config. It is a separate module, because no other program needs
+// these types.
 //
 // usage: validate FILE
 package main
@@ -46,7 +46,7 @@ func run(args []string) error {
 		return fmt.Errorf("read %s: %w", args[0], err)
 	}
 	var b bootstrap.Bootstrap
-	if err := protojson.Unmarshal(json, &b); err != nil { // refuses unknown fields and types
+	if err := protojson.Unmarshal(json, &b); err != nil { // rejects unknown fields and types
 		return fmt.Errorf("read %s: %w", args[0], err)
 	}
 	n, err := validate(&b)
@@ -57,7 +57,7 @@ func run(args []string) error {
 	return nil
 }
 
-// validate checks a message and what its Any fields hold, and counts them.
+// validate checks a message and the messages in its Any fields, and returns their number.
 func validate(m proto.Message) (n int, err error) {
 	if v, ok := m.(interface{ ValidateAll() error }); ok {
 		if err := v.ValidateAll(); err != nil {
@@ -83,7 +83,7 @@ func validate(m proto.Message) (n int, err error) {
 		if err != nil {
 			return err
 		}
-		return protorange.Break // what it holds has been walked
+		return protorange.Break // its content was checked
 	})
 	return n, walked
 }
