@@ -13,20 +13,19 @@ import (
 )
 
 const (
-	// adoptAnnotation is for an administrator to set to "true" on an object that Sluice did
-	// not make. An app of the object's name then adopts it: its images run with what the
-	// object has, such as Secrets, volumes and a service account.
+	// adoptAnnotation allows an app to adopt an object that Sluice did not create. The app's
+	// images then run with the object's Secrets, volumes and service account.
 	adoptAnnotation = "sluice.dev/adopt"
 
-	// adoptedAnnotation marks an object that was adopted. It outlives its app.
+	// adoptedAnnotation marks an adopted object. It remains when the app is deleted.
 	adoptedAnnotation = "sluice.dev/adopted"
 )
 
-// ours reports whether an object is there and is Sluice's, made or adopted.
+// ours reports whether an object exists and Sluice created or adopted it.
 func ours[T any, P object[T]](o P) bool { return o != nil && hasAll(o.GetLabels(), managed()) }
 
-// foreign reports whether an object is there that no app may adopt. One that Sluice made is
-// not foreign if somebody took its labels off.
+// foreign reports whether an object exists that no app may adopt. An object that Sluice created
+// does not become foreign if someone removes its labels.
 func foreign[T any, P object[T]](o P) bool {
 	if o == nil || ours(o) || o.GetAnnotations()[adoptAnnotation] == "true" {
 		return false
@@ -37,7 +36,7 @@ func foreign[T any, P object[T]](o P) bool {
 	return !made || adopted(o)
 }
 
-// adopted reports whether Sluice manages an object that it did not make, or may do so.
+// adopted reports whether Sluice manages, or may manage, an object that it did not create.
 func adopted[T any, P object[T]](o P) bool {
 	if o == nil {
 		return false
@@ -46,8 +45,8 @@ func adopted[T any, P object[T]](o P) bool {
 	return all[adoptedAnnotation] == "true" || !ours(o) && all[adoptAnnotation] == "true" || selectedByOthers(o.GetManagedFields())
 }
 
-// selectedByOthers reports whether somebody else has set which pods an object selects, as the
-// creator of an adopted object has. Earlier releases left no other mark on objects that they adopted.
+// selectedByOthers reports whether another field manager set the pod selector. It finds objects
+// that earlier releases adopted without a mark.
 func selectedByOthers(managed []metav1.ManagedFieldsEntry) bool {
 	for _, m := range managed {
 		if m.Manager == fieldManager || m.FieldsV1 == nil {
@@ -65,8 +64,7 @@ func selectedByOthers(managed []metav1.ManagedFieldsEntry) bool {
 	return false
 }
 
-// Taken returns a name_taken problem if there is an object of the app's name that the app
-// may not adopt.
+// Taken returns a name_taken problem if the app may not adopt an existing object of its name.
 func (o Objects) Taken(ref app.Ref) error {
 	switch {
 	case o.knative != nil && foreign(o.knative):
@@ -81,8 +79,8 @@ func (o Objects) Taken(ref app.Ref) error {
 	return nil
 }
 
-// CheckAdoption returns a name_taken problem if a new app cannot have its name: there is an
-// object that it may not adopt, or a Service that cannot become the app's.
+// CheckAdoption returns a name_taken problem if the app may not adopt an existing object, or an
+// existing Service cannot become the app's.
 func (c *Cluster) CheckAdoption(ctx context.Context, o Objects, a app.App) error {
 	if err := o.Taken(a.Ref()); err != nil || o.service == nil || ours(o.service) {
 		return err
@@ -96,12 +94,12 @@ func (c *Cluster) CheckAdoption(ctx context.Context, o Objects, a app.App) error
 
 func taken(kind string, ref app.Ref) error {
 	return problem.New(problem.NameTaken,
-		"The namespace %s has a %s named %s that Sluice did not make. An administrator of the cluster can allow the app to adopt it, by the annotation %s: \"true\".",
+		"The namespace %s has a %s named %s that Sluice did not make. To let the app adopt it, a cluster administrator must set the annotation %s: \"true\" on it.",
 		ref.Namespace, kind, ref.Name, adoptAnnotation)
 }
 
-// withdraw deletes an object of an app that is deleted. It leaves an object that was adopted,
-// and takes Sluice's marks off it. The pods keep their labels, so they are not restarted.
+// withdraw deletes an object of a deleted app. It only removes Sluice's labels from an adopted
+// object, but not from its pods, so that they are not restarted.
 func withdraw[T any, P object[T]](ctx context.Context, k typed[T], seen P) error {
 	switch {
 	case !ours(seen):
@@ -122,8 +120,8 @@ func withdraw[T any, P object[T]](ctx context.Context, k typed[T], seen P) error
 	return k.failed("release", seen.GetName(), err)
 }
 
-// releaseKnative takes Sluice's marks off the Knative Service of an app that is deleted.
-// Sluice makes none, so each was adopted.
+// releaseKnative removes Sluice's marks from the Knative Service of a deleted app. It was
+// adopted.
 func (c *Cluster) releaseKnative(ctx context.Context, w Workload) error {
 	if !ours(w.knative) {
 		return nil

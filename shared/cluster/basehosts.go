@@ -9,12 +9,12 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// BaseHosts are the hosts of the API and the console, in lower case; apps must not be too close
-// to them (promise A7). IP addresses are left out: no app can have one, and they share cookies
-// with no other host.
+// BaseHosts are the lowercase hosts of the API and the console. Apps must not be too close to
+// them (promise A7). IP addresses are excluded: no app can have one, and they share cookies with
+// no other host.
 type BaseHosts []string
 
-// BaseHostsOf returns the host of baseURL, if that is set, and the extra hosts.
+// BaseHostsOf returns the host of baseURL, if set, and the extra hosts.
 func BaseHostsOf(baseURL string, extra []string) BaseHosts {
 	var all BaseHosts
 	add := func(host string) {
@@ -47,9 +47,9 @@ func (b BaseHosts) Above(host string) bool {
 	})
 }
 
-// SharesDomain reports whether a host has its registrable domain in common with a base host, such
-// as "shop.example.com" with "sluice.example.com". Such an app cannot set the console's own
-// cookies, but it can set so many for the common domain that browsers drop them.
+// SharesDomain reports whether a host has the same registrable domain as a base host, such as
+// "shop.example.com" and "sluice.example.com". Such an app cannot set the console's own cookies,
+// but can set so many for the common domain that browsers drop them.
 func (b BaseHosts) SharesDomain(host string) bool {
 	domain, err := publicsuffix.EffectiveTLDPlusOne(host)
 	return err == nil && slices.ContainsFunc(b, func(base string) bool {

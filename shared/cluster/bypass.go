@@ -19,33 +19,26 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-// An app's own route is gated, but others may lead to it from outside: Knative's public
-// gateway, and whatever else somebody has made in the app's namespace. They are looked
-// for by what they say that they lead to.
-
 const (
-	// visibilityLabel keeps a Knative Service off Knative's public gateway.
 	visibilityLabel = "networking.knative.dev/visibility"
 	clusterLocal    = "cluster-local"
 
-	// hiddenAnnotation on a Knative Service says that the label is Sluice's, which takes
-	// it away again with the gate; one that was there before stays.
+	// hiddenAnnotation marks a Knative Service on which Sluice set the label. Sluice removes the
+	// label only if this annotation exists.
 	hiddenAnnotation = "sluice.dev/visibility"
 
-	// knativeServiceLabel is on every Service that Knative makes for one of its own: the
-	// placeholder, those of tags and of revisions.
+	// knativeServiceLabel marks each Service that Knative creates for a Knative Service.
 	knativeServiceLabel = "serving.knative.dev/service"
 )
 
-// Bypass is how an app can be reached from outside without its gate.
+// Bypass lists the addresses at which an app can be reached from outside without its gate.
 type Bypass struct {
 	Ways []string // e.g. "http://third.shop-prod.knative.example.com", "IngressRoute other (Host(`x.example.com`))"
 
-	// Moving tells that Knative has not said yet that its gateways are as they should be.
+	// Moving reports that Knative has not yet confirmed the state of its gateways.
 	Moving bool
 }
 
-// hidden tells whether a Knative Service says that it is not for the public gateway.
 func hidden(s *unstructured.Unstructured) bool { return s.GetLabels()[visibilityLabel] == clusterLocal }
 
 func hiddenBySluice(s *unstructured.Unstructured) bool {
@@ -53,8 +46,7 @@ func hiddenBySluice(s *unstructured.Unstructured) bool {
 	return said
 }
 
-// HideKnative takes an app's Knative Service off Knative's public gateway, which knows
-// nothing of the gate. Problem: conflict when it has changed since.
+// HideKnative takes an app's Knative Service off Knative's public gateway, which is not gated.
 func (c *Cluster) HideKnative(ctx context.Context, o Objects, ref app.Ref) error {
 	return c.show(ctx, o, ref, func(labels, annotations map[string]string) {
 		labels[visibilityLabel] = clusterLocal
@@ -62,7 +54,7 @@ func (c *Cluster) HideKnative(ctx context.Context, o Objects, ref app.Ref) error
 	})
 }
 
-// ShowKnative takes back what [Cluster.HideKnative] has done.
+// ShowKnative reverses [Cluster.HideKnative].
 func (c *Cluster) ShowKnative(ctx context.Context, o Objects, ref app.Ref) error {
 	return c.show(ctx, o, ref, func(labels, annotations map[string]string) {
 		delete(labels, visibilityLabel)
@@ -85,7 +77,7 @@ func (c *Cluster) show(ctx context.Context, o Objects, ref app.Ref, change func(
 	return err
 }
 
-// Bypass looks for ways to a gated app that do not lead through its gate.
+// Bypass finds addresses in the app's namespace that bypass its gate.
 func (c *Cluster) Bypass(ctx context.Context, ref app.Ref) (Bypass, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -110,7 +102,7 @@ func (c *Cluster) Bypass(ctx context.Context, ref app.Ref) (Bypass, error) {
 	}
 	for _, r := range c.referrers(ref.Namespace) {
 		all, err := r.objects.list(ctx, metav1.ListOptions{})
-		if err != nil && !apierrors.IsNotFound(err) { // a kind that the cluster does not know leads nowhere
+		if err != nil && !apierrors.IsNotFound(err) { // a kind that the cluster does not have
 			return Bypass{}, err
 		}
 		for _, u := range all {
@@ -120,8 +112,6 @@ func (c *Cluster) Bypass(ctx context.Context, ref app.Ref) (Bypass, error) {
 	return b, nil
 }
 
-// publicAddresses are those of a Knative Service, and of its tags, that are not inside of
-// the cluster.
 func publicAddresses(s *unstructured.Unstructured) []string {
 	first, _, _ := unstructured.NestedString(s.Object, "status", "url")
 	all := []string{first}
@@ -139,8 +129,8 @@ func publicAddresses(s *unstructured.Unstructured) []string {
 	return public
 }
 
-// leading are the names of the Services that lead to an app: the one of its name, those
-// that select its pods, those that Knative has made for it, and other names for all these.
+// leading returns the names of the Services that route to an app: by name, by selector, through
+// Knative, or as aliases of these.
 func leading(services []*corev1.Service, w Workload) map[string]bool {
 	targets := map[string]bool{w.ref.Name: true}
 	for _, s := range services {
@@ -150,7 +140,7 @@ func leading(services []*corev1.Service, w Workload) map[string]bool {
 			targets[s.Name] = true
 		}
 	}
-	for found := true; found; { // an alias may be one of another alias
+	for found := true; found; { // an alias may refer to another alias
 		found = false
 		for _, s := range services {
 			if !targets[s.Name] && aliases(s, services, targets, w.ref.Namespace) {
@@ -161,8 +151,7 @@ func leading(services []*corev1.Service, w Workload) map[string]bool {
 	return targets
 }
 
-// aliases reports whether a Service of type ExternalName names one of the targets, by its
-// name with or without the namespace and the cluster's domain, or by its IP address.
+// aliases reports whether a Service of type ExternalName refers to one of the targets.
 func aliases(s *corev1.Service, services []*corev1.Service, targets map[string]bool, namespace string) bool {
 	external := strings.TrimSuffix(s.Spec.ExternalName, ".")
 	if external == "" {
@@ -175,12 +164,11 @@ func aliases(s *corev1.Service, services []*corev1.Service, targets map[string]b
 	})
 }
 
-// outside tells whether a Service has an address of its own outside of the cluster.
 func outside(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeLoadBalancer || s.Spec.Type == corev1.ServiceTypeNodePort || len(s.Spec.ExternalIPs) > 0
 }
 
-// referrer is a kind of object that leads requests from outside to Services.
+// referrer is a kind of object that routes requests from outside to Services.
 type referrer struct {
 	objects anyKind
 	ways    func(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string
@@ -199,8 +187,6 @@ func (c *Cluster) referrers(namespace string) []referrer {
 	}
 }
 
-// routeWays finds the routes of one of Traefik's own kinds that lead to the app without
-// its gate.
 func (c *Cluster) routeWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string {
 	if c.own(u, ref) {
 		return nil
@@ -222,8 +208,7 @@ func (c *Cluster) routeWays(u *unstructured.Unstructured, ref app.Ref, targets m
 	return ways
 }
 
-// gatewayWays finds the rules of the Gateway API's routes that lead to the app without its
-// gate. A policy that gates such a route is not looked for.
+// gatewayWays ignores policies that may gate a route.
 func (c *Cluster) gatewayWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string {
 	if c.own(u, ref) {
 		return nil
@@ -247,13 +232,11 @@ func (c *Cluster) gatewayWays(u *unstructured.Unstructured, ref app.Ref, targets
 	return slices.Compact(ways)
 }
 
-// gates reports whether a name is that of a Middleware of the app's gate.
 func gates(name string, ref app.Ref) bool {
 	return name == gateName(ref) || name == preflightName(ref) || generationIn(name, ref) != ""
 }
 
-// own tells whether an object is the app's own route, which is compared as a whole (see
-// [State]), or the one that it had before.
+// own reports whether an object is the app's own present or former route.
 func (c *Cluster) own(u *unstructured.Unstructured, ref app.Ref) bool {
 	if u.GetName() != ref.Name || c.routing == nil {
 		return false
@@ -267,8 +250,7 @@ func inNamespace(reference map[string]any, ref app.Ref) bool {
 	return namespace == "" || namespace == ref.Namespace
 }
 
-// ingressWays finds what an Ingress leads to the app. Traefik puts the Middlewares that
-// an annotation names before all of it.
+// ingressWays considers the annotation for the Middlewares of a whole Ingress.
 func ingressWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string {
 	chain := strings.Split(u.GetAnnotations()["traefik.ingress.kubernetes.io/router.middlewares"], ",")
 	if slices.ContainsFunc(chain, func(m string) bool {
@@ -295,8 +277,8 @@ func ingressWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]b
 	return slices.Compact(ways)
 }
 
-// mappingWays finds whether a DomainMapping, whose name is its host, leads to the app
-// through Knative's public gateway, which it does whatever the Knative Service's label.
+// mappingWays returns the host, which is the DomainMapping's name. It routes through Knative's
+// public gateway, even if the Knative Service is not public.
 func mappingWays(u *unstructured.Unstructured, _ app.Ref, targets map[string]bool) []string {
 	name, _, _ := unstructured.NestedString(u.Object, "spec", "ref", "name")
 	if !targets[name] {
@@ -305,7 +287,6 @@ func mappingWays(u *unstructured.Unstructured, _ app.Ref, targets map[string]boo
 	return []string{"http://" + u.GetName()}
 }
 
-// objectsIn gives the objects of a list in an unstructured object.
 func objectsIn(in map[string]any, fields ...string) []map[string]any {
 	list, _, _ := unstructured.NestedSlice(in, fields...)
 	var all []map[string]any

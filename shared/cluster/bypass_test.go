@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// make makes objects that are written as YAML.
+// make creates objects from YAML.
 func (b *bench) make(texts ...string) {
 	b.Helper()
 	for _, text := range texts {
@@ -38,8 +38,7 @@ func (b *bench) bypass() Bypass {
 	return got
 }
 
-// TestBypass: each way to an app that is not its own route is found, and nothing that
-// leads through its gate, or elsewhere.
+// TestBypass tests that exactly the addresses that bypass the gate are found.
 func TestBypass(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -59,7 +58,7 @@ func TestBypass(t *testing.T) {
 		`{apiVersion: serving.knative.dev/v1beta1, kind: DomainMapping, metadata: {name: d.example}, spec: {ref: {apiVersion: v1, kind: Service, name: others}}}`,
 	)
 	if diff := cmp.Diff(Bypass{}, b.bypass()); diff != "" {
-		t.Fatalf("ways around a gate that has none (-want +got):\n%s", diff)
+		t.Fatalf("bypasses of a complete gate (-want +got):\n%s", diff)
 	}
 	b.make(
 		`{apiVersion: v1, kind: Service, metadata: {name: open}, spec: {type: NodePort, selector: {app.kubernetes.io/name: hello}, ports: [{port: 1}]}}`,
@@ -91,8 +90,8 @@ func TestBypass(t *testing.T) {
 	check.Equal(t, "ways", want, b.bypass().Ways)
 }
 
-// TestKnativeVisibility: a gated app is taken off Knative's public gateway, of which
-// Knative has the last word, and what its owner has said comes back.
+// TestKnativeVisibility tests that a gated app leaves Knative's public gateway as soon as Knative
+// confirms it, and returns to it without the gate.
 func TestKnativeVisibility(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -116,7 +115,7 @@ func TestKnativeVisibility(t *testing.T) {
 	}
 	const public, local = "hello.shop-prod.knative.example.com", "hello.shop-prod.svc.cluster.local"
 	if s := b.state(); !s.Public || s.Hidden {
-		t.Errorf("at first: %+v", s)
+		t.Errorf("initial state: %+v", s)
 	}
 	b.must(b.cluster.HideKnative(ctx, b.objects(), ref))
 	if s := b.state(); s.Public || !s.Hidden {
@@ -134,19 +133,18 @@ func TestKnativeVisibility(t *testing.T) {
 	} {
 		says(tt.address, tt.tag, tt.routes)
 		if diff := cmp.Diff(tt.want, b.bypass()); diff != "" {
-			t.Errorf("Knative says %s, %s, %s (-want +got):\n%s", tt.address, tt.tag, tt.routes, diff)
+			t.Errorf("status %s, %s, %s (-want +got):\n%s", tt.address, tt.tag, tt.routes, diff)
 		}
 	}
 	seen := b.objects()
 	b.must(b.cluster.ShowKnative(ctx, seen, ref))
 	b.conflict(b.cluster.HideKnative(ctx, seen, ref))
 	if s := b.state(); !s.Public || s.Hidden || b.objects().knative.GetLabels()["team"] != "shop" {
-		t.Errorf("shown again: %+v, labels %v", s, b.objects().knative.GetLabels())
+		t.Errorf("after release: state %+v, labels %v", s, b.objects().knative.GetLabels())
 	}
 }
 
-// TestOwnersVisibility: a label that the owner has set is not Sluice's to take away.
-func TestOwnersVisibility(t *testing.T) {
+func TestOwnersVisibilityIsKept(t *testing.T) {
 	t.Parallel()
 	s := &unstructured.Unstructured{Object: map[string]any{}}
 	s.SetLabels(map[string]string{visibilityLabel: clusterLocal})

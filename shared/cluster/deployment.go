@@ -16,23 +16,21 @@ import (
 )
 
 const (
-	// portVariable tells the app what to listen on.
 	portVariable = "PORT"
 
-	// progressDeadline is how long a rollout may make no progress, in seconds,
-	// until Kubernetes calls it failed (promise D3).
+	// progressDeadline is the time without progress, in seconds, after which Kubernetes reports a
+	// rollout as failed (promise D3).
 	progressDeadline = 120
 
-	// surge is how many pods more than wanted a rollout may run; rounded up, so at
-	// least one.
+	// surge is the number of extra pods during a rollout, rounded up.
 	surge = "25%"
 )
 
-// ApplyDeployment makes an app's Deployment run the app's image. How the image
-// runs (its user, its resources) is the customer's business.
+// ApplyDeployment makes an app's Deployment run the app's image. It sets no user and no
+// resources.
 func (c *Cluster) ApplyDeployment(ctx context.Context, o Objects, a app.App) error {
 	if a.Image == "" {
-		return fmt.Errorf("apply deployment %s: %w", a.Ref(), errors.New("there is no image yet"))
+		return fmt.Errorf("apply deployment %s: %w", a.Ref(), errors.New("app has no image"))
 	}
 	if foreign(o.deployment) {
 		return taken("Deployment", a.Ref())
@@ -40,8 +38,6 @@ func (c *Cluster) ApplyDeployment(ctx context.Context, o Objects, a app.App) err
 	return c.deployments(a.Namespace).apply(ctx, deployment(o.deployment, a))
 }
 
-// deployment is what an app's Deployment shall be; there is the one that exists,
-// or nil.
 func deployment(there *appsv1.Deployment, a app.App) *unstructured.Unstructured {
 	selector, pod := podLabels(there, a)
 	container := map[string]any{
@@ -67,10 +63,9 @@ func deployment(there *appsv1.Deployment, a app.App) *unstructured.Unstructured 
 	return owned(a.Ref(), a.Name, spec, there)
 }
 
-// podSpec keeps the token of a service account out of the app's pods: whoever takes an app
-// over has no business with the Kubernetes API. A Deployment that was adopted and names
-// an account, or asks for the token, needs it and keeps it. What is there already gets
-// this with its next deployment: it would not be worth a restart of every app at once.
+// podSpec keeps service account tokens out of the app's pods: an attacker in an app must not
+// reach the Kubernetes API. An adopted Deployment that names an account or requests the token
+// keeps it.
 func podSpec(there *appsv1.Deployment, container map[string]any) map[string]any {
 	spec := map[string]any{"containers": []any{container}}
 	if there == nil || tokenless(there.Spec.Template.Spec) {
@@ -79,7 +74,6 @@ func podSpec(there *appsv1.Deployment, container map[string]any) map[string]any 
 	return spec
 }
 
-// tokenless tells whether pods are to have no token: they name no account and ask for none.
 func tokenless(pod corev1.PodSpec) bool {
 	if asks := pod.AutomountServiceAccountToken; asks != nil {
 		return !*asks
@@ -87,9 +81,8 @@ func tokenless(pod corev1.PodSpec) bool {
 	return pod.ServiceAccountName == "" || pod.ServiceAccountName == "default"
 }
 
-// strategy keeps every old pod until a new one is ready, so that a revision that
-// never becomes ready takes nothing away. A Deployment that was adopted with
-// Recreate keeps that: its pods may not be able to run side by side.
+// strategy keeps every old pod until a new one is ready. An adopted Deployment with Recreate
+// keeps that: its pods may not be able to run side by side.
 func strategy(there *appsv1.Deployment) map[string]any {
 	if there != nil && there.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return nil
@@ -100,9 +93,8 @@ func strategy(there *appsv1.Deployment) map[string]any {
 	}
 }
 
-// podLabels are what selects an app's pods and what the pods carry. A Deployment's
-// selector can never change, so an adopted one keeps its own, and its pods carry
-// those labels besides ours, by which the Service finds them.
+// podLabels returns the selector and the labels of an app's pods. A Deployment's selector cannot
+// change; the Service uses Sluice's labels.
 func podLabels(there *appsv1.Deployment, a app.App) (selector, pod map[string]string) {
 	selector, pod = map[string]string{appLabel: a.Name}, labels(a.Name)
 	if there != nil && there.Spec.Selector != nil {
@@ -114,8 +106,6 @@ func podLabels(there *appsv1.Deployment, a app.App) (selector, pod map[string]st
 	return selector, pod
 }
 
-// containerName names the container that is the app, so that adoption changes a
-// container instead of adding one.
 func containerName(there *appsv1.Deployment, a app.App) string {
 	if there != nil {
 		if i := appContainer(there.Spec.Template.Spec, a.Name); i >= 0 {
@@ -125,8 +115,8 @@ func containerName(there *appsv1.Deployment, a app.App) string {
 	return a.Name
 }
 
-// appContainer finds the container that is the app: the one called like it, or else the
-// first; -1 without any.
+// appContainer returns the index of the container with the app's name, or else 0; -1 if there is
+// none.
 func appContainer(pod corev1.PodSpec, name string) int {
 	if len(pod.Containers) == 0 {
 		return -1
@@ -158,20 +148,19 @@ func listens(c corev1.Container, port int) bool {
 		slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return int(p.ContainerPort) == port })
 }
 
-// deploymentObservation reads a Deployment's status by the rules of "kubectl rollout
-// status".
+// deploymentObservation reads a Deployment's status by the rules of "kubectl rollout status".
 func deploymentObservation(d *appsv1.Deployment) deploy.Observation {
 	o := deploy.Observation{Revision: revisionIn(d.Spec.Template.Annotations[revisionAnnotation])}
 	if wanted(d) == 0 {
 		o.Idle, o.Message = true, "The workload is scaled to zero replicas."
 		return o
 	}
-	if d.Status.ObservedGeneration < d.Generation { // the conditions are about what was before
-		o.Message = "Kubernetes has not taken up the change yet."
+	if d.Status.ObservedGeneration < d.Generation { // the conditions describe the previous generation
+		o.Message = "Kubernetes has not processed the change yet."
 		return o
 	}
 	o.Ready, o.Message = rolledOut(d)
-	// Counts of ready pods include old ones. There are Replicas - UpdatedReplicas old pods.
+	// ReadyReplicas includes old pods, of which there are Replicas - UpdatedReplicas.
 	o.PodReady = d.Status.ReadyReplicas > d.Status.Replicas-d.Status.UpdatedReplicas
 	for _, c := range d.Status.Conditions {
 		switch {
@@ -184,8 +173,8 @@ func deploymentObservation(d *appsv1.Deployment) deploy.Observation {
 	return o
 }
 
-// rolledOut tells whether every pod is of a Deployment's newest revision and available,
-// or why not.
+// rolledOut reports whether all pods are available and of the newest revision. If not, it returns
+// why.
 func rolledOut(d *appsv1.Deployment) (ready bool, message string) {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {
@@ -194,16 +183,15 @@ func rolledOut(d *appsv1.Deployment) (ready bool, message string) {
 	}
 	switch s := d.Status; {
 	case s.UpdatedReplicas < wanted(d):
-		return false, fmt.Sprintf("%d of %d pods are new.", s.UpdatedReplicas, wanted(d))
+		return false, fmt.Sprintf("%d of %d pods run the new revision.", s.UpdatedReplicas, wanted(d))
 	case s.Replicas > s.UpdatedReplicas:
-		return false, fmt.Sprintf("%d old pods are still there.", s.Replicas-s.UpdatedReplicas)
+		return false, fmt.Sprintf("Pods of the previous revision still running: %d.", s.Replicas-s.UpdatedReplicas)
 	case s.AvailableReplicas < s.UpdatedReplicas:
 		return false, fmt.Sprintf("%d of %d new pods are ready.", s.AvailableReplicas, s.UpdatedReplicas)
 	}
 	return true, ""
 }
 
-// wanted returns the number of pods that a Deployment is to have.
 func wanted(d *appsv1.Deployment) int32 {
 	if d.Spec.Replicas == nil {
 		return 1
@@ -211,7 +199,6 @@ func wanted(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
-// revisionIn reads a revision annotation; 0 when it does not say.
 func revisionIn(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -220,8 +207,7 @@ func revisionIn(text string) int64 {
 	return n
 }
 
-// ApplyService makes the Service that gives an app its address inside the
-// cluster: the app's port, on its pods.
+// ApplyService makes the Service that routes the app's port to its pods.
 func (c *Cluster) ApplyService(ctx context.Context, o Objects, a app.App) error {
 	if foreign(o.service) {
 		return taken("Service", a.Ref())
@@ -229,7 +215,6 @@ func (c *Cluster) ApplyService(ctx context.Context, o Objects, a app.App) error 
 	return c.services(a.Namespace).apply(ctx, service(o.service, a))
 }
 
-// service returns an app's desired Service; there is the one that exists, or nil.
 func service(there *corev1.Service, a app.App) *unstructured.Unstructured {
 	port := int64(a.Port)
 	return owned(a.Ref(), a.Name, map[string]any{

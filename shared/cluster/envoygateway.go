@@ -17,25 +17,20 @@ const (
 
 	methodHeader = "X-Forwarded-Method"
 
-	// secureEndpoint is the port of a URL that names none.
 	secureEndpoint = 443
 )
 
-// gatewayEnvoy is the routing of [GatewayEnvoyRoutes]. A SecurityPolicy has Envoy ask the
-// checker, which a Backend in the app's own namespace leads to: so nothing is granted across
-// namespaces, and the CA is the copy that is there for every kind of gate.
+// gatewayEnvoy is the routing of [GatewayEnvoyRoutes]. A SecurityPolicy makes Envoy call the
+// checker through a Backend in the app's namespace.
 //
-// The policy names the route, not the route the policy, so that a route alone is open.
-// Therefore one that is new here leads nowhere until Envoy Gateway says that it has taken
-// the policy up, and an open one has no policy.
+// The policy names the route, so a route without a policy is not gated. A new gated route
+// therefore has no backend until Envoy Gateway has accepted the policy.
 //
-// What a route cannot do is done for the whole Gateway by the ClientTrafficPolicy of
-// infra/gateway: it takes identity headers that clients send, in every spelling, before
-// Envoy asks, and says the method. Without it the checker answers 500 to a request, so that
-// no gate is ever proven.
+// The ClientTrafficPolicy of infra/gateway removes clients' identity headers in every spelling
+// and passes the method on. Without it the checker returns 500, so no gate is ever proven.
 type gatewayEnvoy struct {
 	httpRoutes
-	checker string // its URL; "" where no gate is written
+	checker string // URL; "" if gates are not written
 }
 
 func (r gatewayEnvoy) gate(g gate) []part {
@@ -48,7 +43,6 @@ func (r gatewayEnvoy) gate(g gate) []part {
 
 func policyOf(ref app.Ref) partID { return partID{envoyKind("SecurityPolicy"), gateName(ref)} }
 
-// generation is the one that the policy asks by.
 func (r gatewayEnvoy) generation(w way, ref app.Ref) string {
 	policy := w.gate[policyOf(ref)]
 	if policy == nil {
@@ -62,10 +56,9 @@ func (r gatewayEnvoy) generation(w way, ref app.Ref) string {
 	return generation
 }
 
-// backendSpec is where the checkers are.
 func (r gatewayEnvoy) backendSpec() map[string]any {
 	u, err := url.Parse(r.checker)
-	if err != nil { // Open has looked
+	if err != nil {
 		u = &url.URL{}
 	}
 	port, err := strconv.ParseInt(u.Port(), 10, 32)
@@ -77,14 +70,13 @@ func (r gatewayEnvoy) backendSpec() map[string]any {
 		"endpoints": []any{map[string]any{"fqdn": map[string]any{"hostname": u.Hostname(), "port": port}}},
 		"tls": map[string]any{
 			"caCertificateRefs":  []any{map[string]any{"group": "", "kind": "Secret", "name": caSecretName}},
-			"sni":                u.Hostname(), // which the certificate is for, and is verified
+			"sni":                u.Hostname(), // the certificate is verified for this name
 			"insecureSkipVerify": false,
 		},
 	}
 }
 
-// policySpec is the gate itself (promises G6, G7, G11). The path is made here, from the
-// app's name alone, and replaces the client's.
+// policySpec returns the spec of the gate (promises G6, G7, G11). Its path replaces the client's.
 func (r gatewayEnvoy) policySpec(g gate) map[string]any {
 	return map[string]any{
 		"targetRefs": []any{map[string]any{"group": gatewayGroup, "kind": "HTTPRoute", "name": g.ref.Name}},
@@ -102,11 +94,9 @@ func (r gatewayEnvoy) policySpec(g gate) map[string]any {
 	}
 }
 
-// spec: the filter comes after the gate, so that it takes what the gate has read. A
-// preflight that asks for an upgrade, or that says it has a body, leads nowhere: it needs no
-// key, so with either it would be a way into the app. For the same reason it loses the
-// client's credentials and the method overrides. The Gateway API has no patterns for names;
-// Envoy Gateway refuses names with an underscore by default.
+// spec implements [routing]. Preflights need no key. To be no way into the app, they lose
+// credentials and method overrides. Preflights that request an upgrade or have a body have no
+// backend. Envoy Gateway rejects header names with an underscore by default.
 func (r gatewayEnvoy) spec(o Objects, a app.App, by *gate) map[string]any {
 	open := r.route(a, leads(a, match("")))
 	if by == nil {
@@ -118,7 +108,7 @@ func (r gatewayEnvoy) spec(o Objects, a app.App, by *gate) map[string]any {
 		match("OPTIONS", "Access-Control-Request-Method", ".*", "Content-Length", "0*[1-9][0-9]*"),
 	}}
 	removed := []any{"X-API-Key", methodHeader, "HTTP2-Settings"}
-	refusing := r.route(a, leads(a, match(""), removes(removed)), nowhere) // so was every route of an earlier release
+	refusing := r.route(a, leads(a, match(""), removes(removed)), nowhere) // earlier releases had these rules only
 	full := refusing
 	if !by.refuse {
 		full = r.route(a,
@@ -134,7 +124,6 @@ func (r gatewayEnvoy) spec(o Objects, a app.App, by *gate) map[string]any {
 	return r.closed(a)
 }
 
-// removes is a filter that removes headers of a request.
 func removes(headers []any) map[string]any {
 	return map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"remove": headers}}
 }
@@ -143,7 +132,7 @@ func (r gatewayEnvoy) closed(a app.App) map[string]any {
 	return r.route(a, map[string]any{"matches": []any{match("")}})
 }
 
-// taken tells besides that the route leads to the app.
+// taken reports whether the route is accepted and has a backend.
 func (r gatewayEnvoy) taken(u *unstructured.Unstructured) bool {
 	leads := false
 	for _, rule := range objectsIn(u.Object, "spec", "rules") {
@@ -152,7 +141,7 @@ func (r gatewayEnvoy) taken(u *unstructured.Unstructured) bool {
 	return leads && r.httpRoutes.taken(u)
 }
 
-// enforced tells whether Envoy Gateway has taken the app's policy up for some route.
+// enforced reports whether Envoy Gateway has accepted the app's policy.
 func (r gatewayEnvoy) enforced(o Objects, ref app.Ref) bool {
 	policy := o.gate[policyOf(ref)]
 	if policy == nil {

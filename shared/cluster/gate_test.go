@@ -57,7 +57,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// rules checks that every way to the app begins with a gate.
+// rules checks that every rule of the app's route begins with a gate.
 func (b *bench) rules(o Objects) {
 	b.Helper()
 	rules, _, err := unstructured.NestedSlice(o.route.Object, "spec", "routes")
@@ -82,8 +82,6 @@ func (b *bench) rules(o Objects) {
 	check.Equal(b, "rules", want, rules)
 }
 
-// TestLateWriter shows that whoever has looked before somebody else's write cannot
-// undo it: not on a route that was there, and not on one that was not.
 func TestLateWriter(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"existing route": true, "new route": false} {
@@ -97,10 +95,10 @@ func TestLateWriter(t *testing.T) {
 			late := b.objects()
 			b.gate()
 			if err := b.cluster.ApplyRoute(t.Context(), late, b.app, false); !problem.Is(err, problem.Conflict) {
-				t.Errorf("the late write: %v, want conflict", err)
+				t.Errorf("late write: got %v, want conflict", err)
 			}
 			if got := b.state().Route; got != RouteGated {
-				t.Errorf("the route is %v, want it gated still", got)
+				t.Errorf("route: got %v, want RouteGated", got)
 			}
 		})
 	}
@@ -154,8 +152,8 @@ func TestDriftIsSeen(t *testing.T) {
 	}
 }
 
-// TestGenerations checks that a route names another Middleware whenever its gate is switched on,
-// and that earlier Middlewares can be deleted. A gate in place keeps its generation.
+// TestGenerations tests that a route names another Middleware each time its gate is switched on,
+// and that earlier Middlewares can be deleted.
 func TestGenerations(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []RouteKind{TraefikRoutes, GatewayTraefikRoutes} {
@@ -167,11 +165,11 @@ func TestGenerations(t *testing.T) {
 			first := b.named()
 			b.app.Gate = app.Gate{State: app.Engaged, Since: time.Now().Add(time.Second)}
 			if got := b.state(); got.Route != RouteGated || got.Middleware != Right {
-				t.Errorf("in place: %+v", got)
+				t.Errorf("gate in place: state %+v", got)
 			}
 			b.app.Gate = app.Gate{State: app.Pending, Since: time.Now().Add(2 * time.Second)}
 			if got := b.state(); got.Route != RouteOutdated || got.Middleware != Outdated {
-				t.Errorf("switched off and on: %+v", got)
+				t.Errorf("after switching off and on: state %+v", got)
 			}
 			b.gate()
 			second := b.named()
@@ -188,18 +186,16 @@ func TestGenerations(t *testing.T) {
 			}
 			b.must(b.cluster.RemoveGenerations(t.Context(), b.objects(), b.app.Ref()))
 			if there(first) || !there(second) {
-				t.Errorf("earlier: %t, present: %t", there(first), there(second))
+				t.Errorf("Middleware exists: earlier %t, present %t; want false, true", there(first), there(second))
 			}
 			b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 			if there(second) {
-				t.Error("a Middleware outlives its app")
+				t.Error("a Middleware of the deleted app exists")
 			}
 		})
 	}
 }
 
-// TestRefusedPreflights: a gate that refuses preflights has no rule for them, and does not
-// tell the checker of them.
 func TestRefusedPreflights(t *testing.T) {
 	t.Parallel()
 	for _, kind := range RouteKinds() {
@@ -225,18 +221,17 @@ func TestRefusedPreflights(t *testing.T) {
 			text, err = json.Marshal(texts[0])
 			b.must(err)
 			if kind != GatewayEnvoyRoutes && strings.Contains(string(text), "OPTIONS") {
-				t.Errorf("preflights have a rule: %s", text)
+				t.Errorf("the route has a rule for preflights: %s", text)
 			}
 			b.app.Preflight, b.app.Gate.State = app.PreflightApp, app.Engaged
 			if got := b.state(); got.Route != RouteOutdated {
-				t.Errorf("the setting was changed: %+v", got)
+				t.Errorf("after a change of the setting: state %+v", got)
 			}
 		})
 	}
 }
 
-// TestEarlierRelease: a gate as a release before there were generations wrote it is known
-// for a gate, and not for a change from outside.
+// TestEarlierRelease tests that a gate of a release without generations is outdated, not changed.
 func TestEarlierRelease(t *testing.T) {
 	t.Parallel()
 	for _, kind := range RouteKinds() {
@@ -253,7 +248,7 @@ func TestEarlierRelease(t *testing.T) {
 				b.must(b.cluster.writePart(t.Context(), nil, p, b.app.Ref()))
 			}
 			o := b.objects()
-			earlier.refuse = kind == GatewayEnvoyRoutes // its routes had no rule for preflights
+			earlier.refuse = kind == GatewayEnvoyRoutes // its routes had no rules for preflights
 			b.must(b.cluster.objects(b.cluster.routing.kind(), b.app.Namespace).apply(t.Context(),
 				owned(b.app.Ref(), b.app.Name, b.cluster.routing.spec(o, b.app, &earlier), o.route)))
 			got := b.state()
@@ -275,7 +270,7 @@ func TestHostCannotBreakOutOfTheRule(t *testing.T) {
 	for _, host := range []string{"a`) || PathPrefix(`/", "a.b`", "", "*.example.com", "a b.c", "A.example.com"} {
 		b.app.Host = host
 		if err := b.cluster.ApplyRoute(t.Context(), b.objects(), b.app, false); err == nil {
-			t.Errorf("host %q was taken", host)
+			t.Errorf("host %q: got no error", host)
 		}
 	}
 }
@@ -292,11 +287,11 @@ func TestGateNames(t *testing.T) {
 	} {
 		id := ref.Namespace + "-" + gateName(ref)
 		if other, ok := seen[id]; ok {
-			t.Errorf("%v and %v are both %s to Traefik", ref, other, id)
+			t.Errorf("Traefik uses the same name for %v and %v: %s", ref, other, id)
 		}
 		seen[id] = ref
 		if long := gateName(app.Ref{Namespace: ref.Namespace, Name: strings.Repeat("a", 40)}); len(long) > 63 {
-			t.Errorf("%s has %d characters", long, len(long))
+			t.Errorf("%s: got %d characters, want at most 63", long, len(long))
 		}
 	}
 }
@@ -308,9 +303,9 @@ func TestInventory(t *testing.T) {
 	b.gate()
 	v, err := b.cluster.Inventory(t.Context())
 	b.must(err)
-	check.Equal(t, "state from the inventory", gated, b.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA")))
+	check.Equal(t, "state from Inventory", gated, b.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA")))
 	if !v.Of(app.Ref{Namespace: b.app.Namespace, Name: "other"}).None() {
-		t.Error("an app that is not there has objects")
+		t.Error("an app that does not exist has objects")
 	}
 	_, err = b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace).api.Patch(t.Context(), "hello", types.JSONPatchType,
 		[]byte(`[{"op":"remove","path":"/metadata/labels"}]`), metav1.PatchOptions{})
@@ -318,6 +313,6 @@ func TestInventory(t *testing.T) {
 	v, err = b.cluster.Inventory(t.Context())
 	b.must(err)
 	if got := b.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA")).Route; got != RouteAbsent {
-		t.Errorf("a route without the label is %v in the inventory, want absent, so that it is looked at", got)
+		t.Errorf("route without the label: got %v, want RouteAbsent", got)
 	}
 }

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
 const checkerURL = "https://sluice-checker.sluice-system.svc:8443"
 
-// bench is one app in a namespace of its own, on a real API server.
+// bench is an app in a separate namespace of a real API server.
 type bench struct {
 	*testing.T
 	cluster *Cluster
@@ -31,7 +31,6 @@ func newBench(t *testing.T) *bench {
 	return benchOf(t, Routes{})
 }
 
-// benchOf is a bench with routes of another kind.
 func benchOf(t *testing.T, routes Routes) *bench {
 	t.Helper()
 	routes.EntryPoints, routes.Gateway = []string{"web"}, "traefik/apps/web"
@@ -66,7 +65,6 @@ func (b *bench) place() {
 	b.must(b.cluster.Apply(b.Context(), b.objects(), b.app))
 }
 
-// gate puts the app's gate on its route.
 func (b *bench) gate() {
 	b.Helper()
 	ctx := b.Context()
@@ -78,7 +76,6 @@ func (b *bench) gate() {
 	b.must(b.cluster.ApplyRoute(ctx, b.objects(), b.app, true))
 }
 
-// release takes the gate off the app's route.
 func (b *bench) release() {
 	b.Helper()
 	b.app.RequireAPIKey, b.app.Gate = false, app.Gate{State: app.Releasing, Since: time.Now()}
@@ -86,7 +83,6 @@ func (b *bench) release() {
 	b.must(b.cluster.DeleteMiddleware(b.Context(), b.objects(), b.app.Ref()))
 }
 
-// named returns the gate that the app's route names.
 func (b *bench) named() gate {
 	b.Helper()
 	return gate{ref: b.app.Ref(), generation: b.objects().Generation()}
@@ -97,7 +93,6 @@ func (b *bench) state() State {
 	return b.cluster.State(b.objects(), b.app, []byte("CA"))
 }
 
-// eventually waits until ready returns no error.
 func (b *bench) eventually(ready func() error) {
 	b.Helper()
 	check.Eventually(b, "change the cluster", 30*time.Second, ready)

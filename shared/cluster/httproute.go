@@ -15,17 +15,15 @@ import (
 
 const gatewayGroup = "gateway.networking.k8s.io"
 
-// httpRoutes is what the routings of the Gateway API have in common. Every field is
-// written that the API server would fill in, so that what is there compares as a whole.
+// httpRoutes is the common part of the Gateway API's routings. It writes every field that the API
+// server would default, so that routes can be compared as a whole.
 //
-// How a Gateway is reached, and its certificates, are its listeners' and so its owner's to
-// say. Neither Traefik nor Envoy Gateway follows from an HTTPRoute a Service of type
-// ExternalName, which Knative's are: such an app answers 500 here.
+// Neither Traefik nor Envoy Gateway routes from an HTTPRoute to a Service of type ExternalName.
+// Apps on Knative, which uses such Services, return 500.
 type httpRoutes struct {
-	gateway map[string]any // the one parentRef of a route
+	gateway map[string]any // the only parentRef of a route
 }
 
-// newHTTPRoutes reads [Routes.Gateway].
 func newHTTPRoutes(gateway string) (httpRoutes, error) {
 	names := strings.Split(gateway, "/")
 	for i, name := range names {
@@ -34,7 +32,7 @@ func newHTTPRoutes(gateway string) (httpRoutes, error) {
 			invalid = validation.IsDNS1123Label(name)
 		}
 		if len(invalid) > 0 || len(names) < 2 || len(names) > 3 {
-			return httpRoutes{}, fmt.Errorf("the Gateway %q is not NAMESPACE/NAME or NAMESPACE/NAME/LISTENER", gateway)
+			return httpRoutes{}, fmt.Errorf("gateway %q must be NAMESPACE/NAME or NAMESPACE/NAME/LISTENER", gateway)
 		}
 	}
 	parent := map[string]any{"group": gatewayGroup, "kind": "Gateway", "namespace": names[0], "name": names[1]}
@@ -46,7 +44,7 @@ func newHTTPRoutes(gateway string) (httpRoutes, error) {
 
 func (httpRoutes) kind() schema.GroupVersionKind { return gatewayKind("HTTPRoute") }
 
-// blank has no parent, so no Gateway takes it.
+// blank has no parent, so no Gateway serves it.
 func (httpRoutes) blank() map[string]any { return map[string]any{} }
 
 func (httpRoutes) knative() bool { return false }
@@ -60,7 +58,8 @@ func (httpRoutes) same(u *unstructured.Unstructured, shall map[string]any) bool 
 	return sameFields(u, shall)
 }
 
-// taken tells whether a Gateway has accepted the route as it is, and found what it names.
+// taken reports whether a Gateway has accepted the route's current generation and resolved its
+// references.
 func (httpRoutes) taken(u *unstructured.Unstructured) bool {
 	parents := objectsIn(u.Object, "status", "parents")
 	for _, p := range parents {
@@ -71,7 +70,6 @@ func (httpRoutes) taken(u *unstructured.Unstructured) bool {
 	return len(parents) > 0
 }
 
-// holds tells whether a condition is true of an object's present generation.
 func holds(status map[string]any, kind string, generation int64) bool {
 	for _, c := range objectsIn(status, "conditions") {
 		observed, _ := c["observedGeneration"].(int64)
@@ -82,13 +80,12 @@ func holds(status map[string]any, kind string, generation int64) bool {
 	return false
 }
 
-// route is the spec of an app's HTTPRoute.
 func (r httpRoutes) route(a app.App, rules ...any) map[string]any {
 	return map[string]any{"parentRefs": []any{r.gateway}, "hostnames": []any{a.Host}, "rules": rules}
 }
 
-// match is the condition of a rule, by method ("" is any) and headers, name and pattern
-// in turn. Conditions that say more are tried first, as the Gateway API has it.
+// match returns the condition of a rule: a method ("" for any), and pairs of header name and
+// pattern.
 func match(method string, headers ...string) map[string]any {
 	m := map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/"}}
 	if method != "" {
@@ -104,7 +101,6 @@ func match(method string, headers ...string) map[string]any {
 	return m
 }
 
-// leads is a rule by which requests go through filters to the app.
 func leads(a app.App, when map[string]any, filters ...any) map[string]any {
 	rule := map[string]any{
 		"matches": []any{when},
@@ -118,14 +114,13 @@ func leads(a app.App, when map[string]any, filters ...any) map[string]any {
 	return rule
 }
 
-// gatewayTraefik is the routing of [GatewayTraefikRoutes]: a rule names the Middlewares of
-// the gate as filters. A route that names one which is missing is not served.
+// gatewayTraefik is the routing of [GatewayTraefikRoutes]. Its rules name the gate's Middlewares
+// as filters. Traefik does not serve a route that names a missing Middleware.
 type gatewayTraefik struct {
 	httpRoutes
 	middlewares
 }
 
-// spec has the rules that an IngressRoute has, for the same reasons.
 func (r gatewayTraefik) spec(_ Objects, a app.App, by *gate) map[string]any {
 	if by == nil {
 		return r.route(a, leads(a, match(""), stripFilter()))
@@ -136,7 +131,7 @@ func (r gatewayTraefik) spec(_ Objects, a app.App, by *gate) map[string]any {
 		leads(a, match("GET", "Upgrade", "(?i)^websocket$"), filter(by.middleware()), filter(websocketName(by.ref))),
 	}
 	if by.refuse {
-		rules = slices.Delete(rules, 1, 2) // preflights are requests like any other
+		rules = slices.Delete(rules, 1, 2) // preflights need a key too
 	}
 	return r.route(a, rules...)
 }
@@ -154,8 +149,8 @@ func (gatewayTraefik) generation(w way, ref app.Ref) string {
 	return firstGeneration(names, ref)
 }
 
-// stripFilter removes both identity headers on an open route, in the spellings with one
-// character throughout. The Gateway API has no patterns, and 16 names at most.
+// stripFilter removes both identity headers on an open route, in the spellings with one separator
+// throughout: the Gateway API allows no patterns and at most 16 names.
 func stripFilter() map[string]any {
 	var names []any
 	for _, between := range []string{"-", "_", "."} {
@@ -166,7 +161,6 @@ func stripFilter() map[string]any {
 	return removes(names)
 }
 
-// filter leads through a Middleware.
 func filter(name string) map[string]any {
 	kind := middlewareKind()
 	return map[string]any{"type": "ExtensionRef", "extensionRef": map[string]any{"group": kind.Group, "kind": kind.Kind, "name": name}}

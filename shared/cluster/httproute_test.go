@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// gatewayBench is a bench on an API server that knows a kind of routes of the Gateway API.
 func gatewayBench(t *testing.T, routes Routes) *bench {
 	t.Helper()
 	b := benchOf(t, routes)
@@ -22,7 +21,7 @@ func gatewayBench(t *testing.T, routes Routes) *bench {
 	return b
 }
 
-// spec is that of an object as the API server has it, with what it has filled in.
+// spec returns an object's spec, with the API server's defaults.
 func (b *bench) spec(kind schema.GroupVersionKind, name string) any {
 	b.Helper()
 	u, err := b.cluster.objects(kind, b.app.Namespace).get(b.Context(), name)
@@ -30,7 +29,7 @@ func (b *bench) spec(kind schema.GroupVersionKind, name string) any {
 	return u.Object["spec"]
 }
 
-// says writes a status, as a Gateway's controller does.
+// says writes a status as a Gateway's controller does.
 func (b *bench) says(kind schema.GroupVersionKind, name, list string, accepted metav1.ConditionStatus) {
 	b.Helper()
 	objects := b.cluster.objects(kind, b.app.Namespace)
@@ -50,13 +49,12 @@ func (b *bench) says(kind schema.GroupVersionKind, name, list string, accepted m
 	b.must(err)
 }
 
-// accepts has Envoy Gateway take the app's policy up.
 func (b *bench) accepts(accepted metav1.ConditionStatus) {
 	b.Helper()
 	b.says(envoyKind("SecurityPolicy"), gateName(b.app.Ref()), "ancestors", accepted)
 }
 
-// ofGateway is what a spec of a route has, whatever its rules.
+// ofGateway returns the spec of an HTTPRoute.
 func (b *bench) ofGateway(rules ...any) any {
 	return map[string]any{
 		"parentRefs": []any{map[string]any{"group": gatewayGroup, "kind": "Gateway", "namespace": "traefik", "name": "apps", "sectionName": "web"}},
@@ -64,8 +62,8 @@ func (b *bench) ofGateway(rules ...any) any {
 	}
 }
 
-// TestHTTPRoute: both kinds of the Gateway API say of a gate what an IngressRoute says, and
-// the API server takes it as it is.
+// TestHTTPRoute tests that the gates of both Gateway API kinds behave like that of an
+// IngressRoute.
 func TestHTTPRoute(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []RouteKind{GatewayTraefikRoutes, GatewayEnvoyRoutes} {
@@ -89,18 +87,18 @@ func TestHTTPRoute(t *testing.T) {
 				b.accepts(metav1.ConditionTrue)
 			}
 			want := gated
-			want.Untaken = true // no Gateway is here
+			want.Untaken = true // no Gateway runs
 			check.Equal(t, "gated", want, b.state())
 			if err := b.cluster.ApplyRoute(t.Context(), late, b.app, false); !problem.Is(err, problem.Conflict) {
-				t.Errorf("a late writer: %v, want conflict", err)
+				t.Errorf("late write: got %v, want conflict", err)
 			}
 			b.says(gatewayKind("HTTPRoute"), "hello", "parents", metav1.ConditionFalse)
 			if !b.state().Untaken {
-				t.Error("a route that its Gateway refuses is called taken")
+				t.Error("taken returned true for a rejected route")
 			}
 			b.says(gatewayKind("HTTPRoute"), "hello", "parents", metav1.ConditionTrue)
 			if b.state().Untaken {
-				t.Error("a route that its Gateway has taken is not called so")
+				t.Error("taken returned false for an accepted route")
 			}
 			v, err := b.cluster.Inventory(t.Context())
 			b.must(err)
@@ -108,12 +106,12 @@ func TestHTTPRoute(t *testing.T) {
 
 			b.release()
 			if got := b.state(); got.Route != RouteOpen || got.Middleware != Absent {
-				t.Errorf("released: %+v", got)
+				t.Errorf("after release: state %+v", got)
 			}
 			b.gate()
 			b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 			if !b.objects().None() {
-				t.Error("objects are left")
+				t.Error("objects remain after deletion")
 			}
 		})
 	}
@@ -147,8 +145,7 @@ func TestGatewayTraefikRules(t *testing.T) {
 	check.Equal(t, "rules", want, b.spec(gatewayKind("HTTPRoute"), "hello"))
 }
 
-// TestEnvoyGate holds what is written for Envoy Gateway against its own definitions. No
-// Envoy runs here.
+// TestEnvoyGate tests the objects against Envoy Gateway's definitions; Envoy does not run.
 func TestEnvoyGate(t *testing.T) {
 	t.Parallel()
 	b := gatewayBench(t, Routes{Kind: GatewayEnvoyRoutes})
@@ -180,18 +177,18 @@ func TestEnvoyGate(t *testing.T) {
 	spec, _ := b.spec(gatewayKind("HTTPRoute"), "hello").(map[string]any)
 	rules := objectsIn(spec, "rules")
 	removed := []any{map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"remove": []any{"X-API-Key", "X-Forwarded-Method", "HTTP2-Settings"}}}}
-	check.Equal(t, "what the app does not get", any(removed), rules[0]["filters"])
+	check.Equal(t, "removed headers", any(removed), rules[0]["filters"])
 	bare := []any{map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"remove": []any{
 		"X-API-Key", "X-Forwarded-Method", "HTTP2-Settings", "Cookie", "Authorization", "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override",
 	}}}}
-	check.Equal(t, "what the app does not get with a preflight", any(bare), rules[1]["filters"])
+	check.Equal(t, "removed headers of preflights", any(bare), rules[1]["filters"])
 	if len(rules) != 3 || rules[2]["backendRefs"] != nil || len(objectsIn(rules[2], "matches")) != 3 {
-		t.Errorf("preflights with more than they need: %v", rules)
+		t.Errorf("rule for preflights with bodies or upgrades: %v", rules)
 	}
 }
 
-// TestEnvoyRouteIsClosedFirst: a gated route that is new leads nowhere until Envoy Gateway
-// says that it has taken up the policy as it is now.
+// TestEnvoyRouteIsClosedFirst tests that a new gated route has no backend until Envoy Gateway has
+// accepted the current policy.
 func TestEnvoyRouteIsClosedFirst(t *testing.T) {
 	t.Parallel()
 	b := gatewayBench(t, Routes{Kind: GatewayEnvoyRoutes})
@@ -207,21 +204,21 @@ func TestEnvoyRouteIsClosedFirst(t *testing.T) {
 		}
 		b.gate()
 		if got := b.state(); got.Route != RouteGated || leads() {
-			t.Errorf("accepted %q: the route is %v, and leads to the app: %t", said, got.Route, leads())
+			t.Errorf("accepted %q: route %v, has a backend: %t", said, got.Route, leads())
 		}
 	}
 	b.accepts(metav1.ConditionTrue)
 	if got := b.state().Route; got != RouteClosed {
-		t.Errorf("the policy is there, but the closed route is %v", got)
+		t.Errorf("policy accepted: got %v, want RouteClosed", got)
 	}
 	b.gate()
 	if got := b.state().Route; got != RouteGated || !leads() {
-		t.Errorf("the route is %v, and leads to the app: %t", got, leads())
+		t.Errorf("route: got %v, has a backend: %t", got, leads())
 	}
-	// A policy that is taken away does not close what it has gated: it is put back.
+	// A route remains gated when its policy is deleted.
 	b.must(b.cluster.objects(envoyKind("SecurityPolicy"), b.app.Namespace).delete(t.Context(), gateName(b.app.Ref()), metav1.DeleteOptions{}))
 	if got := b.state(); got.Middleware != Differs {
-		t.Errorf("a policy that is gone: %+v", got)
+		t.Errorf("policy deleted: state %+v", got)
 	}
 	b.gate()
 	check.Equal(t, "after repair", State{Deployment: Right, Service: Right, CA: Right, Middleware: Right, Route: RouteGated, Untaken: true}, b.state())
@@ -268,10 +265,10 @@ func TestHTTPRouteDriftIsSeen(t *testing.T) {
 			_, err := b.cluster.objects(tt.kind, b.app.Namespace).api.Patch(t.Context(), name, types.JSONPatchType, []byte(tt.patch), metav1.PatchOptions{})
 			b.must(err)
 			if got := b.state(); got.Route == RouteGated && got.Middleware == Right {
-				t.Errorf("not seen: %+v", got)
+				t.Errorf("the change was not detected: %+v", got)
 			}
 			if tt.by == GatewayEnvoyRoutes {
-				b.accepts(metav1.ConditionTrue) // what is open to doubt is closed else
+				b.accepts(metav1.ConditionTrue) // the route would be closed otherwise
 			}
 			b.gate()
 			if tt.by == GatewayEnvoyRoutes {
@@ -283,8 +280,6 @@ func TestHTTPRouteDriftIsSeen(t *testing.T) {
 	}
 }
 
-// TestMove: what an app had by the former kind of routes is known for what it is, goes when
-// it is told to, and nothing else does.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	for _, from := range RouteKinds() {
@@ -302,43 +297,41 @@ func TestMove(t *testing.T) {
 				sharedRoute := from != TraefikRoutes && to != TraefikRoutes
 				sharedGate := from != GatewayEnvoyRoutes && to != GatewayEnvoyRoutes
 				former := RouteGated
-				if sharedRoute { // it is rewritten, and the gate alone is left
+				if sharedRoute { // the route is rewritten; only the gate remains
 					former = RouteClosed
 				}
 				if got := after.state().Former; got != former {
-					t.Errorf("the former route is %v, want %v", got, former)
+					t.Errorf("former route: got %v, want %v", got, former)
 				}
 				after.gate()
 				if got := after.state(); got.Former != former || got.Route != RouteGated || got.Middleware != Right || !sharedRoute && !got.Untaken {
-					t.Errorf("beside each other: %+v", got)
+					t.Errorf("with both routes: state %+v", got)
 				}
 				v, err := after.cluster.Inventory(t.Context())
 				b.must(err)
 				if got := after.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA")).Former; got != former {
-					t.Errorf("in the inventory it is %v, want %v", got, former)
+					t.Errorf("former route from Inventory: got %v, want %v", got, former)
 				}
 				b.must(after.cluster.RemoveFormer(t.Context(), after.objects(), b.app.Ref()))
 				if former == RouteGated && !sharedGate { // the gate outlives its route
 					if got := after.state().Former; got != RouteClosed {
-						t.Errorf("after its route the former gate is %v", got)
+						t.Errorf("former route after its deletion: got %v, want RouteClosed", got)
 					}
 					b.must(after.cluster.RemoveFormer(t.Context(), after.objects(), b.app.Ref()))
 				}
 				if got := after.state(); got.Former != RouteAbsent || got.Route != RouteGated || got.Middleware != Right {
-					t.Errorf("moved: %+v", got)
+					t.Errorf("after the move: state %+v", got)
 				}
 				old := b.objects()
 				first := old.gate[b.cluster.routing.gate(b.named())[0].id()]
 				if (old.route != nil) != sharedRoute || (first != nil) != sharedGate {
-					t.Errorf("what is left of before: route %v, gate %v", old.route != nil, first != nil)
+					t.Errorf("former objects exist: route %v, gate %v", old.route != nil, first != nil)
 				}
 			})
 		}
 	}
 }
 
-// TestSettled: a new route has time to be acted on before the former one may go, and needs
-// none where it is alone.
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	made := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -346,7 +339,7 @@ func TestSettled(t *testing.T) {
 	route.SetCreationTimestamp(metav1.NewTime(made))
 	for _, tt := range []struct {
 		age    time.Duration
-		beside *unstructured.Unstructured
+		former *unstructured.Unstructured
 		want   bool
 	}{
 		{0, route, false},
@@ -354,28 +347,27 @@ func TestSettled(t *testing.T) {
 		{settleTime, route, true},
 		{0, nil, true},
 	} {
-		o := Objects{at: made.Add(tt.age), way: way{route: route}, former: way{route: tt.beside}}
+		o := Objects{at: made.Add(tt.age), way: way{route: route}, former: way{route: tt.former}}
 		if got := o.settled(); got != tt.want {
-			t.Errorf("after %v, beside another: %t: %t", tt.age, tt.beside != nil, got)
+			t.Errorf("after %v, with a former route %t: got %t", tt.age, tt.former != nil, got)
 		}
 	}
 }
 
-// TestMoveSparesOthers: a route of the app's name that is not Sluice's is no former one.
-func TestMoveSparesOthers(t *testing.T) {
+func TestMoveKeepsForeignRoute(t *testing.T) {
 	t.Parallel()
 	b := gatewayBench(t, Routes{Kind: GatewayTraefikRoutes, FormerKind: TraefikRoutes})
 	b.place()
 	b.make("{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: hello}, spec: {routes: [{kind: Rule, match: Host(`a.example`), services: [{name: hello, port: 8080}]}]}}")
 	if got := b.state().Former; got != RouteAbsent {
-		t.Errorf("somebody else's route is taken for the former one: %v", got)
+		t.Errorf("foreign route: got %v, want RouteAbsent", got)
 	}
 	b.must(b.cluster.RemoveFormer(t.Context(), b.objects(), b.app.Ref()))
 	var there *unstructured.Unstructured
 	there, err := b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace).look(t.Context(), "hello")
 	b.must(err)
 	if there == nil {
-		t.Error("somebody else's route was deleted")
+		t.Error("the foreign route was deleted")
 	}
-	check.Equal(t, "it is a way around the gate", []string{"IngressRoute hello (Host(`a.example`))"}, b.bypass().Ways)
+	check.Equal(t, "bypasses", []string{"IngressRoute hello (Host(`a.example`))"}, b.bypass().Ways)
 }

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzTakenHeaders: what the gate takes is, to the letter, what reads like its own
-// headers or the key's to a backend that makes one of all separators, and what asks for
-// an upgrade.
+// FuzzTakenHeaders tests that the gate removes exactly the identity headers and the key's header,
+// with any separators, and the headers of an upgrade.
 func FuzzTakenHeaders(f *testing.F) {
 	for _, name := range []string{
 		"X-Service-Key-Prefix", "x_service_key_name", "X.API.Key", "X~Service!Key|Name", "X-Api-Keys", "XX-Api-Key", "X--Api-Key", "XApiKey",
@@ -21,7 +20,7 @@ func FuzzTakenHeaders(f *testing.F) {
 	strip := regexp.MustCompile(takenHeaders)
 	f.Fuzz(func(t *testing.T, name string) {
 		if !token(name) {
-			return // no proxy takes it for a header's name
+			return // not a valid header name
 		}
 		want := strings.EqualFold(name, "upgrade") || strings.EqualFold(name, "http2-settings")
 		switch separated(name) {
@@ -29,15 +28,15 @@ func FuzzTakenHeaders(f *testing.F) {
 			want = true
 		}
 		if got := strip.MatchString(name); got != want {
-			t.Errorf("%q is stripped: %t, want %t", name, got, want)
+			t.Errorf("%q is removed: got %t, want %t", name, got, want)
 		}
 		if got := strip.MatchString(textproto.CanonicalMIMEHeaderKey(name)); got != want {
-			t.Errorf("%q in the proxy's spelling is stripped: %t, want %t", name, got, want)
+			t.Errorf("%q in canonical spelling is removed: got %t, want %t", name, got, want)
 		}
 	})
 }
 
-// token tells whether s is a header's name (RFC 9110 section 5.6.2).
+// token reports whether s is a header name (RFC 9110 section 5.6.2).
 func token(s string) bool {
 	for _, c := range []byte(s) {
 		if !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
@@ -47,7 +46,7 @@ func token(s string) bool {
 	return s != ""
 }
 
-// separated is a name as such a backend sees it.
+// separated returns the name as a backend sees it that treats all separators as the same.
 func separated(name string) string {
 	return strings.Map(func(c rune) rune {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'z') {

@@ -18,17 +18,16 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-// ingressRoutes is the routing of [TraefikRoutes].
 type ingressRoutes struct {
 	middlewares
 	entryPoints []any
-	tls         map[string]any // nil says nothing of it
+	tls         map[string]any // nil leaves spec.tls to others
 
-	certified []string // hosts, and with a leading dot domains, that may have ACME certificates
+	certified []string // hosts, and domains with a leading dot, that may have ACME certificates
 }
 
 func newIngressRoutes(o Routes, gate middlewares) (*ingressRoutes, error) {
-	if len(o.EntryPoints) == 0 { // Traefik would take all of its own
+	if len(o.EntryPoints) == 0 { // Traefik would use all of its entry points
 		return nil, errors.New("routes need at least one entry point")
 	}
 	r := &ingressRoutes{middlewares: gate}
@@ -46,17 +45,15 @@ func newIngressRoutes(o Routes, gate middlewares) (*ingressRoutes, error) {
 		r.certified = append(r.certified, strings.ToLower(strings.TrimSpace(host)))
 	}
 	if r.resolves() && o.CertificateDomain == "" {
-		return nil, errors.New("routes with an ACME resolver need the apps' domain")
+		return nil, errors.New("routes with an ACME resolver need the domain of apps")
 	}
 	return r, nil
 }
 
-// resolves reports whether an ACME resolver gets the routes' certificates.
 func (r *ingressRoutes) resolves() bool { return r.tls["certResolver"] != nil }
 
-// tlsFor returns spec.tls of an app's route. A host that may have no certificate of the
-// resolver is served with Traefik's default certificate, unless its route has the resolver
-// already: then its certificate stays.
+// tlsFor returns the spec.tls of an app's route. A host that may not have an ACME certificate
+// gets Traefik's default, unless its route already uses the resolver.
 func (r *ingressRoutes) tlsFor(route *unstructured.Unstructured, host string) map[string]any {
 	allowed := slices.ContainsFunc(r.certified, func(c string) bool {
 		return host == c || strings.HasPrefix(c, ".") && strings.HasSuffix(host, c)
@@ -67,48 +64,43 @@ func (r *ingressRoutes) tlsFor(route *unstructured.Unstructured, host string) ma
 	return defaultTLS()
 }
 
-// resolvesFor reports whether a route has the resolver for this host.
 func (r *ingressRoutes) resolvesFor(route *unstructured.Unstructured, host string) bool {
 	if route == nil {
 		return false
 	}
-	is, _, _ := unstructured.NestedMap(route.Object, "spec", "tls")         // no such field is no resolver
-	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "routes") // likewise
+	is, _, _ := unstructured.NestedMap(route.Object, "spec", "tls")
+	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "routes")
 	return reflect.DeepEqual(is["certResolver"], r.tls["certResolver"]) && slices.ContainsFunc(rules, func(rule any) bool {
 		fields, _ := rule.(map[string]any)
 		return fields["match"] == hostRule(host)
 	})
 }
 
-// hostRule matches the requests for a host.
 func hostRule(host string) string { return "Host(`" + host + "`)" }
 
-// defaultTLS is Traefik's choice among the certificates that it holds. An empty spec.tls means
-// the same, but cannot be applied over a field in it.
+// defaultTLS selects Traefik's default certificate. An empty spec.tls would mean the same, but
+// cannot be applied over a field in it.
 func defaultTLS() map[string]any { return map[string]any{"store": map[string]any{"name": "default"}} }
 
 func (*ingressRoutes) kind() schema.GroupVersionKind         { return traefikKind("IngressRoute") }
 func (*ingressRoutes) blank() map[string]any                 { return map[string]any{"routes": []any{}} }
-func (*ingressRoutes) taken(*unstructured.Unstructured) bool { return true } // Traefik never says
+func (*ingressRoutes) taken(*unstructured.Unstructured) bool { return true } // Traefik does not report it
 func (*ingressRoutes) knative() bool                         { return true }
 
-// What the rules for preflights and WebSockets of a gated app begin with.
+// Prefixes of the rules for preflights and WebSockets of a gated app.
 const (
 	preflights = "Method(`OPTIONS`) && HeaderRegexp(`Access-Control-Request-Method`, `.*`) && "
 	websockets = "HeaderRegexp(`Upgrade`, `(?i)^websocket$`) && Method(`GET`) && "
 )
 
-// spec: the gate comes before anything else that is done to a request.
+// spec implements [routing].
 //
-// A gated route has two more rules: for CORS preflights, which pass without a key and
-// so may carry no body, and for WebSockets, which get back the Upgrade that the gate
-// takes from everything. Traefik tries longer rules first, so these two begin with what
-// is cheapest to tell.
+// A gated route has two more rules, which begin with their cheapest condition because Traefik
+// tries longer rules first. CORS preflights need no key and therefore must have no body.
+// WebSockets get back the Upgrade header, which the gate removes.
 //
-// An open route has two rules that match the same requests. The longer one removes
-// identity headers, which no app is to take from a client. Traefik leaves out a rule whose
-// Middleware is missing, and serves the app by the other one: an app without a gate does
-// not depend on it.
+// An open route has two rules for the same requests. The longer one removes identity headers. If
+// its Middleware is missing, Traefik ignores the rule and serves the app by the other one.
 func (r *ingressRoutes) spec(o Objects, a app.App, by *gate) map[string]any {
 	host := hostRule(a.Host)
 	rules := []any{
@@ -122,7 +114,7 @@ func (r *ingressRoutes) spec(o Objects, a app.App, by *gate) map[string]any {
 			routeRule(o, a, websockets+host, by.middleware(), websocketName(by.ref)),
 		}
 		if by.refuse {
-			rules = slices.Delete(rules, 1, 2) // preflights are requests like any other
+			rules = slices.Delete(rules, 1, 2) // preflights need a key too
 		}
 	}
 	spec := map[string]any{"entryPoints": r.entryPoints, "routes": rules}
@@ -145,8 +137,8 @@ func (*ingressRoutes) generation(w way, ref app.Ref) string {
 	return firstGeneration(names, ref)
 }
 
-// routeRule leads what matches through Middlewares to the app. The scheme is said
-// because Traefik takes a Service's port 443 for https.
+// routeRule returns a rule that routes requests through Middlewares to the app. Without a scheme,
+// Traefik would use https for port 443.
 func routeRule(o Objects, a app.App, match string, through ...string) map[string]any {
 	port := int64(a.Port)
 	if o.onKnative() {
@@ -177,15 +169,12 @@ func (*ingressRoutes) leads(u *unstructured.Unstructured, host string) bool {
 }
 
 func (r *ingressRoutes) same(u *unstructured.Unstructured, shall map[string]any) bool {
-	tls, _ := shall["tls"].(map[string]any) // absent is nil
+	tls, _ := shall["tls"].(map[string]any)
 	return sameTLS(u, tls) && sameFields(u, shall, "tls")
 }
 
-// resolverName is what Traefik's configuration may call a certResolver.
 var resolverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// parseRouteTLS reads [Routes.RouteTLS] into what becomes spec.tls of a route, nil
-// where that is not Sluice's to write.
 func parseRouteTLS(s string) (map[string]any, error) {
 	kind, name, _ := strings.Cut(s, ":")
 	switch {
@@ -198,12 +187,11 @@ func parseRouteTLS(s string) (map[string]any, error) {
 	case kind == "secret" && len(validation.IsDNS1123Subdomain(name)) == 0:
 		return map[string]any{"secretName": name}, nil
 	}
-	return nil, fmt.Errorf("the routes' TLS %q is not empty, default, resolver:NAME or secret:NAME", s)
+	return nil, fmt.Errorf("TLS of routes %q must be empty, default, resolver:NAME or secret:NAME", s)
 }
 
-// sameTLS tells whether the fields of a route's spec.tls that Sluice has written are
-// those that it shall. The others, e.g. tls.options, are for others to set; what
-// Sluice has once written and shall not any more is known by its field manager.
+// sameTLS reports whether Sluice's fields of spec.tls have the desired values. Others may set
+// other fields. The field manager identifies fields that Sluice wrote.
 func sameTLS(u *unstructured.Unstructured, shall map[string]any) bool {
 	own := ownTLS(u.GetManagedFields())
 	is, _, err := unstructured.NestedMap(u.Object, "spec", "tls")
@@ -218,7 +206,6 @@ func sameTLS(u *unstructured.Unstructured, shall map[string]any) bool {
 	return true
 }
 
-// ownTLS gives the fields of spec.tls that Sluice has applied, as "f:secretName".
 func ownTLS(managed []metav1.ManagedFieldsEntry) map[string]json.RawMessage {
 	for _, m := range managed {
 		if m.Manager != fieldManager || m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil {
@@ -230,9 +217,9 @@ func ownTLS(managed []metav1.ManagedFieldsEntry) map[string]json.RawMessage {
 			} `json:"f:spec"`
 		}
 		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
-			return nil // the API server's own format
+			return nil
 		}
-		delete(fields.Spec.TLS, ".") // the object itself, where others have a field in it
+		delete(fields.Spec.TLS, ".") // the object itself, if others have a field in it
 		return fields.Spec.TLS
 	}
 	return nil

@@ -17,7 +17,6 @@ import (
 
 var defined sync.Once
 
-// define makes the API server serve Knative Services and Envoy Gateway's resources.
 func (b *bench) define() {
 	b.Helper()
 	defined.Do(func() {
@@ -25,7 +24,6 @@ func (b *bench) define() {
 	})
 }
 
-// makeKnative makes a Knative Service of the app's name, as its owner would.
 func (b *bench) makeKnative() {
 	b.Helper()
 	b.must(b.cluster.EnsureNamespace(b.Context(), b.app.Namespace))
@@ -65,7 +63,7 @@ func TestKnativeService(t *testing.T) {
 	}
 	o := b.objects()
 	if o.deployment != nil || o.service != nil {
-		t.Error("there is a Deployment or a Service beside the Knative Service")
+		t.Error("the app has a Deployment or a Service in addition to the Knative Service")
 	}
 	if s := b.cluster.State(o, b.app, nil); s.Deployment != Right || s.Service != Right {
 		t.Errorf("state %+v", s)
@@ -78,11 +76,11 @@ func TestKnativeService(t *testing.T) {
 	all, err := b.cluster.Workloads(t.Context())
 	b.must(err)
 	if !all.Of(b.app.Ref()).Runs(b.app) {
-		t.Error("the list lacks it")
+		t.Error("Workloads does not contain the Knative Service")
 	}
 	b.app.Image, b.app.Revision = "hello:v2", 2
 	if seen.Runs(b.app) {
-		t.Error("it runs a revision that it was not given")
+		t.Error("Runs returned true for another revision")
 	}
 	b.must(b.cluster.ApplyWorkload(t.Context(), seen, b.app))
 	b.conflict(b.cluster.ApplyWorkload(t.Context(), seen, b.app))
@@ -105,11 +103,11 @@ func TestKnativeObservation(t *testing.T) {
 		status map[string]any
 		want   deploy.Observation
 	}{
-		{"no status yet", nil, deploy.Observation{Revision: 3, Message: "Knative has not taken up the change yet."}},
+		{"no status yet", nil, deploy.Observation{Revision: 3, Message: "Knative has not processed the change yet."}},
 		{
 			"of the generation before",
 			map[string]any{"observedGeneration": int64(1), "conditions": condition("True", "")},
-			deploy.Observation{Revision: 3, Message: "Knative has not taken up the change yet."},
+			deploy.Observation{Revision: 3, Message: "Knative has not processed the change yet."},
 		},
 		{
 			"starting",
@@ -124,7 +122,7 @@ func TestKnativeObservation(t *testing.T) {
 			deploy.Observation{Revision: 3, Message: "It exits.", ProgressAt: at},
 		},
 		{
-			"the revision before is ready",
+			"the previous revision is ready",
 			map[string]any{"observedGeneration": int64(2), "conditions": condition("True", ""), "latestCreatedRevisionName": "b", "latestReadyRevisionName": "a"},
 			deploy.Observation{Revision: 3, ProgressAt: at},
 		},
@@ -163,8 +161,7 @@ func TestKnativeObservation(t *testing.T) {
 	}
 }
 
-// takeOver does what Knative does once it has room: it makes a Service of the app's
-// name, with the labels of the Knative Service, Sluice's among them.
+// takeOver creates the placeholder, as Knative does once the app has no Service.
 func (b *bench) takeOver() {
 	b.Helper()
 	there := b.cluster.knativeServices(b.app.Namespace).api
@@ -187,8 +184,8 @@ func (b *bench) takeOver() {
 	b.must(err)
 }
 
-// TestKnativeOwnService: the Service that Knative makes carries Sluice's labels, but is
-// Knative's. It is not in the way, the route leads to it, and nothing here deletes it.
+// TestKnativeOwnService tests that the placeholder, which has Sluice's labels, is routed to and
+// never deleted.
 func TestKnativeOwnService(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -196,7 +193,7 @@ func TestKnativeOwnService(t *testing.T) {
 	b.makeKnative()
 	b.place()
 	b.takeOver()
-	seen := map[string]Objects{"one look": b.objects()}
+	seen := map[string]Objects{"Objects": b.objects()}
 	all, err := b.cluster.Inventory(t.Context())
 	b.must(err)
 	seen["the inventory"] = all.Of(b.app.Ref())
@@ -211,6 +208,6 @@ func TestKnativeOwnService(t *testing.T) {
 	b.must(b.cluster.RemoveSuperseded(t.Context(), b.objects(), b.app.Ref()))
 	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 	if _, err := b.kube.CoreV1().Services(b.app.Namespace).Get(t.Context(), b.app.Name, metav1.GetOptions{}); err != nil {
-		t.Errorf("Knative's Service: %v", err)
+		t.Errorf("get Knative's Service: %v", err)
 	}
 }

@@ -9,10 +9,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestLog: what client-go says goes where the function's own lines go, and finding the
-// cluster from inside of it says nothing at all. klog is the process's, so nothing else
-// runs meanwhile.
-func TestLog(t *testing.T) {
+// TestClientGoLog tests that client-go logs through the function's logger, and nothing when it
+// opens the cluster. klog is global, so the test is not parallel.
+func TestClientGoLog(t *testing.T) {
 	var bare, lines bytes.Buffer
 	klog.LogToStderr(false)
 	klog.SetOutput(&bare)
@@ -20,13 +19,13 @@ func TestLog(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "192.0.2.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	if _, err := Open(Options{}); err == nil {
-		t.Error("a cluster was found without a service account")
+		t.Error("Open without a service account: got no error")
 	}
 	klog.Flush()
 	if bare.Len() > 0 {
-		t.Errorf("client-go said %s", bare.String())
+		t.Errorf("client-go logged %s", bare.String())
 	}
-	_, _ = Open(Options{Log: slog.New(slog.NewJSONHandler(&lines, nil))}) // it fails as before
+	_, _ = Open(Options{Log: slog.New(slog.NewJSONHandler(&lines, nil))})
 	klog.Info("Waited before sending request")
 	klog.Flush()
 	var line struct{ Level, Msg string }

@@ -15,47 +15,41 @@ import (
 )
 
 const (
-	// takenHeaders matches the two identity headers and the key's header in every
-	// spelling that a backend could take for them, and the headers of an upgrade.
-	// Traefik removes what matches from the client's request and then adds what matches
-	// in the checker's answer, so aliases are stripped, the key never reaches the app,
-	// and no upgrade does: over one, an app that speaks another protocol would serve
-	// requests that nobody was asked about. [websocketSpec] puts back the only one that
-	// passes.
+	// takenHeaders matches the headers that the gate removes: the identity headers and the key's
+	// header, in every spelling that a backend may treat as the same, and the headers of an
+	// upgrade. Traefik removes them from the client's request, then adds the matching headers of
+	// the checker's response. An upgrade to another protocol would bypass the checker;
+	// [websocketSpec] restores the only allowed one.
 	takenHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)|upgrade|http2-settings)$`
 
-	// preflightTakenHeaders matches the headers that are removed from preflights: takenHeaders,
-	// the client's credentials, and the method overrides in every spelling.
+	// preflightTakenHeaders also matches the client's credentials and the method overrides.
 	preflightTakenHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key|http[^0-9a-z]method([^0-9a-z]override)?|method[^0-9a-z]override)|upgrade|http2-settings|cookie|authorization)$`
 
-	// maxAnswer bounds the checker's body, in bytes. Traefik allocates as much for
-	// every request, so it is no more than a denial needs.
+	// maxAnswer limits the checker's response body, in bytes. Traefik allocates that much for
+	// every request.
 	maxAnswer = 4096
 )
 
-// gate has what differs between the gates of two apps.
 type gate struct {
 	ref app.Ref
 
-	// generation is that of the route that the gate is for, as [app.Gate.Generation] has it;
-	// "" for a gate as releases before there were generations wrote it.
+	// generation is the generation of the route, see [app.Gate.Generation]; "" for a gate of a
+	// release without generations.
 	generation string
 
-	// refuse denies CORS preflights that have no key. The checker then does not learn that a
-	// request is a preflight.
+	// refuse denies CORS preflights without a key. The checker then cannot identify preflights.
 	refuse bool
 }
 
-// part is one object of a gate, which is Sluice's as a whole.
 type part struct {
 	kind schema.GroupVersionKind
 	name string
 	spec map[string]any
 
-	// earlier is the spec of an earlier release, which gates as well; nil if there is none.
+	// earlier is the spec of an earlier release that gates as well; nil if there is none.
 	earlier map[string]any
 
-	// unnamed tells that it gates a route that does not name it.
+	// unnamed reports that the object gates a route that does not name it.
 	unnamed bool
 }
 
@@ -67,12 +61,11 @@ type partID struct {
 
 func (p part) id() partID { return partID{p.kind, p.name} }
 
-// middlewares makes gates of Traefik's Middlewares, which a route names.
+// middlewares builds gates from Traefik's Middlewares, which a route names.
 type middlewares struct {
-	checker string // its URL, without a slash at the end
+	checker string // URL, without a trailing slash
 }
 
-// firstGeneration returns the first generation among the names of Middlewares.
 func firstGeneration(names []string, ref app.Ref) string {
 	for _, name := range names {
 		if generation := generationIn(name, ref); generation != "" {
@@ -82,8 +75,6 @@ func firstGeneration(names []string, ref app.Ref) string {
 	return ""
 }
 
-// gate are the Middlewares of an app's gate. The last one is of a generation, and is left
-// out if there is none.
 func (m middlewares) gate(g gate) []part {
 	every := gate{ref: g.ref, refuse: g.refuse}
 	parts := []part{
@@ -97,20 +88,19 @@ func (m middlewares) gate(g gate) []part {
 	return parts
 }
 
-// closed: a route that names a missing Middleware is closed by that.
+// closed returns nil: Traefik does not serve a route that names a missing Middleware.
 func (middlewares) closed(app.App) map[string]any { return nil }
 
-// WriteMiddleware makes the objects of an app's gate, or puts them back as a
-// whole. The namespace must hold the checker's CA already.
+// WriteMiddleware writes the objects of an app's gate. The namespace must already contain the CA.
 func (c *Cluster) WriteMiddleware(ctx context.Context, o Objects, a app.App) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if c.checker == "" {
-		return fmt.Errorf("write the gate of %s: the checker's URL is not set", a.Ref())
+		return fmt.Errorf("write gate of %s: checker URL is not set", a.Ref())
 	}
 	for _, p := range c.routing.gate(o.gateOf(a)) {
 		seen, known := o.gate[p.id()]
-		if !known { // of a generation that no route names yet
+		if !known { // no route names this generation yet
 			var err error
 			if seen, err = c.objects(p.kind, a.Namespace).look(ctx, p.name); err != nil {
 				return err
@@ -126,19 +116,15 @@ func (c *Cluster) WriteMiddleware(ctx context.Context, o Objects, a app.App) err
 	return nil
 }
 
-// writePart makes an object, or puts it back as a whole. seen is nil for one that is
-// absent.
 func (c *Cluster) writePart(ctx context.Context, seen *unstructured.Unstructured, p part, ref app.Ref) error {
 	_, err := c.objects(p.kind, ref.Namespace).write(ctx, owned(ref, p.name, p.spec, seen))
 	return err
 }
 
-// gateSpec is the gate itself (promises G6, G7, G11).
 func (m middlewares) gateSpec(g gate) map[string]any {
 	return map[string]any{"forwardAuth": m.forwardAuth(g)}
 }
 
-// checkPath is the path by which a checker is asked about an app's requests.
 func (g gate) checkPath() string {
 	path := "/check/" + g.ref.Namespace + "/" + g.ref.Name
 	if g.generation != "" {
@@ -147,8 +133,8 @@ func (g gate) checkPath() string {
 	return path
 }
 
-// forwardAuth is how the checker is asked about an app's requests. The address is made
-// here, from configuration and the app's document alone, never from a request.
+// forwardAuth returns the settings for calling the checker. The address never depends on a
+// request.
 func (m middlewares) forwardAuth(g gate) map[string]any {
 	return map[string]any{
 		"address":                  m.checker + g.checkPath(),
@@ -157,15 +143,13 @@ func (m middlewares) forwardAuth(g gate) map[string]any {
 		"forwardBody":              false,
 		"maxResponseBodySize":      int64(maxAnswer),
 		"authResponseHeadersRegex": takenHeaders,
-		// What the checker needs to see; X-Forwarded-* comes besides. The client's
-		// cookies and credentials for the app are none of its business, and a header
-		// too large for it would turn into an answer that is not the gate's.
+		// Besides X-Forwarded-*, the checker gets only these headers. It would reject larger
+		// ones, and must not see the client's cookies and credentials.
 		"authRequestHeaders": append([]any{"X-API-Key"}, g.asked(trace.Header, checkers.NonceHeader)...),
 	}
 }
 
-// asked returns headers that the checker gets, and before them the one that tells it of
-// preflights, unless they are refused.
+// asked adds the header that identifies preflights, unless preflights are refused.
 func (g gate) asked(headers ...any) []any {
 	if g.refuse {
 		return headers
@@ -173,10 +157,9 @@ func (g gate) asked(headers ...any) []any {
 	return append([]any{"Access-Control-Request-Method"}, headers...)
 }
 
-// preflightSpec is a gate that nothing with a body passes, of however many bytes: Traefik
-// reads the first one to hand it to the checker, and may hand over none. A preflight has
-// none, and needs no key, so with one it would be a way into the app. So would be the
-// client's credentials, and headers by which some apps take OPTIONS for another method.
+// preflightSpec returns a gate that denies requests with a body: Traefik reads the first byte for
+// the checker and may forward none. With a body, credentials or a method override, preflights
+// would be a way into the app without a key.
 func (m middlewares) preflightSpec(g gate) map[string]any {
 	ask := m.forwardAuth(g)
 	ask["forwardBody"], ask["maxBodySize"] = true, int64(0)
@@ -184,26 +167,23 @@ func (m middlewares) preflightSpec(g gate) map[string]any {
 	return map[string]any{"forwardAuth": ask}
 }
 
-// WriteStrip makes the Middleware that removes identity headers on an open route, or puts
-// it back as a whole.
+// WriteStrip writes the Middleware that removes identity headers on an open route.
 func (c *Cluster) WriteStrip(ctx context.Context, o Objects, ref app.Ref) error {
 	return c.writePart(ctx, o.strip, stripPart(ref), ref)
 }
 
-// stripPart is the Middleware that removes both identity headers, in each spelling that a
-// backend may take for them. Traefik has no patterns for names here.
+// stripPart removes each spelling of the identity headers: Traefik supports no patterns here.
 func stripPart(ref app.Ref) part {
 	removed := map[string]any{}
 	for _, last := range []string{"Prefix", "Name"} {
 		for _, name := range spellings("X", "Service", "Key", last) {
-			removed[name] = "" // which removes it
+			removed[name] = ""
 		}
 	}
 	return part{kind: middlewareKind(), name: stripName(ref), spec: map[string]any{"headers": map[string]any{"customRequestHeaders": removed}}}
 }
 
-// spellings joins words by each choice of the characters between them that backends take
-// for the same.
+// spellings joins words with each combination of separators that backends treat as the same.
 func spellings(words ...string) []string {
 	all := words[:1]
 	for _, word := range words[1:] {
@@ -218,7 +198,7 @@ func spellings(words ...string) []string {
 	return all
 }
 
-// earlierPreflightSpec is preflightSpec of a release that left a preflight its credentials.
+// earlierPreflightSpec is preflightSpec of a release that kept the client's credentials.
 func (m middlewares) earlierPreflightSpec(g gate) map[string]any {
 	spec := m.preflightSpec(g)
 	ask, _ := spec["forwardAuth"].(map[string]any)
@@ -226,18 +206,16 @@ func (m middlewares) earlierPreflightSpec(g gate) map[string]any {
 	return spec
 }
 
-// websocketSpec puts the Upgrade of a WebSocket back, which the gate has taken, in
-// these words whatever the client's were. Only a route for nothing else names it.
+// websocketSpec restores the Upgrade header of a WebSocket. Only the route for WebSockets names
+// it.
 func websocketSpec() map[string]any {
 	return map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Upgrade": "websocket"}}}
 }
 
-// right tells whether an object is as it should be.
 func (p part) right(u *unstructured.Unstructured, ref app.Ref) bool {
 	return u != nil && hasAll(u.GetLabels(), labels(ref.Name)) && reflect.DeepEqual(u.Object["spec"], p.spec)
 }
 
-// gateStatus compares the objects of an app's gate.
 func (c *Cluster) gateStatus(o Objects, a app.App) Status {
 	absent, right, gates := true, true, true
 	for _, p := range c.routing.gate(o.gateOf(a)) {
@@ -261,8 +239,7 @@ func (p part) gates(u *unstructured.Unstructured, ref app.Ref) bool {
 	return p.earlier != nil && p.right(u, ref)
 }
 
-// DeleteMiddleware deletes the objects of an app's gate, if they have not changed
-// since. No route may name them any more.
+// DeleteMiddleware deletes the objects of an app's gate. No route may name them.
 func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -277,8 +254,8 @@ func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) 
 	return nil
 }
 
-// RemoveGenerations deletes the Middlewares of generations that the app's route did not
-// name when it was looked at.
+// RemoveGenerations deletes the Middlewares of generations that the app's route did not name when
+// it was read.
 func (c *Cluster) RemoveGenerations(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -16,14 +16,12 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// EnsureNamespace makes an environment's namespace unless it is there, and grants
-// Sluice's functions their rights in it ([Options].SystemNamespace). One that is there
-// already is used as it is; where rights are granted, its owner must have given it
-// Sluice's label. Problem: unavailable, also while the namespace is being deleted, and
-// to functions that may make no namespaces: wiring does, soon.
+// EnsureNamespace creates an environment's namespace if it does not exist, and grants Sluice's
+// functions their rights in it. An existing namespace must have Sluice's label. It returns an
+// unavailable problem if the namespace is being deleted, or if this function may not do this;
+// wiring will.
 //
-// Nothing here deletes a namespace: it can hold volumes and other things that
-// Sluice has not made and could not bring back.
+// Namespaces are never deleted: they may hold volumes and other objects.
 func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -46,36 +44,30 @@ func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 	return c.grant(ctx, name)
 }
 
-// NamespaceExists reports whether a namespace exists, also while it is being deleted.
+// NamespaceExists reports whether a namespace exists. It may be in deletion.
 func (c *Cluster) NamespaceExists(ctx context.Context, name string) (bool, error) {
 	there, err := c.namespaces().look(ctx, name)
 	return there != nil, err
 }
 
 const (
-	// grantPatience is how long a right that was just granted may take to hold: the
-	// API server learns of it through a watch.
+	// grantPatience limits the wait until the API server applies a grant.
 	grantPatience = 5 * time.Second
 	grantInterval = 20 * time.Millisecond
 
 	roleKind = "ClusterRole"
 )
 
-// grantees are the service accounts that have rights in environments' namespaces, in
-// the order in which they get them. Whoever grants comes last: if it has its own
-// rights, the others were granted before.
+// grantees returns the service accounts to grant rights to. The functions that grant come last:
+// if one has its rights, the others have theirs.
 func grantees() []string { return []string{"builds", "deploys", "wiring", "apps"} }
 
-// grantName is the ClusterRole with a function's rights in an environment's
-// namespace, and the RoleBinding that grants it there, e.g. "sluice-apps-environment".
+// grantName names a function's ClusterRole and RoleBinding, e.g. "sluice-apps-environment".
 func grantName(function string) string { return fieldManager + "-" + function + "-environment" }
 
-// grant gives Sluice's functions their rights in an environment's namespace and waits
-// until this process has its own. Rights to write are granted nowhere else, so a
-// function that is taken over reaches the apps and no more. An admission policy
-// (infra/chart/templates/rbac) keeps this from being a way to any other right or into any other
-// namespace. Problem: unavailable, also when the namespace is not Sluice's, so that the
-// policy refuses.
+// grant grants Sluice's functions their rights in an environment's namespace, and waits until
+// this process has its own. An admission policy (infra/chart/templates/rbac) limits which rights
+// can be granted, and where. grant returns an unavailable problem if it refuses.
 func (c *Cluster) grant(ctx context.Context, namespace string) error {
 	if c.system == "" || namespace == c.system {
 		return nil
@@ -117,12 +109,11 @@ func (c *Cluster) waitGranted(ctx context.Context, namespace string) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("rights in namespace %s: %w", namespace, problem.Of(problem.Unavailable).Because(context.Cause(ctx)))
+			return fmt.Errorf("wait for rights in namespace %s: %w", namespace, problem.Of(problem.Unavailable).Because(context.Cause(ctx)))
 		}
 	}
 }
 
-// mayWrite tells whether this process has its rights in a namespace.
 func (c *Cluster) mayWrite(ctx context.Context, namespace string) (bool, error) {
 	review, err := c.accessReviews().write(ctx, &authv1.SelfSubjectAccessReview{
 		Spec: authv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authv1.ResourceAttributes{
@@ -135,9 +126,9 @@ func (c *Cluster) mayWrite(ctx context.Context, namespace string) (bool, error) 
 	return review.Status.Allowed, nil
 }
 
-// lacksRight tells a denial by the API server's authorizer from other things that it
-// forbids, such as exceeding a quota. Both have the reason Forbidden; the authorizer's
-// message is of the form `… is forbidden: User "…" cannot patch resource "…" …`.
+// lacksRight reports whether the authorizer denied a call. Other denials, e.g. by a quota, are
+// also Forbidden. The authorizer's message is `… is forbidden: User "…" cannot patch resource "…"
+// …`.
 func lacksRight(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || !apierrors.IsForbidden(err) {

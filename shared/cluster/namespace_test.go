@@ -18,8 +18,8 @@ import (
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
-// as gives a cluster that speaks as a service account of the system namespace. Its
-// rights are those that the test makes.
+// as returns a Cluster that uses a service account of the system namespace. The test grants its
+// rights.
 func (b *bench) as(system, account string) *Cluster {
 	b.Helper()
 	cfg := rest.CopyConfig(clustertest.Config(b.T))
@@ -32,7 +32,7 @@ func (b *bench) as(system, account string) *Cluster {
 	return &Cluster{dynamic: dyn, system: system}
 }
 
-// role makes a ClusterRole and binds it to a service account everywhere.
+// role creates a ClusterRole and a ClusterRoleBinding for a service account.
 func (b *bench) role(name, system, account string, rules ...rbacv1.PolicyRule) {
 	b.Helper()
 	ctx := b.Context()
@@ -55,8 +55,6 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// TestGrant: who may make namespaces gives the functions their rights in them, and has
-// its own when that is done.
 func TestGrant(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -67,10 +65,10 @@ func TestGrant(t *testing.T) {
 	b.role("sluice-apps-environment", "", "", rule("apps", "deployments", "create"))
 	apps := b.as(system, "apps")
 
-	// The account's own rights come through a watch, too.
+	// The API server applies the account's rights with a delay.
 	b.eventually(func() error { return apps.EnsureNamespace(ctx, b.app.Namespace) })
 	if allowed, err := apps.mayWrite(ctx, b.app.Namespace); err != nil || !allowed {
-		t.Errorf("right after: %v, %v", allowed, err)
+		t.Errorf("mayWrite after the grant: got %v, %v", allowed, err)
 	}
 	list, err := b.kube.RbacV1().RoleBindings(b.app.Namespace).List(ctx, metav1.ListOptions{})
 	b.must(err)
@@ -84,10 +82,9 @@ func TestGrant(t *testing.T) {
 		want[name] = name + " to " + system + "/" + f
 	}
 	check.Equal(t, "bindings", want, got)
-	b.must(apps.EnsureNamespace(ctx, b.app.Namespace)) // again is nothing new
+	b.must(apps.EnsureNamespace(ctx, b.app.Namespace))
 }
 
-// TestUngranted: who may not make or grant leaves that to those who may.
 func TestUngranted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -96,7 +93,7 @@ func TestUngranted(t *testing.T) {
 	deploys := b.as(system, "deploys")
 	b.eventually(func() error { // the account's own right comes through a watch
 		if err := deploys.EnsureNamespace(ctx, clustertest.Name()); !problem.Is(err, problem.Unavailable) {
-			return fmt.Errorf("a namespace that it may not make: %w", err)
+			return fmt.Errorf("create namespace without the right: %w", err)
 		}
 		return nil
 	})
@@ -104,7 +101,7 @@ func TestUngranted(t *testing.T) {
 	_, err := b.kube.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{})
 	b.must(err)
 	if err := deploys.EnsureNamespace(ctx, b.app.Namespace); !problem.Is(err, problem.Unavailable) {
-		t.Errorf("rights that it may not grant: %v", err)
+		t.Errorf("grant without the right: got %v, want unavailable", err)
 	}
 }
 

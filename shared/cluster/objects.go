@@ -15,28 +15,27 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Objects are what the cluster holds for one app, as they were when looked at.
-// Writes made with them fail when the object has changed since.
+// Objects holds an app's objects, as they were read. Writes fail if an object has changed since.
 type Objects struct {
 	Workload
 
-	at      time.Time // of the look
+	at      time.Time
 	service *corev1.Service
-	way                                // as the installation's kind of routes has it
-	former  way                        // as the kind before had it
-	host    *unstructured.Unstructured // the Middleware that leads to a Knative Service
+	way                                // for the present kind of routes
+	former  way                        // for the former kind of routes
+	host    *unstructured.Unstructured // the Middleware for a Knative Service
 	strip   *unstructured.Unstructured // the Middleware that removes identity headers on an open route
 	ca      *corev1.Secret
 
-	placeholder *corev1.Service // of the app's name, but Knative's
+	placeholder *corev1.Service // Knative's Service of the app's name
 }
 
-// None tells whether the app has no object of its own at all.
+// None reports whether Sluice has no object of the app.
 func (o Objects) None() bool {
 	return !ours(o.deployment) && !ours(o.knative) && !ours(o.service) && o.none() && o.former.none() && o.host == nil && o.strip == nil
 }
 
-// Objects looks at an app's objects, one call for each.
+// Objects reads an app's objects, with one call for each.
 func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (o Objects, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -58,7 +57,6 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (o Objects, err erro
 	return o, err
 }
 
-// lookAtWays looks at what leads requests to an app.
 func (c *Cluster) lookAtWays(o *Objects, ref app.Ref, look lookup) (err error) {
 	if c.routing == nil {
 		return nil
@@ -81,7 +79,7 @@ func (c *Cluster) lookAtWays(o *Objects, ref app.Ref, look lookup) (err error) {
 	return err
 }
 
-// Inventory is every labelled object of every app, as it was when listed.
+// Inventory holds the labeled objects of all apps.
 type Inventory struct {
 	Workloads
 
@@ -89,11 +87,11 @@ type Inventory struct {
 	at       time.Time
 	services map[app.Ref]*corev1.Service
 	cas      map[app.Ref]*corev1.Secret
-	others   map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured // by namespace and their own names
+	others   map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured // by namespace and object name
 }
 
-// Of gives the objects of one app. One that lacks Sluice's label shows as absent;
-// [Cluster.Objects] would tell.
+// Of returns the objects of one app. Unlike [Cluster.Objects], it ignores objects without
+// Sluice's label.
 func (v Inventory) Of(ref app.Ref) Objects {
 	named := func(name string) app.Ref { return app.Ref{Namespace: ref.Namespace, Name: name} }
 	o := Objects{Workload: v.Workloads.Of(ref), at: v.at, service: v.services[ref], ca: v.cas[named(caSecretName)]}
@@ -105,7 +103,7 @@ func (v Inventory) Of(ref app.Ref) Objects {
 	return o
 }
 
-// Inventory lists every app's objects: a handful of calls, however many apps.
+// Inventory lists the objects of all apps.
 func (c *Cluster) Inventory(ctx context.Context) (v Inventory, err error) {
 	v = Inventory{cluster: c, at: c.now(), others: map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured{}}
 	if v.Workloads, err = c.Workloads(ctx); err != nil {
@@ -114,21 +112,20 @@ func (c *Cluster) Inventory(ctx context.Context) (v Inventory, err error) {
 	if v.services, err = allByRef(ctx, c.services(""), ""); err != nil {
 		return Inventory{}, err
 	}
-	if v.cas, err = allByRef(ctx, c.secrets(""), "metadata.name="+caSecretName); err != nil { // no other Secret leaves the API server
+	if v.cas, err = allByRef(ctx, c.secrets(""), "metadata.name="+caSecretName); err != nil { // do not transfer other Secrets
 		return Inventory{}, err
 	}
 	if c.routing != nil {
 		err = c.listWay(ctx, v, c.routing)
 	}
 	if err == nil && c.former != nil {
-		if err = c.listWay(ctx, v, c.former); apierrors.IsNotFound(err) { // a kind that the cluster has lost leads nowhere
+		if err = c.listWay(ctx, v, c.former); apierrors.IsNotFound(err) { // the cluster no longer has this kind
 			err = nil
 		}
 	}
 	return v, err
 }
 
-// listWay lists all that leads requests to apps by one routing.
 func (c *Cluster) listWay(ctx context.Context, v Inventory, by routing) error {
 	kinds := []schema.GroupVersionKind{by.kind()}
 	for _, p := range by.gate(gate{}) {
@@ -147,10 +144,10 @@ func (c *Cluster) listWay(ctx context.Context, v Inventory, by routing) error {
 	return nil
 }
 
-// Status says how an object compares to what it should be.
+// Status compares an object with the desired one.
 type Status int
 
-// The statuses of an object.
+// The values of Status.
 const (
 	Absent Status = iota
 	Differs
@@ -158,53 +155,51 @@ const (
 	Outdated // as an earlier release wrote it, or for an earlier generation of the route
 )
 
-// Route says how an app's route compares to what it should be.
+// Route compares an app's route with the desired one.
 type Route int
 
-// The states of a route.
+// The values of Route.
 const (
 	RouteAbsent    Route = iota
 	RouteDiffers         // neither of the following
-	RouteOpen            // as it should be without the gate
-	RouteGated           // as it should be with the gate, for now
-	RouteClosed          // gated, and leading nowhere: the ingress has taken its gate up, so that it may lead to the app
+	RouteOpen            // as desired without the gate
+	RouteGated           // as desired with the gate
+	RouteClosed          // gated, without a backend; the gate is in force, so the route may lead to the app
 	RouteOutdated        // gated by an earlier generation of the gate, or as an earlier release wrote it
-	RouteElsewhere       // for another host than the app's
+	RouteElsewhere       // for another host
 )
 
-// State is how an app's objects compare to its document.
+// State compares an app's objects with its document.
 type State struct {
-	Deployment Status // Right also for an app that has no image yet, or that a Knative Service runs
+	Deployment Status // also Right if the app has no image yet or Knative runs it
 	Service    Status
 	CA         Status // the namespace's copy of the checker's CA
-	Middleware Status // of the gate's objects together
+	Middleware Status // of all gate objects together
 	Route      Route
 
-	// Former is the route by the kind that the installation had before, as that compares:
-	// closed while there is its gate alone, and absent once the app is moved.
+	// Former is the state of the former route: RouteClosed if only its gate is left, and
+	// RouteAbsent once the app is moved.
 	Former Route
 
-	// Untaken tells that the ingress has not taken up the route yet, as far as it says, or
-	// has had no time to act on it, where there is a former one.
+	// Untaken reports that the ingress has not accepted the route or, if there is a former route,
+	// has not had time to apply it.
 	Untaken bool
 
-	// Superseded tells that a Knative Service is ready to take over from the Deployment
-	// and the Service that Sluice has made.
+	// Superseded reports that a Knative Service is ready to replace Sluice's objects.
 	Superseded bool
 
-	// HostStale tells that the Middleware that leads to a Knative Service is missing or wrong.
+	// HostStale reports that the Middleware for a Knative Service is missing or wrong.
 	HostStale bool
 
-	// StripStale reports whether an open route lacks the Middleware that removes identity
-	// headers. The route serves the app without it.
+	// StripStale reports that an open route lacks the Middleware that removes identity headers.
 	StripStale bool
 
-	// Public tells that a Knative Service is not kept off Knative's public gateway, which
-	// leads to the app without the gate; Hidden, that Sluice keeps it off.
+	// Public reports that a Knative Service is on Knative's public gateway. Hidden reports that
+	// Sluice took it off.
 	Public, Hidden bool
 }
 
-// State compares. ca is the PEM of the checker's CA certificates.
+// State compares o with the document a. ca is the checker's CA as PEM.
 func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 	s := State{
 		Deployment: deploymentStatus(o.deployment, a),
@@ -215,7 +210,7 @@ func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 		Former:     c.formerState(o, a),
 		Untaken:    o.route != nil && (!c.routing.taken(o.route) || !o.settled()),
 	}
-	if o.knative != nil { // deployments change it, and Knative makes the Service
+	if o.knative != nil { // deployments change it, and Knative creates the Service
 		s.Deployment, s.Service, s.Superseded = Right, Right, o.superseded()
 		s.Public, s.Hidden = !hidden(o.knative), hiddenBySluice(o.knative)
 	}
@@ -236,11 +231,9 @@ func statusOf(absent, right bool) Status {
 	return Differs
 }
 
-// Apply makes everything that runs an app and lets requests in: its namespace,
-// Service, Deployment (once it has an image) and route; a Knative Service of its name
-// stands for the first two. An app whose gate is asked for gets no route here, nor does
-// one that Knative runs: only wiring makes those, with their Middlewares. Problem:
-// conflict when something has changed since o was looked at.
+// Apply writes all objects that run an app and route requests to it. A Knative Service replaces
+// the Service and the Deployment. Only wiring creates the routes of gated apps and of apps on
+// Knative.
 func (c *Cluster) Apply(ctx context.Context, o Objects, a app.App) error {
 	if err := c.EnsureNamespace(ctx, a.Namespace); err != nil {
 		return err
@@ -261,22 +254,20 @@ func (c *Cluster) Apply(ctx context.Context, o Objects, a app.App) error {
 	return c.ApplyRoute(ctx, o, a, false)
 }
 
-// attempts is the number of tries of [Cluster.DeleteIf] while functions write the objects that
-// it deletes. From the third try on, the pause before a try grows by attemptPause: 5 s in all.
+// attempts limits the tries of [Cluster.DeleteIf] while other functions write the objects. From
+// the third try on, the pause grows by attemptPause, to 5.25 s in all.
 const (
 	attempts     = 8
 	attemptPause = 250 * time.Millisecond
 )
 
-// Delete deletes whatever an app has in the cluster, and looks again until there is
-// nothing left.
+// Delete deletes all objects of an app.
 func (c *Cluster) Delete(ctx context.Context, ref app.Ref) error {
 	return c.DeleteIf(ctx, ref, func(context.Context) (bool, error) { return true, nil })
 }
 
-// DeleteIf is Delete while the condition allows it. The condition is checked between the read
-// of the objects and their deletion, which deletes no others: so objects that are made after
-// the condition was checked stay.
+// DeleteIf deletes all objects of an app while the condition is true. It reads the objects before
+// it checks the condition, so objects created after the check remain.
 func (c *Cluster) DeleteIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
 	for try := range attempts {
 		if !trace.Sleep(ctx, time.Duration(max(0, try-1))*attemptPause) {
@@ -300,9 +291,8 @@ func (c *Cluster) DeleteIf(ctx context.Context, ref app.Ref, allowed func(contex
 	return err
 }
 
-// remove deletes the objects of an app that were looked at, the route first, so
-// that the app never answers without its gate. What has gone meanwhile is fine;
-// what has been replaced by another object of that name is a conflict.
+// remove deletes the given objects of an app, the route first: the app must never be reachable
+// without its gate. It returns a conflict problem if an object was replaced.
 func (c *Cluster) remove(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()

@@ -17,11 +17,11 @@ func TestPlace(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	if !b.objects().None() {
-		t.Fatal("there are objects before the app is placed")
+		t.Fatal("the app has objects before Apply")
 	}
 	b.place()
 	if !b.state().StripStale {
-		t.Error("the route is reported to remove identity headers before its Middleware exists")
+		t.Error("StripStale: got false, want true before the Middleware exists")
 	}
 	b.must(b.cluster.WriteStrip(t.Context(), b.objects(), b.app.Ref()))
 	want := State{Deployment: Right, Service: Right, Route: RouteOpen}
@@ -39,10 +39,10 @@ func TestPlace(t *testing.T) {
 	if ns.Labels[managedByLabel] != fieldManager {
 		t.Errorf("namespace labels %v", ns.Labels)
 	}
-	b.place() // again: nothing changes
+	b.place()
 	if after := b.objects(); after.route.GetResourceVersion() != o.route.GetResourceVersion() ||
 		after.deployment.ResourceVersion != o.deployment.ResourceVersion || after.service.ResourceVersion != o.service.ResourceVersion {
-		t.Error("placing an app that is in place has changed an object")
+		t.Error("the second Apply changed an object")
 	}
 }
 
@@ -62,15 +62,15 @@ func TestPlaceWithoutImage(t *testing.T) {
 	b.place()
 	check.Equal(t, "state", State{Deployment: Right, Service: Right, Route: RouteOpen, StripStale: true}, b.state())
 	if b.objects().deployment != nil {
-		t.Error("there is a deployment without an image")
+		t.Error("an app without an image has a Deployment")
 	}
 	b.app.Image = "registry.example/hello:v1"
 	if got := b.state().Deployment; got != Absent {
-		t.Errorf("deployment is %v once there is an image, want Absent", got)
+		t.Errorf("Deployment with an image: got %v, want Absent", got)
 	}
 }
 
-func TestPlaceLeavesTheRouteToWiringOnceAGateIsAskedFor(t *testing.T) {
+func TestPlaceLeavesGatedRouteToWiring(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*app.App){
 		"switched on":   func(a *app.App) { a.RequireAPIKey, a.Gate.State = true, app.Pending },
@@ -82,7 +82,7 @@ func TestPlaceLeavesTheRouteToWiringOnceAGateIsAskedFor(t *testing.T) {
 			change(&b.app)
 			b.place()
 			if got := b.state(); got.Route != RouteAbsent || got.Service != Right {
-				t.Errorf("state %+v, want a service and no route", got)
+				t.Errorf("state: got %+v, want a Service and no route", got)
 			}
 		})
 	}
@@ -122,10 +122,10 @@ func TestAdoption(t *testing.T) {
 	check.Equal(t, "state", State{Deployment: Right, Service: Right, Route: RouteOpen, StripStale: true}, b.state())
 	d := b.objects().deployment
 	if got := *d.Spec.Replicas; got != 3 {
-		t.Errorf("%d replicas, want theirs, 3", got)
+		t.Errorf("replicas: got %d, want 3", got)
 	}
 	if d.Labels["team"] != "web" || d.Spec.Template.Labels["tier"] != "front" {
-		t.Error("labels of theirs are gone")
+		t.Error("labels of others were removed")
 	}
 	got := map[string]string{}
 	for _, c := range d.Spec.Template.Spec.Containers {
@@ -133,13 +133,12 @@ func TestAdoption(t *testing.T) {
 	}
 	check.Equal(t, "containers", map[string]string{"web": b.app.Image, "sidecar": "sidecar:1"}, got)
 	if env := d.Spec.Template.Spec.Containers[0].Env; len(env) != 2 || env[0].Value != "green" || env[1].Value != "8080" {
-		t.Errorf("environment %v, want theirs and PORT=8080", env)
+		t.Errorf("environment: got %v, want the existing variables and PORT=8080", env)
 	}
 	spec, _ := b.objects().route.Object["spec"].(map[string]any)
 	check.Equal(t, "tls of the route", map[string]any{"secretName": "theirs"}, spec["tls"])
 }
 
-// makeForeign makes a Deployment and a Service of the app's name, as somebody else would.
 func (b *bench) makeForeign(labels, annotations map[string]string) {
 	b.Helper()
 	ctx, meta := b.Context(), metav1.ObjectMeta{Name: b.app.Name, Labels: labels, Annotations: annotations}
@@ -160,8 +159,8 @@ func (b *bench) makeForeign(labels, annotations map[string]string) {
 	b.must(err)
 }
 
-// TestForeignObjects: objects of the app's name that nobody allowed to adopt are neither
-// changed nor deleted.
+// TestForeignObjects tests that objects that the app may not adopt are neither changed nor
+// deleted.
 func TestForeignObjects(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -169,7 +168,7 @@ func TestForeignObjects(t *testing.T) {
 	before := b.objects()
 	ctx, ref := t.Context(), b.app.Ref()
 	for name, err := range map[string]error{
-		"look":             before.Taken(ref),
+		"Taken":            before.Taken(ref),
 		"apply":            b.cluster.Apply(ctx, before, b.app),
 		"apply Deployment": b.cluster.ApplyDeployment(ctx, before, b.app),
 		"apply workload":   b.cluster.ApplyWorkload(ctx, before.Workload, b.app),
@@ -179,7 +178,7 @@ func TestForeignObjects(t *testing.T) {
 		}
 	}
 	if !before.None() {
-		t.Error("the app is reported to have objects")
+		t.Error("None: got false, want true")
 	}
 	b.must(b.cluster.Delete(ctx, ref))
 	b.must(b.cluster.RemoveWorkload(ctx, ref))
@@ -189,7 +188,6 @@ func TestForeignObjects(t *testing.T) {
 	}
 }
 
-// TestForeignRoute: neither is a route of the app's name.
 func TestForeignRoute(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -197,16 +195,16 @@ func TestForeignRoute(t *testing.T) {
 	b.make("{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: hello}, spec: {routes: [{kind: Rule, match: Host(`a.example`), services: [{name: other, port: 1}]}]}}")
 	o := b.objects()
 	if err := b.cluster.ApplyRoute(t.Context(), o, b.app, false); !problem.Is(err, problem.NameTaken) || !problem.Is(o.Taken(b.app.Ref()), problem.NameTaken) {
-		t.Errorf("%v, want name_taken", err)
+		t.Errorf("got %v, want name_taken", err)
 	}
 	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 	if b.objects().route == nil {
-		t.Error("somebody else's route was deleted")
+		t.Error("the foreign route was deleted")
 	}
 }
 
-// TestAdoptedObjectsStay: an adopted object outlives its app. So does one that an earlier
-// release adopted, which left no mark.
+// TestAdoptedObjectsStay tests that an adopted object outlives its app, also without the mark
+// that earlier releases did not set.
 func TestAdoptedObjectsStay(t *testing.T) {
 	t.Parallel()
 	for name, earlier := range map[string]bool{"adopted": false, "adopted by an earlier release": true} {
@@ -225,10 +223,10 @@ func TestAdoptedObjectsStay(t *testing.T) {
 			b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 			o := b.objects()
 			if o.deployment == nil || o.service == nil || o.route != nil || !o.None() {
-				t.Fatalf("left: Deployment %t, Service %t, route %t", o.deployment != nil, o.service != nil, o.route != nil)
+				t.Fatalf("remaining: Deployment %t, Service %t, route %t", o.deployment != nil, o.service != nil, o.route != nil)
 			}
 			if o.deployment.Annotations[adoptedAnnotation] != "true" || o.deployment.Spec.Template.Spec.Containers[0].Image != b.app.Image {
-				t.Errorf("the Deployment left: %+v", o.deployment)
+				t.Errorf("remaining Deployment: %+v", o.deployment)
 			}
 		})
 	}
@@ -241,9 +239,9 @@ func TestDelete(t *testing.T) {
 	b.gate()
 	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 	if !b.objects().None() {
-		t.Error("objects are left")
+		t.Error("objects remain after deletion")
 	}
-	b.must(b.cluster.Delete(t.Context(), b.app.Ref())) // nothing to do is fine
+	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 }
 
 func TestRemoveSparesAReplacement(t *testing.T) {
@@ -254,10 +252,10 @@ func TestRemoveSparesAReplacement(t *testing.T) {
 	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 	b.place()
 	if err := b.cluster.remove(t.Context(), old, b.app.Ref()); !problem.Is(err, problem.Conflict) {
-		t.Errorf("removing objects that were replaced: %v, want conflict", err)
+		t.Errorf("remove replaced objects: got %v, want conflict", err)
 	}
 	if got := b.state(); got.Route != RouteOpen {
-		t.Errorf("the new route is %v", got.Route)
+		t.Errorf("new route: got %v", got.Route)
 	}
 }
 
@@ -266,10 +264,10 @@ func TestEnsureNamespace(t *testing.T) {
 	b := newBench(t)
 	b.must(b.cluster.EnsureNamespace(t.Context(), b.app.Namespace))
 	b.must(b.cluster.EnsureNamespace(t.Context(), b.app.Namespace))
-	// No controller runs here that would finish this deletion.
+	// No controller completes this deletion.
 	b.must(b.kube.CoreV1().Namespaces().Delete(t.Context(), b.app.Namespace, metav1.DeleteOptions{}))
 	if err := b.cluster.EnsureNamespace(t.Context(), b.app.Namespace); !problem.Is(err, problem.Unavailable) {
-		t.Errorf("a namespace that is being deleted: %v, want unavailable", err)
+		t.Errorf("namespace in deletion: got %v, want unavailable", err)
 	}
 }
 
@@ -279,9 +277,9 @@ func TestUnreachableCluster(t *testing.T) {
 	c, err := Open(Options{Kubeconfig: unreachable(t), Routes: &Routes{EntryPoints: []string{"web"}}})
 	b.must(err)
 	if _, err := c.Objects(t.Context(), b.app.Ref()); !problem.Is(err, problem.Unavailable) {
-		t.Errorf("objects: %v, want unavailable", err)
+		t.Errorf("Objects: got %v, want unavailable", err)
 	}
 	if err := c.EnsureNamespace(t.Context(), "x"); !problem.Is(err, problem.Unavailable) {
-		t.Errorf("namespace: %v, want unavailable", err)
+		t.Errorf("EnsureNamespace: got %v, want unavailable", err)
 	}
 }

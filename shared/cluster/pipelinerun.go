@@ -19,30 +19,29 @@ import (
 )
 
 const (
-	// buildOfLabel says which app a PipelineRun builds, e.g. "hello"; buildLabel, which of
-	// the app's builds it is, e.g. "7". Tekton gives a run's labels to its pods, so the app's
-	// own label must not be among them: the app's Service would send requests there.
+	// buildOfLabel is the app that a PipelineRun builds, e.g. "hello", and buildLabel the build's
+	// number, e.g. "7". Tekton copies a run's labels to its pods. The run must therefore not have
+	// the app's own label, by which the app's Service selects pods.
 	buildOfLabel = "sluice.dev/build-of"
 	buildLabel   = "sluice.dev/build"
 
-	// runLabel is how Tekton marks the TaskRuns of a PipelineRun, with its name.
 	runLabel = "tekton.dev/pipelineRun"
 )
 
-// PipelineRun is the run of one build.
+// PipelineRun describes the run of one build.
 type PipelineRun struct {
 	App   app.Ref
 	Build int64
-	Name  string // always the same for a build, so that it is never run twice
+	Name  string // the same for each start of a build, so that it runs only once
 
-	Pipeline          string // name of the Pipeline
-	PipelineNamespace string // where it is; the run is in the app's namespace
-	ServiceAccount    string // that the run's pods use
+	Pipeline          string
+	PipelineNamespace string // of the Pipeline; the run is in the app's namespace
+	ServiceAccount    string
 	Timeout           time.Duration
 	Params            map[string]string
 }
 
-// BuildOf reads from a PipelineRun's place and labels which build it says it is.
+// BuildOf returns the app and the build in a PipelineRun's namespace and labels.
 func BuildOf(namespace string, labels map[string]string) (app.Ref, int64, bool) {
 	ref, ok := app.ParseRef(namespace + "." + labels[buildOfLabel])
 	if !ok {
@@ -52,8 +51,7 @@ func BuildOf(namespace string, labels map[string]string) (app.Ref, int64, bool) 
 	return ref, n, err == nil && n > 0
 }
 
-// StartRun starts the run of a build and gives what it says about itself, or the one
-// that was started before.
+// StartRun starts the run of a build, unless it was started before, and returns its state.
 func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) (deploy.Run, error) {
 	if err := c.EnsureNamespace(ctx, r.App.Namespace); err != nil {
 		return deploy.Run{}, err
@@ -68,13 +66,14 @@ func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) (deploy.Run, erro
 	return runOf(run, err)
 }
 
-// Run reads what a PipelineRun says about itself. Problem: not_found.
+// Run returns the state of a PipelineRun. It returns a not_found problem if the run does not
+// exist.
 func (c *Cluster) Run(ctx context.Context, namespace, name string) (deploy.Run, error) {
 	return runOf(c.pipelineRuns(namespace).get(ctx, name))
 }
 
-// Failure says what has failed in the PipelineRun of a name, as the first of its TaskRuns
-// that says so has it ([buildevent.TaskRun.Failure]); "" when none does.
+// Failure returns the first failure among the TaskRuns of a PipelineRun (see
+// [buildevent.TaskRun.Failure]), or "".
 func (c *Cluster) Failure(ctx context.Context, namespace, name string) (string, error) {
 	all, err := c.taskRuns(namespace).list(ctx, metav1.ListOptions{LabelSelector: runLabel + "=" + name})
 	if err != nil {
@@ -100,7 +99,6 @@ func runOf(u *unstructured.Unstructured, err error) (deploy.Run, error) {
 	return p.Run(), err
 }
 
-// read reads what is known here of one of Tekton's objects.
 func read[T any](u *unstructured.Unstructured) (known T, err error) {
 	raw, err := u.MarshalJSON()
 	if err == nil {
@@ -112,8 +110,8 @@ func read[T any](u *unstructured.Unstructured) (known T, err error) {
 	return known, nil
 }
 
-// pipelineRun is the object. The Pipeline is found by Tekton's cluster resolver,
-// because one in the system's namespace serves every app.
+// pipelineRun returns the object for a run. Tekton's cluster resolver finds the Pipeline: one
+// Pipeline in the system's namespace serves all apps.
 func pipelineRun(r PipelineRun) *unstructured.Unstructured {
 	params := make([]any, 0, len(r.Params))
 	for _, name := range slices.Sorted(maps.Keys(r.Params)) {

@@ -15,68 +15,61 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-// RouteKind is what an installation's ingress is told of apps by.
+// RouteKind is the kind of objects that routes requests to apps.
 type RouteKind string
 
-// The kinds of routes.
+// Kinds of routes.
 const (
-	TraefikRoutes        RouteKind = "traefik"         // Traefik's IngressRoute, through Traefik's Middlewares
-	GatewayTraefikRoutes RouteKind = "gateway-traefik" // the Gateway API's HTTPRoute, through Traefik's Middlewares
-	GatewayEnvoyRoutes   RouteKind = "gateway-envoy"   // the Gateway API's HTTPRoute, under Envoy Gateway's SecurityPolicy
+	TraefikRoutes        RouteKind = "traefik"         // IngressRoute, gated by Traefik's Middlewares
+	GatewayTraefikRoutes RouteKind = "gateway-traefik" // HTTPRoute of the Gateway API, gated by Traefik's Middlewares
+	GatewayEnvoyRoutes   RouteKind = "gateway-envoy"   // HTTPRoute of the Gateway API, gated by Envoy Gateway's SecurityPolicy
 )
 
-// RouteKinds are all of them, the default first.
+// RouteKinds returns all kinds, the default first.
 func RouteKinds() []RouteKind {
 	return []RouteKind{TraefikRoutes, GatewayTraefikRoutes, GatewayEnvoyRoutes}
 }
 
-// routing is how one kind of ingress is told of an app's route and of the gate in front
-// of it. What a routing describes is compared, written, moved and deleted here, in one way
-// for all; another ingress is another implementation in a file of its own.
+// routing describes an app's route and gate for one kind of ingress.
 type routing interface {
-	// kind is that of the routes.
 	kind() schema.GroupVersionKind
 
-	// blank is the spec of a route that leads nowhere and is valid all the same.
+	// blank returns the spec of a valid route without a backend.
 	blank() map[string]any
 
-	// spec holds the fields of an app's route that are Sluice's: all of them, with what the
-	// API server would fill in. o is what is there, for an ingress that takes a gate up at
-	// a time of its own. by is the gate of the route, nil for none.
+	// spec returns Sluice's fields of an app's route, including API server defaults. o are the
+	// existing objects: some kinds of ingress accept a gate later than its route. by is the gate,
+	// or nil.
 	spec(o Objects, a app.App, by *gate) map[string]any
 
-	// closed is what spec is as long as a gate is not taken up, and leads nowhere; nil for an
-	// ingress that needs no such thing.
+	// closed returns the gated spec without a backend, for use until the ingress has accepted the
+	// gate; nil if the ingress does not need it.
 	closed(a app.App) map[string]any
 
-	// leads reports whether a rule of a route is for the host, or the route has no rules.
+	// leads reports whether the route has a rule for the host, or no rules.
 	leads(route *unstructured.Unstructured, host string) bool
 
-	// same tells whether those fields of a route are as they shall be.
+	// same reports whether Sluice's fields of a route have the desired values.
 	same(route *unstructured.Unstructured, shall map[string]any) bool
 
-	// gate are the objects that ask the checker about an app's requests, in the order in
-	// which they are written, before the route.
+	// gate returns the objects of an app's gate, in the order of writing, before the route.
 	gate(g gate) []part
 
-	// generation returns the generation of the gate that an app has, "" for a gate without
-	// one and for none.
 	generation(w way, ref app.Ref) string
 
-	// taken tells whether the ingress says that it has taken up a route. One that never
-	// says so has.
+	// taken reports whether the ingress has accepted a route, or does not report this.
 	taken(route *unstructured.Unstructured) bool
 
-	// knative tells whether routes lead to apps that Knative runs.
+	// knative reports whether routes can lead to apps that Knative runs.
 	knative() bool
 }
 
-// way is an app's route, and the objects of its gate; nil for each that is absent. Objects
-// of a generation that the route does not name are not among them.
+// way holds an app's route and gate objects, nil if they do not exist. It excludes generations
+// that the route does not name.
 type way struct {
 	route      *unstructured.Unstructured
 	gate       map[partID]*unstructured.Unstructured
-	generation string // of the gate
+	generation string
 }
 
 func (w way) none() bool {
@@ -88,10 +81,8 @@ func (w way) none() bool {
 	return !ours(w.route)
 }
 
-// lookup finds an object, nil when there is none.
 type lookup func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error)
 
-// wayBy finds what there is of an app's way.
 func wayBy(by routing, ref app.Ref, look lookup) (w way, err error) {
 	if w.route, err = look(by.kind(), ref.Name); err != nil {
 		return way{}, err
@@ -118,8 +109,7 @@ func wayBy(by routing, ref app.Ref, look lookup) (w way, err error) {
 	return w, nil
 }
 
-// gateOf returns the gate that the app's route is to have. One that is in place keeps its
-// generation.
+// gateOf returns the desired gate of the app's route. A gate in place retains its generation.
 func (o Objects) gateOf(a app.App) gate {
 	g := gate{ref: a.Ref(), generation: a.Gate.Generation(), refuse: a.Preflight == app.PreflightRefuse}
 	switch {
@@ -131,24 +121,22 @@ func (o Objects) gateOf(a app.App) gate {
 	return g
 }
 
-// Generation returns the generation of the gate that the app's route has, or "".
+// Generation returns the generation of the present gate of the app's route, or "".
 func (o Objects) Generation() string { return o.generation }
 
-// ApplyRoute makes the app's route send its host to its Service, through the gate when
-// gated is set: then the gate's objects must be there already, because Traefik answers 404
-// for a route that names a missing Middleware. What gates a route without being named by
-// it goes with an open one.
+// ApplyRoute makes the app's route send its host to its Service, through the gate if gated is
+// true. The gate's objects must then exist. For an open route, it deletes gate objects that apply
+// without being named.
 //
-// Server-side apply alone would also write over a route that somebody has made
-// since o was looked at, so one that was absent is first created, blank, which
-// fails if it is there by now. Problem: conflict; look again.
+// Server-side apply could overwrite a route created after o was read. A missing route is
+// therefore first created blank, which fails if it exists.
 func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if c.routing == nil {
-		return fmt.Errorf("apply route %s: no kind of routes is set", a.Ref())
+		return fmt.Errorf("apply route %s: kind of routes is not set", a.Ref())
 	}
-	if invalid := validation.IsDNS1123Subdomain(a.Host); len(invalid) > 0 { // nothing else may get into the rule
+	if invalid := validation.IsDNS1123Subdomain(a.Host); len(invalid) > 0 { // no other text may get into the rule
 		return fmt.Errorf("apply route %s: host %q: %s", a.Ref(), a.Host, invalid[0])
 	}
 	if foreign(o.route) {
@@ -179,20 +167,18 @@ func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bo
 	return nil
 }
 
-// RemoveRoute deletes the app's route. The objects of its gate stay.
+// RemoveRoute deletes the app's route, but not its gate.
 func (c *Cluster) RemoveRoute(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if c.routing == nil {
-		return fmt.Errorf("remove route %s: no kind of routes is set", ref)
+		return fmt.Errorf("remove route %s: kind of routes is not set", ref)
 	}
 	return withdraw(ctx, c.objects(c.routing.kind(), ref.Namespace), o.route)
 }
 
-// RemoveFormer deletes what an app had by the kind of routes that the installation had
-// before, but for what serves the present kind as well. The route goes with the first call
-// and the gate with the next: an ingress learns of the two by ways of their own, and one
-// that heard of the gate's end first would let everybody in.
+// RemoveFormer deletes an app's objects of the former kind of routes. The first call deletes the
+// route, the next one the gate: without its gate, the route could be open.
 func (c *Cluster) RemoveFormer(ctx context.Context, o Objects, ref app.Ref) error {
 	if c.former == nil {
 		return nil
@@ -203,7 +189,6 @@ func (c *Cluster) RemoveFormer(ctx context.Context, o Objects, ref app.Ref) erro
 	return c.removeWay(ctx, c.former, o.former, ref)
 }
 
-// removeWay deletes an app's route and then its gate.
 func (c *Cluster) removeWay(ctx context.Context, by routing, w way, ref app.Ref) error {
 	if err := withdraw(ctx, c.objects(by.kind(), ref.Namespace), w.route); err != nil {
 		return err
@@ -216,7 +201,7 @@ func (c *Cluster) removeWay(ctx context.Context, by routing, w way, ref app.Ref)
 	return nil
 }
 
-// formerWay leaves out what the present kind uses as well: that is no leftover.
+// formerWay excludes objects that the present kind also uses.
 func formerWay(former, present routing, ref app.Ref, look lookup) (way, error) {
 	return wayBy(former, ref, func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
 		named := gate{ref: ref, generation: generationIn(name, ref)}
@@ -226,14 +211,14 @@ func formerWay(former, present routing, ref app.Ref, look lookup) (way, error) {
 			return nil, nil
 		}
 		u, err := look(kind, name)
-		if err != nil || u == nil || !hasAll(u.GetLabels(), managed()) { // somebody else's
+		if err != nil || u == nil || !hasAll(u.GetLabels(), managed()) { // not Sluice's
 			return nil, err
 		}
 		return u, nil
 	})
 }
 
-// routeState compares an app's route with the route that it needs with the gate g, or without it.
+// routeState compares an app's route with the desired one.
 func routeState(by routing, w way, o Objects, a app.App, g gate) Route {
 	u := w.route
 	switch {
@@ -258,7 +243,6 @@ func routeState(by routing, w way, o Objects, a app.App, g gate) Route {
 	return RouteDiffers
 }
 
-// attached tells whether there is an object of the gate that a route need not name.
 func (w way) attached(by routing, ref app.Ref) bool {
 	for _, p := range by.gate(gate{ref: ref}) {
 		if p.unnamed && w.gate[p.id()] != nil {
@@ -268,8 +252,7 @@ func (w way) attached(by routing, ref app.Ref) bool {
 	return false
 }
 
-// formerState is how an app's former route compares to what it was; closed where nothing is
-// left of it but its gate.
+// formerState returns the state of an app's former route, RouteClosed if only the gate is left.
 func (c *Cluster) formerState(o Objects, a app.App) Route {
 	switch {
 	case c.former == nil || o.former.none():
@@ -284,20 +267,17 @@ func (c *Cluster) formerState(o Objects, a app.App) Route {
 	return routeState(c.former, o.former, was, a, g)
 }
 
-// settleTime is how long a new route stands beside a former one at least: what an ingress
-// says it has taken up need not be what it acts on yet, and Traefik says nothing of an
-// IngressRoute, and puts off changes by 2 s when there are many (providersThrottleDuration).
-// The proof cannot tell, since the former route answers it just as well. A clock that is
-// not the API server's makes it longer or shorter; shorter, a key may meet a 404.
+// settleTime is the minimum age of a new route before the former one is deleted. Traefik does not
+// report acceptance and delays changes by 2 s under load (providersThrottleDuration); others may
+// report it too early. The proof cannot detect this, since the former route returns it too. If
+// this clock is ahead of the API server's, clients may get 404.
 const settleTime = 10 * time.Second
 
-// settled tells whether the route has been there for that long, where a former one is.
 func (o Objects) settled() bool {
 	return o.former.route == nil || o.at.Sub(o.route.GetCreationTimestamp().Time) >= settleTime
 }
 
-// sameFields compares the fields that are Sluice's, exactly: one route more would be a way
-// around the gate.
+// sameFields requires equal fields: an additional rule would bypass the gate.
 func sameFields(u *unstructured.Unstructured, shall map[string]any, but ...string) bool {
 	spec, ok := u.Object["spec"].(map[string]any)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
-// TestRouteTLS changes the setting under a route: each time the route is seen to differ,
-// and becomes what is asked for, with what others have put into its spec.tls.
+// TestRouteTLS changes the setting. The route must differ, then get the new value and keep the
+// fields of others.
 func TestRouteTLS(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -42,7 +42,7 @@ func TestRouteTLS(t *testing.T) {
 		before := tls()
 		ask(step.setting)
 		if got, want := b.state().Route == RouteGated, cmp.Equal(before, step.want); got != want {
-			t.Errorf("%q on %v: in order is %v", step.setting, before, got)
+			t.Errorf("%q on %v: route right: got %v", step.setting, before, got)
 		}
 		b.gate()
 		if diff := cmp.Diff(step.want, tls()); diff != "" {
@@ -54,11 +54,11 @@ func TestRouteTLS(t *testing.T) {
 	}
 
 	b.patchRoute(`[{"op":"add","path":"/spec/tls","value":{"options":{"name":"strict"}}}]`)
-	check.Equal(t, "others' spec.tls is none of ours, but", gated, b.state())
+	check.Equal(t, "state with spec.tls of others", gated, b.state())
 	ask("secret:apps-tls")
 	b.gate()
 	others["secretName"] = "apps-tls"
-	check.Equal(t, "with others' fields", any(others), tls())
+	check.Equal(t, "spec.tls with fields of others", any(others), tls())
 	for _, patch := range []string{
 		`[{"op":"replace","path":"/spec/tls/secretName","value":"evil"}]`,
 		`[{"op":"remove","path":"/spec/tls/secretName"}]`,
@@ -75,8 +75,8 @@ func TestRouteTLS(t *testing.T) {
 	}
 }
 
-// TestCertificateHosts checks that an ACME resolver gets certificates only for hosts below the
-// apps' domain, for hosts that an admin names, and for hosts whose route had it before.
+// TestCertificateHosts tests that an ACME resolver gets certificates only for hosts below the
+// apps' domain, for configured hosts, and for hosts whose route had it before.
 func TestCertificateHosts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -87,7 +87,7 @@ func TestCertificateHosts(t *testing.T) {
 		b.must(err)
 		b.cluster = c
 	}
-	of := b.app.Namespace + ".example" // hosts are unique in the cluster that tests share
+	of := b.app.Namespace + ".example" // hosts are unique in the tests' shared cluster
 	limited := Routes{RouteTLS: "resolver:le", CertificateDomain: "Apps." + of, CertificateHosts: []string{"shop." + of, ".More." + of}}
 	open(limited)
 	for _, tt := range []struct {
@@ -108,21 +108,20 @@ func TestCertificateHosts(t *testing.T) {
 		b.gate()
 		check.Equal(t, tt.host, any(tt.want), b.objects().route.Object["spec"].(map[string]any)["tls"])
 		if got := b.state().Route; got != RouteGated {
-			t.Errorf("%s: the route is %v", tt.host, got)
+			t.Errorf("%s: route: got %v", tt.host, got)
 		}
 	}
 	b.app.Host = "victim." + of
-	open(Routes{RouteTLS: "resolver:le", CertificateDomain: of}) // such as an earlier version
+	open(Routes{RouteTLS: "resolver:le", CertificateDomain: of})
 	b.gate()
 	open(limited)
 	if got := b.state().Route; got != RouteGated {
-		t.Errorf("a route that has the resolver already is %v", got)
+		t.Errorf("route with the resolver: got %v", got)
 	}
 	b.gate()
-	check.Equal(t, "a host that had a certificate", any(resolver), b.objects().route.Object["spec"].(map[string]any)["tls"])
+	check.Equal(t, "spec.tls of a host with a certificate", any(resolver), b.objects().route.Object["spec"].(map[string]any)["tls"])
 }
 
-// patchRoute changes the app's route from outside.
 func (b *bench) patchRoute(patch string) {
 	b.Helper()
 	_, err := b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace).api.Patch(b.Context(), b.app.Name, types.JSONPatchType,
@@ -134,10 +133,10 @@ func TestRouteTLSIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"on", "true", "resolver", "resolver:", "resolver:a b", "secret:", "secret:A_b", "secret:../x", "default:x ", "Default", "secret:a:b"} {
 		if _, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &Routes{EntryPoints: []string{"web"}, RouteTLS: s}}); err == nil {
-			t.Errorf("%q was taken", s)
+			t.Errorf("%q: got no error", s)
 		}
 	}
 	if _, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &Routes{EntryPoints: []string{"web"}, RouteTLS: "resolver:le"}}); err == nil {
-		t.Error("a resolver for hosts of any domain was taken")
+		t.Error("resolver without a domain: got no error")
 	}
 }

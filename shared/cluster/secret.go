@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	// caSecretName is the Secret of each app's namespace that holds the checker's
-	// CA: a Middleware can only name a Secret of its own namespace.
+	// caSecretName is the Secret with the checker's CA in each app's namespace: a Middleware
+	// cannot name a Secret of another namespace.
 	caSecretName = "sluice-checker-ca" //nolint:gosec // a name
 
-	// caEntry is where Traefik looks for it.
 	caEntry = "ca.crt"
 )
 
-// SecretType says what a Secret's entries are.
+// SecretType is the type of a Secret.
 type SecretType string
 
 // The types of Secrets.
@@ -29,30 +28,30 @@ const (
 	TLSSecret    SecretType = "kubernetes.io/tls" //nolint:gosec // a type, with tls.crt and tls.key
 )
 
-// Secret is a Kubernetes Secret of Sluice's own.
+// Secret is a Kubernetes Secret that Sluice reads or writes.
 type Secret struct {
 	Namespace string
 	Name      string
 	Type      SecretType
 	Data      map[string][]byte
-	Managed   bool // it carries Sluice's label; one that was read and does not is somebody else's
+	Managed   bool
 
-	version string // "" before it exists
+	version string // "" if it does not exist yet
 }
 
-// LogValue keeps what is in it out of logs.
+// LogValue returns only the name, so that logs never contain the data.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.Namespace + "." + s.Name) }
 
-// Exists tells whether the Secret came from the cluster.
+// Exists reports whether the Secret was read from the cluster.
 func (s Secret) Exists() bool { return s.version != "" }
 
-// Secret reads a Secret. Problem: not_found.
+// Secret returns a Secret. It returns a not_found problem if the Secret does not exist.
 func (c *Cluster) Secret(ctx context.Context, namespace, name string) (Secret, error) {
 	return secretOf(c.secrets(namespace).get(ctx, name))
 }
 
-// WriteSecret creates a Secret, or replaces the one that it was read from.
-// Problem: conflict when it has changed since, or is there already.
+// WriteSecret creates a Secret, or replaces the version that was read. It returns a conflict
+// problem if the Secret has changed since or already exists.
 func (c *Cluster) WriteSecret(ctx context.Context, s Secret) (Secret, error) {
 	return secretOf(c.secrets(s.Namespace).write(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Labels: managed(), ResourceVersion: s.version},
@@ -71,12 +70,11 @@ func secretOf(s *corev1.Secret, err error) (Secret, error) {
 	}, nil
 }
 
-// WriteCA puts the checker's CA into an app's namespace, where the app's
-// Middleware finds it. ca is PEM, one or more certificates.
+// WriteCA writes the checker's CA, one or more PEM certificates, into an app's namespace.
 func (c *Cluster) WriteCA(ctx context.Context, o Objects, ref app.Ref, ca []byte) error {
 	s := Secret{Namespace: ref.Namespace, Name: caSecretName, Type: OpaqueSecret, Data: map[string][]byte{caEntry: ca}}
 	if o.ca != nil {
-		s.version, s.Type = o.ca.ResourceVersion, SecretType(o.ca.Type) // a Secret's type can never change
+		s.version, s.Type = o.ca.ResourceVersion, SecretType(o.ca.Type) // a Secret's type cannot change
 	}
 	_, err := c.WriteSecret(ctx, s)
 	return err

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// unreachable is a kubeconfig of a cluster that nobody runs.
+// unreachable returns the kubeconfig of a cluster that does not exist.
 func unreachable(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -32,32 +32,32 @@ func TestOpenRefusesABadConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Options){
-		"no entry points":        func(o *Options) { o.Routes = &Routes{} },
-		"an unknown kind":        func(o *Options) { o.Routes = &Routes{Kind: "ingress", EntryPoints: []string{"web"}} },
-		"an unknown kind before": func(o *Options) { o.Routes = &Routes{FormerKind: "ingress", EntryPoints: []string{"web"}} },
-		"no Gateway":             func(o *Options) { o.Routes = &Routes{Kind: GatewayTraefikRoutes} },
-		"a Gateway's name alone": func(o *Options) { o.Routes = &Routes{Kind: GatewayEnvoyRoutes, Gateway: "apps"} },
-		"too much of a Gateway":  func(o *Options) { o.Routes = &Routes{Kind: GatewayEnvoyRoutes, Gateway: "a/b/c/d"} },
-		"a Gateway of no name":   func(o *Options) { o.Routes = &Routes{Kind: GatewayEnvoyRoutes, Gateway: "a/b/"} },
-		"a checker without TLS":  func(o *Options) { o.CheckerURL = "http://checker:8443" },
-		"a checker with a path":  func(o *Options) { o.CheckerURL = "https://checker/x" },
-		"a checker with a query": func(o *Options) { o.CheckerURL = "https://checker?x=1" },
-		"a kubeconfig not there": func(o *Options) { o.Kubeconfig = "/nonexistent/kubeconfig" },
+		"no entry points":                  func(o *Options) { o.Routes = &Routes{} },
+		"an unknown kind":                  func(o *Options) { o.Routes = &Routes{Kind: "ingress", EntryPoints: []string{"web"}} },
+		"an unknown former kind":           func(o *Options) { o.Routes = &Routes{FormerKind: "ingress", EntryPoints: []string{"web"}} },
+		"no Gateway":                       func(o *Options) { o.Routes = &Routes{Kind: GatewayTraefikRoutes} },
+		"a Gateway without a namespace":    func(o *Options) { o.Routes = &Routes{Kind: GatewayEnvoyRoutes, Gateway: "apps"} },
+		"a Gateway of four parts":          func(o *Options) { o.Routes = &Routes{Kind: GatewayEnvoyRoutes, Gateway: "a/b/c/d"} },
+		"a Gateway with an empty listener": func(o *Options) { o.Routes = &Routes{Kind: GatewayEnvoyRoutes, Gateway: "a/b/"} },
+		"a checker without TLS":            func(o *Options) { o.CheckerURL = "http://checker:8443" },
+		"a checker with a path":            func(o *Options) { o.CheckerURL = "https://checker/x" },
+		"a checker with a query":           func(o *Options) { o.CheckerURL = "https://checker?x=1" },
+		"a missing kubeconfig":             func(o *Options) { o.Kubeconfig = "/nonexistent/kubeconfig" },
 	} {
 		o := good
 		change(&o)
 		if _, err := Open(o); err == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 
 	c, err := Open(Options{Kubeconfig: good.Kubeconfig})
 	if err != nil {
-		t.Fatalf("who writes no route needs no entry points: %v", err)
+		t.Fatalf("without routes: %v", err)
 	}
 	err = c.ApplyRoute(t.Context(), Objects{}, app.App{Namespace: "shop-prod", Name: "hello", Host: "hello.example.com"}, true)
 	if err == nil || !strings.Contains(err.Error(), "no kind of routes") {
-		t.Errorf("a route was written of no kind: %v", err)
+		t.Errorf("write a route without a kind: got %v", err)
 	}
 }
 
@@ -67,20 +67,20 @@ func TestSecret(t *testing.T) {
 	ctx, ns := t.Context(), b.app.Namespace
 	b.must(b.cluster.EnsureNamespace(ctx, ns))
 	if _, err := b.cluster.Secret(ctx, ns, "s"); !problem.Is(err, problem.NotFound) {
-		t.Fatalf("a secret that is not there: %v, want not_found", err)
+		t.Fatalf("missing Secret: got %v, want not_found", err)
 	}
 	fresh := Secret{Namespace: ns, Name: "s", Type: OpaqueSecret, Data: map[string][]byte{"k": []byte("hush")}}
 	written, err := b.cluster.WriteSecret(ctx, fresh)
 	b.must(err)
 	if _, err := b.cluster.WriteSecret(ctx, fresh); !problem.Is(err, problem.Conflict) {
-		t.Errorf("creating it twice: %v, want conflict", err)
+		t.Errorf("second creation: got %v, want conflict", err)
 	}
 	written.Data = map[string][]byte{"k": []byte("hush hush")}
 	if _, err = b.cluster.WriteSecret(ctx, written); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.cluster.WriteSecret(ctx, written); !problem.Is(err, problem.Conflict) {
-		t.Errorf("a late write: %v, want conflict", err)
+		t.Errorf("late write: got %v, want conflict", err)
 	}
 	got, err := b.cluster.Secret(ctx, ns, "s")
 	b.must(err)
@@ -88,11 +88,11 @@ func TestSecret(t *testing.T) {
 		t.Errorf("read %+v", got.Data)
 	}
 	if s := got.LogValue().String(); strings.Contains(s, "hush") {
-		t.Errorf("a log would say %q", s)
+		t.Errorf("LogValue contains the data: %q", s)
 	}
 	_, err = b.kube.CoreV1().Secrets(ns).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}}, metav1.CreateOptions{})
 	b.must(err)
 	if theirs, err := b.cluster.Secret(ctx, ns, "theirs"); err != nil || theirs.Managed {
-		t.Errorf("somebody else's secret: managed %v, %v", theirs.Managed, err)
+		t.Errorf("foreign Secret: managed %v, %v", theirs.Managed, err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestToken: an app's pods get no service account's token, but for workloads that were
-// there before and want one.
-func TestToken(t *testing.T) {
+// TestServiceAccountToken tests that an app's pods get a token only if an adopted workload wants
+// it.
+func TestServiceAccountToken(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
 	a := app.App{Name: "hello", Namespace: "shop-prod", Image: "hello:v2", Port: 8080, Revision: 2}
@@ -21,14 +21,14 @@ func TestToken(t *testing.T) {
 		name    string
 		account string
 		asks    *bool
-		taken   bool // Sluice says that there is none
+		taken   bool // no token is mounted
 	}{
-		{name: "nothing said", taken: true},
-		{name: "the account that everybody has", account: "default", taken: true},
-		{name: "none wanted", asks: &no, taken: true},
-		{name: "none wanted, of an account", account: "reader", asks: &no, taken: true},
-		{name: "an account of its own", account: "reader"},
-		{name: "asked for", asks: &yes},
+		{name: "no account", taken: true},
+		{name: "the default account", account: "default", taken: true},
+		{name: "no token", asks: &no, taken: true},
+		{name: "an account without a token", account: "reader", asks: &no, taken: true},
+		{name: "a custom account", account: "reader"},
+		{name: "a requested token", asks: &yes},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestToken(t *testing.T) {
 				Spec: corev1.PodSpec{ServiceAccountName: tt.account, AutomountServiceAccountToken: tt.asks},
 			}}}
 			if said := saysNoToken(t, deployment(d, a)); said != tt.taken {
-				t.Errorf("Deployment: said %v, want %v", said, tt.taken)
+				t.Errorf("Deployment without a token: got %v, want %v", said, tt.taken)
 			}
 			pod := map[string]any{"containers": []any{map[string]any{"image": "hello:v1"}}}
 			if tt.account != "" {
@@ -50,12 +50,12 @@ func TestToken(t *testing.T) {
 			shall, err := knativeRunning(there, a)
 			check.OK(t, err)
 			if said := saysNoToken(t, shall); said != tt.taken {
-				t.Errorf("Knative Service: said %v, want %v", said, tt.taken)
+				t.Errorf("Knative Service without a token: got %v, want %v", said, tt.taken)
 			}
 		})
 	}
 	if !saysNoToken(t, deployment(nil, a)) {
-		t.Error("a Deployment that is made has a token")
+		t.Error("a new Deployment has a token")
 	}
 }
 

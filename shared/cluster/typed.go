@@ -21,25 +21,20 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// typed reads and writes the objects of one kind in one namespace as values of their
-// Go type. Each call has a deadline, and its error says what was called and is in the
-// words of package problem.
-//
-// It does this over the dynamic client, because client-go's own typed clients
-// bring every kind of Kubernetes with them: twice the program, and 12 MB of memory for
-// each function.
+// typed reads and writes the objects of one kind in one namespace as Go values. Its errors are
+// converted by problemOf. It uses the dynamic client, because client-go's typed clients double
+// the size of a function and add 12 MB of memory.
 type typed[T any] struct {
 	api  dynamic.ResourceInterface
 	kind schema.GroupVersionKind
-	at   string // in errors, e.g. "services/shop-prod"
+	at   string
 }
 
-// anyKind is for kinds without a Go type of their own.
 type anyKind = typed[unstructured.Unstructured]
 
-// typedOf gives the objects of a kind. The namespace "" stands for all, to list them.
+// typedOf returns access to a kind. An empty namespace can only be used to list all namespaces.
 func typedOf[T any](c *Cluster, version schema.GroupVersion, kind, namespace string) typed[T] {
-	resource, _ := meta.UnsafeGuessKindToResource(version.WithKind(kind)) // right for every kind that is used here
+	resource, _ := meta.UnsafeGuessKindToResource(version.WithKind(kind)) // correct for all kinds used here
 	return typed[T]{c.dynamic.Resource(resource).Namespace(namespace), version.WithKind(kind), path.Join(resource.Resource, namespace)}
 }
 
@@ -67,12 +62,10 @@ func (c *Cluster) accessReviews() typed[authv1.SelfSubjectAccessReview] {
 	return typedOf[authv1.SelfSubjectAccessReview](c, authv1.SchemeGroupVersion, "SelfSubjectAccessReview", "")
 }
 
-// objects gives those of a kind that has no Go type here.
 func (c *Cluster) objects(kind schema.GroupVersionKind, namespace string) anyKind {
 	return typedOf[unstructured.Unstructured](c, kind.GroupVersion(), kind.Kind, namespace)
 }
 
-// The kinds of others that apps are led to by.
 func traefikKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "traefik.io", Version: "v1alpha1", Kind: kind}
 }
@@ -99,7 +92,7 @@ func (c *Cluster) tekton(kind, namespace string) anyKind {
 	return typedOf[unstructured.Unstructured](c, schema.GroupVersion{Group: "tekton.dev", Version: "v1"}, kind, namespace)
 }
 
-// get reads an object. Problem: not_found.
+// get returns a not_found problem if the object does not exist.
 func (k typed[T]) get(ctx context.Context, name string) (*T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -110,17 +103,16 @@ func (k typed[T]) get(ctx context.Context, name string) (*T, error) {
 	return k.result("get", name, u, err)
 }
 
-// look is get of what need not be there: then it gives nil.
+// look is like get, but returns nil if the object does not exist.
 func (k typed[T]) look(ctx context.Context, name string) (*T, error) {
 	object, err := k.get(ctx, name)
 	if problem.Is(err, problem.NotFound) {
-		return nil, nil //nolint:nilnil // callers look for nil
+		return nil, nil //nolint:nilnil // callers check for nil
 	}
 	return object, err
 }
 
-// write creates an object or, if it is of a version that was seen, replaces that.
-// Problem: conflict.
+// write creates an object or, if it has a resource version, replaces that version.
 func (k typed[T]) write(ctx context.Context, object *T) (*T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -132,7 +124,7 @@ func (k typed[T]) write(ctx context.Context, object *T) (*T, error) {
 	verb := "update"
 	if u.GetResourceVersion() != "" {
 		is, err = k.api.Update(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager})
-		if apierrors.IsNotFound(err) { // somebody has deleted it since it was seen
+		if apierrors.IsNotFound(err) { // deleted since it was read
 			err = problem.Of(problem.Conflict).Because(err)
 		}
 	} else {
@@ -142,13 +134,12 @@ func (k typed[T]) write(ctx context.Context, object *T) (*T, error) {
 	return k.result(verb, u.GetName(), is, err)
 }
 
-// apply writes the fields that are given, and no others, by server-side apply. An
-// object with a resource version must still be of that version. Problem: conflict.
+// apply writes exactly the given fields by server-side apply, to the given version if there is
+// one.
 func (k typed[T]) apply(ctx context.Context, fields *unstructured.Unstructured) error {
 	return k.applyWith(ctx, fields, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 }
 
-// tryApply returns the error that apply would return, and writes nothing.
 func (k typed[T]) tryApply(ctx context.Context, fields *unstructured.Unstructured) error {
 	return k.applyWith(ctx, fields, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
 }
@@ -161,7 +152,7 @@ func (k typed[T]) applyWith(ctx context.Context, fields *unstructured.Unstructur
 	return k.failed("apply", fields.GetName(), err)
 }
 
-// delete takes what is gone already for deleted.
+// delete ignores an object that does not exist.
 func (k typed[T]) delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -172,13 +163,11 @@ func (k typed[T]) delete(ctx context.Context, name string, o metav1.DeleteOption
 	return k.failed("delete", name, err)
 }
 
-// object is a *T that Kubernetes keeps.
 type object[T any] interface {
 	*T
 	metav1.Object
 }
 
-// deleteSeen deletes an object that was looked at, if there was one.
 func deleteSeen[T any, P object[T]](ctx context.Context, k typed[T], seen P, allowed func(metav1.Object) metav1.DeleteOptions) error {
 	if seen == nil {
 		return nil
@@ -186,13 +175,13 @@ func deleteSeen[T any, P object[T]](ctx context.Context, k typed[T], seen P, all
 	return k.delete(ctx, seen.GetName(), allowed(seen))
 }
 
-// same allows a deletion of this very object, changed or not.
+// same allows deletion of the same object, even if it has changed.
 func same(o metav1.Object) metav1.DeleteOptions {
 	uid := o.GetUID()
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// only allows a deletion of this very object as long as nobody has changed it.
+// only allows deletion of the same object if it has not changed.
 func only(o metav1.Object) metav1.DeleteOptions {
 	opts := same(o)
 	version := o.GetResourceVersion()
@@ -200,10 +189,9 @@ func only(o metav1.Object) metav1.DeleteOptions {
 	return opts
 }
 
-// listPage is how many objects the API server is asked for at a time.
 const listPage = 500
 
-// list lists all objects, page by page, each page with a deadline of its own.
+// list reads all objects in pages. Each page has its own deadline.
 func (k typed[T]) list(ctx context.Context, o metav1.ListOptions) ([]*T, error) {
 	var all []*T
 	o.Limit = listPage
@@ -231,8 +219,7 @@ func (k typed[T]) page(ctx context.Context, o metav1.ListOptions) (*unstructured
 	return k.api.List(ctx, o)
 }
 
-// allByRef lists all objects of a kind that carry Sluice's label, by where they are.
-// selector chooses among them by their fields; "" takes all.
+// allByRef lists the objects with Sluice's label. selector is a field selector.
 func allByRef[T any, P object[T]](ctx context.Context, k typed[T], selector string) (map[app.Ref]P, error) {
 	objects, err := k.list(ctx, metav1.ListOptions{LabelSelector: managedSelector, FieldSelector: selector})
 	if err != nil {

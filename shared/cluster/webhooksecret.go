@@ -21,18 +21,14 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Tokens of webhooks live in a namespace of their own ([Options].WebhookNamespace) that
-// holds nothing else: a right on Secrets there reaches no Secret of anybody else's, and
-// RBAC, which knows no patterns of names, can tell the two apart.
-//
-// A Secret is called as the app is in the whole installation, e.g. "shop-prod.hello", at
-// most 104 characters. No two apps share a name: neither part can hold a dot. It exists
-// as long as the webhook is enabled, and has one entry. The API server encrypts it at
-// rest (promise W3).
+// Webhook tokens have their own namespace ([Options].WebhookNamespace): RBAC has no name
+// patterns, so rights on Secrets apply to a whole namespace. A Secret's name is the app's full
+// name, e.g. "shop-prod.hello", at most 104 characters. It exists while the webhook is enabled.
+// The API server encrypts it at rest (promise W3).
 const tokenEntry = "token"
 
-// WebhookToken reads the token of an app's webhook. Problem: not_found when the
-// webhook is disabled, or its Secret holds nothing that can be a token.
+// WebhookToken returns the token of an app's webhook. It returns a not_found problem if the
+// webhook is disabled or its Secret contains no valid token.
 func (c *Cluster) WebhookToken(ctx context.Context, ref app.Ref) (hook.Token, error) {
 	s, err := c.Secret(ctx, c.webhooks, ref.String())
 	if err != nil {
@@ -40,14 +36,13 @@ func (c *Cluster) WebhookToken(ctx context.Context, ref app.Ref) (hook.Token, er
 	}
 	token := hook.Token(s.Data[tokenEntry])
 	if !token.Valid() {
-		return "", fmt.Errorf("token of the webhook of %s: %w", ref, problem.New(problem.NotFound, "The webhook's Secret holds no token."))
+		return "", fmt.Errorf("webhook token of %s: %w", ref, problem.New(problem.NotFound, "The webhook's Secret contains no valid token. Enable the webhook again."))
 	}
 	return token, nil
 }
 
-// SetWebhookToken enables an app's webhook, or gives it another token; the one
-// before is worth nothing from then on. Problem: conflict when somebody else did
-// the same meanwhile, and whose token it is now is theirs to tell.
+// SetWebhookToken enables an app's webhook or replaces its token. It returns a conflict problem
+// if another call set the token concurrently.
 func (c *Cluster) SetWebhookToken(ctx context.Context, ref app.Ref, token hook.Token) error {
 	s, err := c.Secret(ctx, c.webhooks, ref.String())
 	if problem.Is(err, problem.NotFound) {
@@ -61,13 +56,13 @@ func (c *Cluster) SetWebhookToken(ctx context.Context, ref app.Ref, token hook.T
 	return err
 }
 
-// DeleteWebhookToken disables an app's webhook; again is no error.
+// DeleteWebhookToken disables an app's webhook, if it is enabled.
 func (c *Cluster) DeleteWebhookToken(ctx context.Context, ref app.Ref) error {
 	return c.secrets(c.webhooks).delete(ctx, ref.String(), metav1.DeleteOptions{})
 }
 
-// DeleteWebhookTokenIf disables an app's webhook if the condition allows it. The condition is
-// checked between the read of the Secret and its deletion: a Secret that is made later stays.
+// DeleteWebhookTokenIf disables an app's webhook if the condition is true. It does not delete a
+// Secret that is created after the check.
 func (c *Cluster) DeleteWebhookTokenIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
 	seen, err := c.secrets(c.webhooks).look(ctx, ref.String())
 	if err != nil || seen == nil {
@@ -77,30 +72,28 @@ func (c *Cluster) DeleteWebhookTokenIf(ctx context.Context, ref app.Ref, allowed
 		return err
 	}
 	err = deleteSeen(ctx, c.secrets(c.webhooks), seen, same)
-	if problem.Is(err, problem.Conflict) { // it was replaced
+	if problem.Is(err, problem.Conflict) { // the Secret was replaced
 		return nil
 	}
 	return err
 }
 
-// WatchedTokens are the tokens of all apps' webhooks, held in memory and kept up to date
-// by a watch. A look costs nothing and takes the same time for every name.
+// WatchedTokens caches the tokens of all webhooks and updates them by a watch.
 type WatchedTokens struct {
 	secrets dynamic.ResourceInterface
 	log     *slog.Logger
-	synced  chan struct{} // closed once the first list is in
+	synced  chan struct{} // closed after the first list
 
 	mu     sync.RWMutex
 	tokens map[string]hook.Token // by [app.Ref.String]
 }
 
-// WatchWebhookTokens makes an empty view of the tokens; [WatchedTokens.Run] fills it.
+// WatchWebhookTokens returns an empty cache; [WatchedTokens.Run] fills it.
 func (c *Cluster) WatchWebhookTokens(log *slog.Logger) *WatchedTokens {
 	return &WatchedTokens{secrets: c.secrets(c.webhooks).api, log: log, synced: make(chan struct{}), tokens: map[string]hook.Token{}}
 }
 
-// Run watches until ctx ends. While the API server does not answer, it tries again with
-// pauses that grow to half a minute.
+// Run watches until ctx ends. It retries with pauses of up to half a minute.
 func (w *WatchedTokens) Run(ctx context.Context) error {
 	list := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -112,7 +105,7 @@ func (w *WatchedTokens) Run(ctx context.Context) error {
 			return changes, w.failed(ctx, "watch", err)
 		},
 	}
-	quiet := logr.Discard() // its own words can hold what it was sent
+	quiet := logr.Discard() // client-go's messages may contain data that it received
 	reflector := cache.NewReflectorWithOptions(list, &unstructured.Unstructured{}, w, cache.ReflectorOptions{Name: "webhook tokens", Logger: &quiet})
 	reflector.RunWithContext(klog.NewContext(ctx, quiet))
 	return nil
@@ -120,16 +113,15 @@ func (w *WatchedTokens) Run(ctx context.Context) error {
 
 func (w *WatchedTokens) failed(ctx context.Context, verb string, err error) error {
 	if err != nil && ctx.Err() == nil {
-		w.log.WarnContext(ctx, "follow webhook tokens failed", "verb", verb, "error", err)
+		w.log.WarnContext(ctx, "watch webhook tokens failed", "verb", verb, "error", err)
 	}
 	return err
 }
 
-// Synced is closed once every token that there was at the start is known.
+// Synced returns a channel that is closed after the first list.
 func (w *WatchedTokens) Synced() <-chan struct{} { return w.synced }
 
-// Token gives the token of an app's webhook as far as the watch has told; ok is false
-// where there is none.
+// Token returns the cached token of an app's webhook.
 func (w *WatchedTokens) Token(ref app.Ref) (token hook.Token, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -159,8 +151,7 @@ func (w *WatchedTokens) Replace(list []any, _ string) error {
 // Add implements [cache.ReflectorStore].
 func (w *WatchedTokens) Add(object any) error { return w.Update(object) }
 
-// Update implements [cache.ReflectorStore]. A Secret that holds no token any more has
-// none.
+// Update implements [cache.ReflectorStore].
 func (w *WatchedTokens) Update(object any) error {
 	name, token, ok := tokenOf(object)
 	w.mu.Lock()
@@ -185,7 +176,6 @@ func (w *WatchedTokens) Delete(object any) error {
 // Resync implements [cache.ReflectorStore].
 func (*WatchedTokens) Resync() error { return nil }
 
-// tokenOf reads a Secret as the watch gives it; ok is false where it holds no token.
 func tokenOf(object any) (name string, token hook.Token, ok bool) {
 	u, isObject := object.(*unstructured.Unstructured)
 	if !isObject {

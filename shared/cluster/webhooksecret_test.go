@@ -24,16 +24,16 @@ func TestWebhookToken(t *testing.T) {
 	other := app.Ref{Namespace: ref.Namespace, Name: "other"}
 	first, second := hook.Token(strings.Repeat("A", 43)), hook.Token(strings.Repeat("B", 42)+"A")
 	if _, err := b.cluster.WebhookToken(ctx, ref); !problem.Is(err, problem.NotFound) {
-		t.Errorf("disabled: %v", err)
+		t.Errorf("disabled webhook: got %v, want not_found", err)
 	}
 	for _, token := range []hook.Token{first, second} {
 		b.must(b.cluster.SetWebhookToken(ctx, ref, token))
 		if got, err := b.cluster.WebhookToken(ctx, ref); err != nil || got != token {
-			t.Errorf("the token is another one: %v", err)
+			t.Errorf("got another token: %v", err)
 		}
 	}
 	if _, err := b.cluster.WebhookToken(ctx, other); !problem.Is(err, problem.NotFound) {
-		t.Errorf("the other app: %v", err)
+		t.Errorf("other app: %v", err)
 	}
 	secret, err := b.kube.CoreV1().Secrets(b.cluster.webhooks).Get(ctx, ref.Namespace+".hello", metav1.GetOptions{})
 	b.must(err)
@@ -43,16 +43,15 @@ func TestWebhookToken(t *testing.T) {
 	b.must(err)
 	b.must(b.cluster.DeleteWebhookToken(ctx, ref))
 	if _, err := b.cluster.WriteSecret(ctx, seen); !problem.Is(err, problem.Conflict) {
-		t.Errorf("written after its deletion: got %v, want conflict", err)
+		t.Errorf("write after the deletion: got %v, want conflict", err)
 	}
 	b.must(b.cluster.DeleteWebhookToken(ctx, ref))
 	if _, err := b.cluster.WebhookToken(ctx, ref); !problem.Is(err, problem.NotFound) {
-		t.Errorf("disabled again: %v", err)
+		t.Errorf("second deletion: %v", err)
 	}
 }
 
-// TestDamagedWebhookSecret: a Secret that holds no token opens nothing, and
-// enabling the webhook again repairs it.
+// TestDamagedWebhookSecret tests that the webhook is disabled until it is enabled again.
 func TestDamagedWebhookSecret(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -72,7 +71,6 @@ func TestDamagedWebhookSecret(t *testing.T) {
 	}
 }
 
-// TestWatchedTokens: what is written, replaced, damaged and deleted is told.
 func TestWatchedTokens(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -94,13 +92,13 @@ func TestWatchedTokens(t *testing.T) {
 		t.Helper()
 		b.eventually(func() error {
 			if got, ok := watched.Token(ref); got != want || ok != (want != "") {
-				return fmt.Errorf("the token of %s is another one", ref)
+				return fmt.Errorf("token of %s: got another one", ref)
 			}
 			return nil
 		})
 	}
 	if got, ok := watched.Token(before); got != first || !ok {
-		t.Error("one that was there before is not known at once")
+		t.Error("Synced was closed before an existing token was cached")
 	}
 	is(ref, "")
 	b.must(b.cluster.SetWebhookToken(ctx, ref, first))

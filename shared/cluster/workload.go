@@ -14,15 +14,15 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Workload is what runs an app, as it was when looked at: the Knative Service of
-// the app's name where there is one, or else the Deployment.
+// Workload is the object that runs an app, as it was read: a Knative Service or else a
+// Deployment.
 type Workload struct {
 	ref        app.Ref
 	deployment *appsv1.Deployment
 	knative    *unstructured.Unstructured
 }
 
-// Workload looks at what runs an app.
+// Workload reads the object that runs an app.
 func (c *Cluster) Workload(ctx context.Context, ref app.Ref) (Workload, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -34,34 +34,33 @@ func (c *Cluster) Workload(ctx context.Context, ref app.Ref) (Workload, error) {
 	return Workload{ref: ref, deployment: deployment, knative: knative}, err
 }
 
-// Workloads are those of every app, as they were when listed.
+// Workloads holds the workloads of all apps.
 type Workloads struct {
 	deployments map[app.Ref]*appsv1.Deployment
 	knative     map[app.Ref]*unstructured.Unstructured
 }
 
-// Of gives one app's workload. One that lacks Sluice's label shows as absent;
-// [Cluster.Workload] would tell.
+// Of returns one app's workload. It ignores workloads without Sluice's label.
 func (v Workloads) Of(ref app.Ref) Workload {
 	return Workload{ref: ref, deployment: v.deployments[ref], knative: v.knative[ref]}
 }
 
-// Workloads lists every app's workload: a handful of calls, however many apps.
+// Workloads lists the workloads of all apps.
 func (c *Cluster) Workloads(ctx context.Context) (v Workloads, err error) {
 	if v.deployments, err = allByRef(ctx, c.deployments(""), ""); err != nil {
 		return Workloads{}, err
 	}
 	v.knative, err = allByRef(ctx, c.knativeServices(""), "")
-	if apierrors.IsNotFound(err) { // a cluster without Knative has none
+	if apierrors.IsNotFound(err) { // the cluster does not have Knative
 		err = nil
 	}
 	return v, err
 }
 
-// Absent tells whether nothing runs the app.
+// Absent reports whether the app has no workload.
 func (w Workload) Absent() bool { return w.knative == nil && w.deployment == nil }
 
-// Runs tells whether the workload is told to run the app as it is recorded.
+// Runs reports whether the workload's spec matches the app's document.
 func (w Workload) Runs(a app.App) bool {
 	if w.knative != nil {
 		return knativeRight(w.knative, a)
@@ -69,7 +68,7 @@ func (w Workload) Runs(a app.App) bool {
 	return deploymentStatus(w.deployment, a) == Right
 }
 
-// Observation reports how far the workload is.
+// Observation returns the state of the workload's rollout.
 func (w Workload) Observation() deploy.Observation {
 	switch {
 	case w.knative != nil:
@@ -80,9 +79,8 @@ func (w Workload) Observation() deploy.Observation {
 	return deploy.Observation{}
 }
 
-// ApplyWorkload makes the workload that was looked at run the app as it is
-// recorded; without one, a Deployment is made. Problems: conflict when the workload
-// has changed since, unavailable. What the cluster refuses, [Refusal] explains.
+// ApplyWorkload makes the workload run the app as recorded. Without a workload, it creates a
+// Deployment. See [Refusal] for rejected writes.
 func (c *Cluster) ApplyWorkload(ctx context.Context, w Workload, a app.App) error {
 	if w.knative != nil {
 		return c.updateKnative(ctx, w.knative, a)
@@ -95,9 +93,8 @@ func (c *Cluster) ApplyWorkload(ctx context.Context, w Workload, a app.App) erro
 	return c.ApplyDeployment(ctx, Objects{Workload: w}, a)
 }
 
-// RemoveWorkload deletes what runs an app, if there is anything: for one that was
-// started when the app had been deleted already. It leaves what was adopted. Problem:
-// conflict when it has been replaced by another object of that name.
+// RemoveWorkload deletes an app's workload, which a late deployment may have created. It does not
+// delete adopted objects.
 func (c *Cluster) RemoveWorkload(ctx context.Context, ref app.Ref) error {
 	w, err := c.Workload(ctx, ref)
 	if err != nil {
@@ -115,11 +112,9 @@ func (c *Cluster) removeWorkload(ctx context.Context, w Workload) error {
 	return c.releaseKnative(ctx, w)
 }
 
-// Refusal tells whether the API server has refused a write for what is in it or
-// for a quota, so that it will likely refuse it again, and what it said about that. A
-// right that this process lacks is no refusal: it may not have been granted yet.
-//
-// An object that the app may not adopt is a refusal too.
+// Refusal reports whether the API server rejected a write because of its content or a quota, and
+// the reason. An object that the app may not adopt is also a refusal. A right that may yet be
+// granted is not.
 func Refusal(err error) (reason string, refused bool) {
 	if problem.Is(err, problem.NameTaken) {
 		return problem.From(err).Message, true

@@ -22,7 +22,7 @@ func (b *bench) conflict(err error) {
 	}
 }
 
-// Old pods serve until new ones are ready, whatever the Deployment had before.
+// TestStrategy tests that old pods serve until new ones are ready.
 func TestStrategy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -51,7 +51,6 @@ func TestStrategy(t *testing.T) {
 	}
 }
 
-// of is a Deployment as it was at another version.
 func of(d *appsv1.Deployment, version string) *appsv1.Deployment {
 	old := d.DeepCopy()
 	old.ResourceVersion = version
@@ -69,7 +68,7 @@ func TestRefusal(t *testing.T) {
 	}
 	for _, err := range []error{nil, errors.New("other"), problem.Of(problem.Unavailable), problem.Of(problem.Conflict)} {
 		if _, refused := Refusal(err); refused {
-			t.Errorf("%v is a refusal", err)
+			t.Errorf("Refusal(%v): got true, want false", err)
 		}
 	}
 }
@@ -84,7 +83,7 @@ func TestDeploymentObservation(t *testing.T) {
 		{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"},
 	}
 	if o := (Workload{deployment: d}).Observation(); o.Revision != 3 || !o.ProgressAt.IsZero() || o.Message == "exceeded quota" {
-		t.Errorf("of the generation before: %+v", o)
+		t.Errorf("previous generation: %+v", o)
 	}
 	d.Status.ObservedGeneration = 2
 	if o := (Workload{deployment: d}).Observation(); !o.ProgressAt.Equal(at) || o.Message != "exceeded quota" || o.Ready {
@@ -110,17 +109,17 @@ func TestRollout(t *testing.T) {
 		{
 			"not seen yet",
 			appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
-			deploy.Observation{Message: "Kubernetes has not taken up the change yet."},
+			deploy.Observation{Message: "Kubernetes has not processed the change yet."},
 		},
 		{
 			"pods missing",
 			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2},
-			deploy.Observation{Message: "1 of 2 pods are new."},
+			deploy.Observation{Message: "1 of 2 pods run the new revision."},
 		},
 		{
 			"old pods left",
 			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 3},
-			deploy.Observation{Message: "1 old pods are still there."},
+			deploy.Observation{Message: "Pods of the previous revision still running: 1."},
 		},
 		{
 			"new pods not ready",
@@ -130,12 +129,12 @@ func TestRollout(t *testing.T) {
 		{
 			"an old pod is ready",
 			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 1},
-			deploy.Observation{Message: "1 old pods are still there."},
+			deploy.Observation{Message: "Pods of the previous revision still running: 1."},
 		},
 		{
 			"an old pod and a new pod are ready",
 			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2},
-			deploy.Observation{PodReady: true, Message: "1 old pods are still there."},
+			deploy.Observation{PodReady: true, Message: "Pods of the previous revision still running: 1."},
 		},
 		{
 			"ready",
@@ -158,7 +157,6 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// A Deployment without desired pods is idle, not ready.
 func TestDeploymentScaledToZeroIsIdle(t *testing.T) {
 	t.Parallel()
 	zero := int32(0)
@@ -172,12 +170,12 @@ func TestRolloutOfARealDeployment(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	if !b.objects().Absent() {
-		t.Fatal("there is a workload before there is a deployment")
+		t.Fatal("the app has a workload before its Deployment")
 	}
 	b.place()
 	w, err := b.cluster.Workload(t.Context(), b.app.Ref())
 	b.must(err)
 	if got := w.Observation(); got.Ready || got.Revision != 1 || !w.Runs(b.app) || got.Message == "" {
-		t.Errorf("rollout of a deployment that nobody runs: %+v", got)
+		t.Errorf("rollout without a controller: %+v", got)
 	}
 }
