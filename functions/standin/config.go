@@ -6,33 +6,32 @@ import (
 	"time"
 )
 
-// Config is the stand-in's environment.
+// Config is the stand-in's configuration.
 type Config struct {
-	// CheckersURL is the Service that has the checkers alone as endpoints, e.g.
+	// CheckersURL is the Service whose endpoints are only the checkers, e.g.
 	// "https://sluice-checker-replicas.sluice-system.svc:8443".
 	CheckersURL string `env:"CHECKERS_URL, required"`
 
-	TLSDir string `env:"TLS_DIR, required"` // holds tls.crt and tls.key; read again when they change
+	TLSDir string `env:"TLS_DIR, required"` // contains tls.crt and tls.key; reloaded when they change
 
-	// Interval is from one look for the checkers to the next: a part of the time
-	// in which clients get the proxy's answer instead of the gate's.
+	// Interval is the time between two probes of the checkers. It is part of the time in which
+	// clients get the proxy's response instead of the gate's.
 	Interval time.Duration `env:"INTERVAL, default=250ms"`
 
-	// Limit is for one look. A checker that takes longer counts as out of reach, so
-	// it is far longer than an answer takes.
+	// Limit is the timeout of a probe. It is far longer than a response takes.
 	Limit time.Duration `env:"LIMIT, default=1s"`
 }
 
-// Check refuses what cannot work.
+// Check returns an error if a setting is invalid.
 func (c Config) Check() error {
 	u, err := url.Parse(c.CheckersURL)
 	switch {
 	case err != nil || u.Scheme != "https" || u.Host == "" || u.Path != "":
-		return fmt.Errorf("CHECKERS_URL %q is not https://host:port", c.CheckersURL)
+		return fmt.Errorf("CHECKERS_URL %q must be https://host:port", c.CheckersURL)
 	case c.Interval <= 0 || c.Interval > time.Minute:
-		return fmt.Errorf("INTERVAL is %v, but must be above 0 and at most 1m", c.Interval)
+		return fmt.Errorf("INTERVAL is %v, must be above 0 and at most 1m", c.Interval)
 	case c.Limit <= 0 || c.Limit > time.Minute:
-		return fmt.Errorf("LIMIT is %v, but must be above 0 and at most 1m", c.Limit)
+		return fmt.Errorf("LIMIT is %v, must be above 0 and at most 1m", c.Limit)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicegate/sluice/shared/funcmain"
 )
 
-// Main runs a stand-in as this process until SIGTERM or SIGINT, and exits with 1 if that fails.
+// Main runs a stand-in until SIGTERM or SIGINT. It exits with 1 on failure.
 func Main() { funcmain.Serve("standin", build) }
 
 func build(_ context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {

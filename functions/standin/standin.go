@@ -1,41 +1,34 @@
-// Package standin answers for the checkers while none of them can be reached, so
-// that clients of gated apps get the gate's own 503 gate_unavailable, with its body
-// and Retry-After (promise G13), and not the proxy's bare 500. It can
-// only deny: it holds no keys and reads no store. A CORS preflight passes, as it does
-// while the checkers deny: it opens nothing, and without it no browser shows the
-// denial to a page.
+// Package standin responds for the checkers while none of them is reachable. Clients of gated
+// apps then get the gate's own 503 gate_unavailable (promise G13) instead of the proxy's bare
+// 500. The stand-in can only deny: it has no keys and reads no store. CORS preflights pass,
+// because browsers otherwise hide the denial from a page.
 //
-// # How requests come here, and when
+// # Routing
 //
-// The stand-in is a pod of the checkers' own Service, and its readiness is inverted:
-// /readyz is 200 only while no checker can be reached. So the Service leads here
-// when there is nobody else, and never while a checker serves: on the normal path
-// nothing is added, neither a hop nor a byte.
+// The stand-in is a pod of the checkers' own Service with inverted readiness: /readyz is 200 only
+// while no checker is reachable. While a checker serves, requests never reach the stand-in.
 //
-// It looks for the checkers the way a proxy would find them: through the address of
-// a second Service, which has the checkers alone as endpoints. A look first uses the
-// connection of the last one; where that fails, several new connections are tried at
-// once, as each may lead to another replica. Two looks in a row that reach nobody
-// make the stand-in ready; a single one that reaches somebody makes it unready.
+// It probes the checkers through a second Service, whose endpoints are only the checkers. A probe
+// first uses the connection of the previous one. If that fails, it opens several connections at
+// once, since each may reach another replica. Two failed probes in a row make the stand-in ready,
+// and one success makes it unready.
 //
-// Who is connected must go back to the checkers as soon as they are back, and a
-// connection stays with whom it was opened to. So from then on every answer ends its
-// connection. Before, one answer a second does, for what the looks may miss; more
-// would only make proxies open connections, and a proxy that has requests waiting on
-// a connection that ends tries those again with growing pauses.
+// Clients must return to the checkers as soon as one is reachable, but stay on their connections.
+// From then on each response therefore closes its connection. While the stand-in is ready, one
+// response a second does so, in case the probes miss a checker. More would make proxies retry
+// waiting requests with growing pauses.
 //
-// # The window
+// # Window
 //
-// Between the end of the last checker and the moment when the Service leads here,
-// proxies find nobody and answer as they like (Traefik: 500 without a body; closed
-// all the same). It takes the looks (0.3 s), the readiness probe of this pod (at
-// most 1 s) and what the cluster needs to change the Service's endpoints.
+// After the last checker ends, proxies find no endpoint and use their own response (Traefik: 500
+// without a body; access remains denied). This lasts for the probes (0.3 s), this pod's readiness
+// probe (at most 1 s) and the update of the Service's endpoints.
 //
 // # Certificates
 //
-// The stand-in serves the checkers' certificate. It does not verify theirs: it tells
-// them nothing and learns only that they answer, while a verification that fails by
-// mistake would send requests here that a checker could allow.
+// The stand-in serves the checkers' certificate, but does not verify theirs: it sends them no
+// data, and a verification that fails by mistake would turn away requests that a checker could
+// allow.
 package standin
 
 import (
@@ -61,22 +54,22 @@ type Standin struct {
 	answer *denial.Denial
 
 	start    time.Time
-	sentAway atomic.Int64 // when a connection was last ended by an answer, in nanoseconds since start
+	closedAt atomic.Int64 // time of the last closed connection, in nanoseconds since start
 }
 
-// New makes a stand-in that is not ready until [Standin.Run] has missed the checkers.
+// New returns a stand-in that is not ready until [Standin.Run] has failed to reach the checkers.
 func New(cfg Config, log *slog.Logger) (*Standin, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	return &Standin{
 		cfg: cfg, log: log, now: time.Now, start: time.Now(),
-		watch:  &watch{url: cfg.CheckersURL + "/readyz", every: cfg.Interval, limit: cfg.Limit, log: log, kept: client(false)},
+		watch:  &watch{url: cfg.CheckersURL + "/readyz", every: cfg.Interval, limit: cfg.Limit, log: log, client: newClient(false)},
 		answer: denial.New(problem.GateUnavailable),
 	}, nil
 }
 
-// TLSConfig serves the certificate in TLS_DIR.
+// TLSConfig returns the configuration for the certificate in TLS_DIR.
 func (s *Standin) TLSConfig() (*tls.Config, error) {
 	cert, err := servercert.Open(s.cfg.TLSDir, s.now, s.log)
 	if err != nil {
@@ -85,17 +78,17 @@ func (s *Standin) TLSConfig() (*tls.Config, error) {
 	return cert.Config(), nil
 }
 
-// Run looks for the checkers until ctx ends.
+// Run probes the checkers until ctx ends.
 func (s *Standin) Run(ctx context.Context) error {
 	s.watch.run(ctx)
 	return nil
 }
 
-// HandlesHealth keeps funcmain from answering /healthz itself.
+// HandlesHealth prevents funcmain from serving /healthz itself.
 func (s *Standin) HandlesHealth() bool { return true }
 
-// ServeHTTP denies whatever it is asked, but for preflights, /healthz (200 while the
-// process serves) and /readyz (200 while no checker can be reached, else 503).
+// ServeHTTP denies all requests except preflights, /healthz (200) and /readyz (200 while no
+// checker is reachable, otherwise 503).
 func (s *Standin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/healthz", r.URL.Path == "/readyz" && s.watch.alone.Load():
@@ -103,8 +96,8 @@ func (s *Standin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/readyz":
 		w.WriteHeader(http.StatusServiceUnavailable)
 	default:
-		if s.sendsAway() {
-			w.Header().Set("Connection", "close") // over HTTP/2 that is a GOAWAY
+		if s.closesConnection() {
+			w.Header().Set("Connection", "close") // a GOAWAY in HTTP/2
 		}
 		if strings.HasPrefix(r.URL.Path, "/check/") && denial.Preflight(r.Header) {
 			w.WriteHeader(http.StatusOK)
@@ -114,11 +107,11 @@ func (s *Standin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sendsAway tells whether this answer ends its connection.
-func (s *Standin) sendsAway() bool {
+// closesConnection reports whether this response closes its connection.
+func (s *Standin) closesConnection() bool {
 	if !s.watch.alone.Load() {
 		return true
 	}
-	at, last := int64(s.now().Sub(s.start)), s.sentAway.Load()
-	return at-last >= int64(time.Second) && s.sentAway.CompareAndSwap(last, at)
+	at, last := int64(s.now().Sub(s.start)), s.closedAt.Load()
+	return at-last >= int64(time.Second) && s.closedAt.CompareAndSwap(last, at)
 }

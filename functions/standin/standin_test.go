@@ -13,7 +13,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// checker answers /readyz as one does.
 type checker struct {
 	*httptest.Server
 	ready atomic.Bool
@@ -34,7 +33,6 @@ func newChecker(t *testing.T) *checker {
 	return c
 }
 
-// run starts a stand-in that looks for the checkers at url.
 func run(t *testing.T, url string) *Standin {
 	t.Helper()
 	s, err := New(Config{CheckersURL: url, TLSDir: t.TempDir(), Interval: 10 * time.Millisecond, Limit: 5 * time.Second}, functest.Quiet())
@@ -63,26 +61,25 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// TestReadiness is inverted: it follows whether a checker is ready to be asked.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t)
 	s := run(t, c.URL)
 	ready := func() bool { return get(t, s, "/readyz").Status == http.StatusOK }
 	if ready() {
-		t.Error("ready before it has looked")
+		t.Error("ready before the first probe")
 	}
 	c.ready.Store(false)
-	eventually(t, "become ready when no checker is", ready)
+	eventually(t, "become ready when no checker is reachable", ready)
 	c.ready.Store(true)
-	eventually(t, "end being ready when a checker is back", func() bool { return !ready() })
+	eventually(t, "become unready when a checker is reachable", func() bool { return !ready() })
 	c.CloseClientConnections()
 	c.Close()
-	eventually(t, "become ready when all are gone", ready)
+	eventually(t, "become ready when all checkers are down", ready)
 	get(t, s, "/healthz").Is(http.StatusOK)
 }
 
-// TestAnswers: whatever is asked, whoever asks, it is the same denial.
+// TestAnswers tests that every path gets the same denial.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t)
@@ -93,14 +90,14 @@ func TestAnswers(t *testing.T) {
 		want := http.Header{
 			"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))}, "Retry-After": {"10"}, "Cache-Control": {"no-store"}, "Vary": {"Origin"},
 			"Access-Control-Allow-Origin": {"*"}, "Access-Control-Expose-Headers": {"Retry-After"},
-			"Connection": {"close"}, // a checker is there: go back
+			"Connection": {"close"}, // a checker is reachable
 		}
 		check.Equal(t, path+": headers", want, a.Header)
 		check.Equal(t, path+": body", body, string(a.Body))
 	}
 }
 
-// TestPreflight passes, and nothing that only looks like one.
+// TestPreflight tests that preflights pass, and similar requests do not.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t)
@@ -114,13 +111,13 @@ func TestPreflight(t *testing.T) {
 	check.Equal(t, "headers", want, a.Is(http.StatusOK).Header)
 	check.Equal(t, "body", "", string(a.Body))
 	for name, header := range map[string]http.Header{
-		"OPTIONS alone":   {"X-Forwarded-Method": {"OPTIONS"}},
-		"another method":  {"X-Forwarded-Method": {"GET"}, "Access-Control-Request-Method": asks},
-		"two methods":     {"X-Forwarded-Method": {"OPTIONS", "OPTIONS"}, "Access-Control-Request-Method": asks},
-		"in lower case":   {"X-Forwarded-Method": {"options"}, "Access-Control-Request-Method": asks},
-		"no method":       {"Access-Control-Request-Method": asks},
-		"the question's":  {"X-Forwarded-Uri": {"/"}},
-		"a key, no proof": {"X-Forwarded-Method": {"GET"}, "X-Api-Key": {"sluice_00000000_00000000000000000000000000000000000000"}},
+		"only OPTIONS":          {"X-Forwarded-Method": {"OPTIONS"}},
+		"another method":        {"X-Forwarded-Method": {"GET"}, "Access-Control-Request-Method": asks},
+		"two methods":           {"X-Forwarded-Method": {"OPTIONS", "OPTIONS"}, "Access-Control-Request-Method": asks},
+		"in lower case":         {"X-Forwarded-Method": {"options"}, "Access-Control-Request-Method": asks},
+		"no method":             {"Access-Control-Request-Method": asks},
+		"no method, with a URI": {"X-Forwarded-Uri": {"/"}},
+		"a key":                 {"X-Forwarded-Method": {"GET"}, "X-Api-Key": {"sluice_00000000_00000000000000000000000000000000000000"}},
 	} {
 		if a := ask("/check/shop-prod/hello", header); a.Status != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d", name, a.Status)
@@ -129,8 +126,9 @@ func TestPreflight(t *testing.T) {
 	ask("/", http.Header{"X-Forwarded-Method": {"OPTIONS"}, "Access-Control-Request-Method": asks}).Is(http.StatusServiceUnavailable)
 }
 
-// TestSendsAway: while nobody else is there, connections are ended once a second.
-func TestSendsAway(t *testing.T) {
+// TestConnectionsAreClosed tests that one response a second closes its connection while no checker is
+// reachable.
+func TestConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t)
 	c.ready.Store(false)
@@ -142,7 +140,7 @@ func TestSendsAway(t *testing.T) {
 		s.now = func() time.Time { return now.Add(time.Second + after) }
 		closed = append(closed, get(t, s, "/check/shop-prod/hello").Header.Get("Connection") == "close")
 	}
-	check.Equal(t, "ended", []bool{true, false, false, true, false, true}, closed)
+	check.Equal(t, "closed connections", []bool{true, false, false, true, false, true}, closed)
 }
 
 func TestConfig(t *testing.T) {
@@ -161,17 +159,16 @@ func TestConfig(t *testing.T) {
 		bad := good
 		change(&bad)
 		if bad.Check() == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }
 
-// TestTLS: without a certificate it does not start.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{CheckersURL: "https://checkers:8443", TLSDir: t.TempDir(), Interval: time.Second, Limit: time.Second}, functest.Quiet())
 	check.OK(t, err)
 	if _, err := s.TLSConfig(); err == nil {
-		t.Error("no certificate, no error")
+		t.Error("TLSConfig without a certificate: got no error")
 	}
 }

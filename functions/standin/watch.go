@@ -11,34 +11,34 @@ import (
 )
 
 const (
-	// tries is how many new connections a look opens at once when its old one fails.
-	// With one of two replicas gone but still listed, all of them miss the other one
-	// in 1 of 64 looks, and in 1 of 4096 pairs.
+	// tries is the number of new connections that a probe opens if its previous connection fails.
+	// If one of two replicas is down but still listed, 1 of 64 probes misses the other, and 1 of
+	// 4,096 pairs of probes.
 	tries = 6
 
-	// misses is how many looks in a row must reach nobody.
+	// misses is the number of consecutive failed probes that make the stand-in ready.
 	misses = 2
 
-	// soon is from a look that reached nobody to the next, while that is news.
-	soon = 50 * time.Millisecond
+	// retryPause is the pause after a first failed probe.
+	retryPause = 50 * time.Millisecond
 )
 
-// watch tells whether anybody answers behind an address that leads to one of several
-// replicas: a connection may lead to one that is gone while others serve.
+// watch reports whether a replica behind an address responds. A connection may reach a replica
+// that is down while others serve.
 type watch struct {
-	url   string        // answers 200 when it is reached, e.g. "https://10.96.0.7:8443/readyz"
-	every time.Duration // from one look to the next
-	limit time.Duration // for one look
-	log   *slog.Logger
-	kept  *http.Client // keeps its connection
-	alone atomic.Bool  // the last looks reached nobody
+	url    string        // e.g. "https://10.96.0.7:8443/readyz"
+	every  time.Duration // time between two probes
+	limit  time.Duration // for one probe
+	log    *slog.Logger
+	client *http.Client // reuses its connection
+	alone  atomic.Bool  // the last probes failed
 }
 
-// client makes one that does not verify certificates; see the package's documentation.
-func client(once bool) *http.Client {
+// newClient returns a client that does not verify certificates; see the package documentation.
+func newClient(once bool) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // only asks for a sign of life
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // only checks reachability
 			ForceAttemptHTTP2: true,
 			DisableKeepAlives: once,
 		},
@@ -46,9 +46,8 @@ func client(once bool) *http.Client {
 	}
 }
 
-// run looks until ctx ends.
 func (w *watch) run(ctx context.Context) {
-	defer w.kept.CloseIdleConnections()
+	defer w.client.CloseIdleConnections()
 	missed := 0
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -58,56 +57,56 @@ func (w *watch) run(ctx context.Context) {
 			return
 		case <-next.C:
 		}
-		err := w.look(ctx)
+		err := w.probe(ctx)
 		if ctx.Err() != nil {
-			return // a look that was cut short says nothing
+			return // a canceled probe has no result
 		}
 		missed = w.note(missed, err)
 		pause := w.every
 		if missed > 0 && missed < misses {
-			pause = min(soon, pause)
+			pause = min(retryPause, pause)
 		}
 		next.Reset(pause)
 	}
 }
 
-// note counts the looks in a row that reached nobody.
+// note returns the number of consecutive failed probes, at most misses.
 func (w *watch) note(missed int, err error) int {
 	if err == nil {
 		if w.alone.CompareAndSwap(true, false) {
-			w.log.Info("a checker answers again")
+			w.log.Info("checker reachable again")
 		}
 		return 0
 	}
 	missed = min(missed+1, misses)
 	if missed == misses && w.alone.CompareAndSwap(false, true) {
-		w.log.Warn("no checker answers; standing in", "error", err)
+		w.log.Warn("no checker reachable, standing in", "error", err)
 	}
 	return missed
 }
 
-// look fails when nobody is reached: first by the connection of the last look, then
-// by new ones, of which one that succeeds will do.
-func (w *watch) look(ctx context.Context) error {
+// probe returns an error if no replica responds, neither on the previous connection nor on new
+// ones.
+func (w *watch) probe(ctx context.Context) error {
 	first, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
-	if err := ask(first, w.kept, w.url); err == nil {
+	if err := request(first, w.client, w.url); err == nil {
 		return nil
 	}
-	w.kept.CloseIdleConnections() // the next look opens a connection of its own
+	w.client.CloseIdleConnections() // the next probe opens a new connection
 	second, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
 	ended := make(chan error, tries)
 	for range tries {
 		go func() {
-			c := client(true)
+			c := newClient(true)
 			defer c.CloseIdleConnections()
-			ended <- ask(second, c, w.url)
+			ended <- request(second, c, w.url)
 		}()
 	}
 	var last error
 	reached := false
-	for range tries { // all are waited for; the first that succeeds ends the others
+	for range tries { // waits for all; the first success cancels the others
 		if err := <-ended; err != nil {
 			last = err
 			continue
@@ -121,19 +120,18 @@ func (w *watch) look(ctx context.Context) error {
 	return last
 }
 
-// ask is one request.
-func ask(ctx context.Context, c *http.Client, url string) error {
+func request(ctx context.Context, c *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("look for the checkers: %w", err)
+		return fmt.Errorf("probe checkers: %w", err)
 	}
 	res, err := c.Do(req)
 	if err != nil {
-		return fmt.Errorf("look for the checkers: %w", err)
+		return fmt.Errorf("probe checkers: %w", err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("look for the checkers: %s", res.Status)
+		return fmt.Errorf("probe checkers: %s", res.Status)
 	}
 	return nil
 }

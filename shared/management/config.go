@@ -1,5 +1,4 @@
-// Package management opens what every function of the management API works with: the
-// store, and the keys by which it knows who calls.
+// Package management opens the store and the session keys for functions of the management API.
 package management
 
 import (
@@ -10,17 +9,16 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Config is what these functions read from their environment, whatever they do: each
-// embeds it in its own.
+// Config is the common configuration of these functions.
 type Config struct {
 	store.Database
 
-	Calls httpapi.Budget // of each caller of the API
+	Calls httpapi.Budget // for each caller
 
-	SessionKeys string `env:"SESSION_KEYS_DIR, required"` // directory of the session keys; the public ones do, but for signing
+	SessionKeys string `env:"SESSION_KEYS_DIR, required"` // directory; public keys suffice except for signing
 }
 
-// Open opens the store, which is its caller's to close, and the keys.
+// Open returns the store, which the caller must close, and the keys.
 func (c Config) Open(ctx context.Context) (*store.Store, *identity.Keyring, error) {
 	if err := c.Calls.Check(); err != nil {
 		return nil, nil, err

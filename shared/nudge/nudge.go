@@ -1,9 +1,7 @@
-// Package nudge tells another function, in the background and at best effort,
-// that there is work on an app: a CloudEvent whose subject is the app. It only
-// hurries that function up; its periodic pass finds the same work, so an event
-// that is lost, or comes twice, does no harm. It carries the id of the request that
-// causes it ([RequestID]), so that the other function's log lines can be found by it, and
-// its traceparent, as the attribute of the distributed tracing extension and as the header.
+// Package nudge asks another function, asynchronously and on a best-effort basis, to process an
+// app. It sends a CloudEvent whose subject is the app. A lost or repeated event does no harm: the
+// function's periodic resync finds the same work. The event carries the request ID ([RequestID])
+// and the traceparent, both as an attribute and as a header.
 package nudge
 
 import (
@@ -24,33 +22,33 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// RequestID is the CloudEvents attribute of a request's id.
+// RequestID is the CloudEvents attribute with the request ID.
 const RequestID = "requestid"
 
 const (
-	timeout = 25 * time.Second // for one event: the receiver answers when it has worked on it
+	timeout = 25 * time.Second // for one event: the receiver responds after it has processed the app
 
-	// maxOpen bounds events on their way. One that finds no room is dropped.
+	// maxOpen limits the events in progress. Further events are dropped.
 	maxOpen = 32
 
-	maxAnswer = 1 << 12 // bytes that are read of an answer
+	maxAnswer = 1 << 12 // bytes read of a response
 )
 
-// Sender sends nudges to one function.
+// Sender sends events to one function.
 type Sender struct {
-	url    string // "" tells nobody
+	url    string
 	source string
 	client *http.Client
 	room   chan struct{}
 	log    *slog.Logger
 
-	ctx    context.Context //nolint:containedctx // the events' own: they outlive the requests that cause them
+	ctx    context.Context //nolint:containedctx // events outlive the requests that cause them
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 }
 
-// New makes a sender to the function that takes CloudEvents at url, which may be
-// "" where there is none; source says who sends, e.g. "/sluice/webhook".
+// New returns a sender of events to url; an empty url disables it. source identifies the sender,
+// e.g. "/sluice/webhook".
 func New(url, source string, log *slog.Logger) *Sender {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Sender{
@@ -59,8 +57,8 @@ func New(url, source string, log *slog.Logger) *Sender {
 	}
 }
 
-// Notify sends an event of a type about an app, e.g. [app.DeployRequested], and does
-// not wait. Of ctx it takes the request's id and trace alone: the event outlives the request.
+// Notify sends an event about an app, e.g. [app.DeployRequested], and returns immediately. It
+// uses only the request ID and the trace from ctx.
 func (s *Sender) Notify(ctx context.Context, eventType string, ref app.Ref) {
 	if s.url == "" {
 		return
@@ -68,7 +66,7 @@ func (s *Sender) Notify(ctx context.Context, eventType string, ref app.Ref) {
 	select {
 	case s.room <- struct{}{}:
 	default:
-		s.log.WarnContext(ctx, "notify failed", "type", eventType, "app", ref.String(), "error", "too many events on their way")
+		s.log.WarnContext(ctx, "notify failed", "type", eventType, "app", ref.String(), "error", "too many events in progress")
 		return
 	}
 	of, _ := trace.Of(ctx)
@@ -84,7 +82,6 @@ func (s *Sender) Notify(ctx context.Context, eventType string, ref app.Ref) {
 	})
 }
 
-// send sends one event.
 func (s *Sender) send(eventType string, ref app.Ref, of trace.Request) error {
 	e := cloudevents.NewEvent()
 	e.SetID(rand.Text())
@@ -100,8 +97,8 @@ func (s *Sender) send(eventType string, ref app.Ref, of trace.Request) error {
 	return Post(s.ctx, s.client, s.url, e)
 }
 
-// Post sends a CloudEvent in HTTP's binary mode, once. Anything but a 2xx is an
-// [AnswerError]. (The SDK's own client reads the whole answer to a failure, however long.)
+// Post sends a CloudEvent once, in HTTP binary mode. It returns an [AnswerError] unless the
+// status is 2xx. Unlike the SDK's client, it limits how much of a response it reads.
 func Post(ctx context.Context, client *http.Client, url string, e cloudevents.Event) error {
 	req, err := cloudevents.NewHTTPRequestFromEvent(ctx, url, e)
 	if err != nil {
@@ -114,8 +111,8 @@ func Post(ctx context.Context, client *http.Client, url string, e cloudevents.Ev
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }()                        // nothing was written through it
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // to its end, so that the connection can be used again
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // read to the end to reuse the connection
 	if err != nil {
 		return err
 	}
@@ -125,7 +122,7 @@ func Post(ctx context.Context, client *http.Client, url string, e cloudevents.Ev
 	return nil
 }
 
-// AnswerError is an answer that is not good.
+// AnswerError is a response with an error status.
 type AnswerError struct {
 	Status int    // of HTTP, e.g. 503
 	Again  string // Retry-After; "" without one
@@ -133,11 +130,10 @@ type AnswerError struct {
 }
 
 func (e *AnswerError) Error() string {
-	return fmt.Sprintf("the receiver answered %d %.200q", e.Status, e.text)
+	return fmt.Sprintf("receiver returned %d: %.200q", e.Status, e.text)
 }
 
-// Close waits for the events on their way; those that are not through when ctx
-// ends are given up.
+// Close waits for the events in progress, and cancels them when ctx ends.
 func (s *Sender) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {

@@ -34,12 +34,10 @@ func TestTell(t *testing.T) {
 	}
 	check.Equal(t, "event", want, is)
 	if h.Get("Ce-Id") == "" {
-		t.Error("the event has no id")
+		t.Error("the event has no ID")
 	}
 }
 
-// A receiver that hangs holds nobody up: Tell returns, and Close gives up with its
-// context.
 func TestReceiverThatHangs(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))

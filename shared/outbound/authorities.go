@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Authorities returns the certificate authorities of the system and those of a PEM file. An empty
-// name or a missing file adds none, so that the file can be mounted before it exists.
+// Authorities returns the certificate authorities of the system and those in a PEM file. An empty
+// name or a missing file adds none: the file may be mounted later.
 func Authorities(file string) (*x509.CertPool, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
@@ -18,15 +18,15 @@ func Authorities(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return roots, nil
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the setting's own
+	text, err := os.ReadFile(file) //nolint:gosec // path from the configuration
 	if errors.Is(err, fs.ErrNotExist) {
 		return roots, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read authorities: %w", err)
+		return nil, fmt.Errorf("read certificate authorities: %w", err)
 	}
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("read authorities: no certificate in %s", file)
+		return nil, fmt.Errorf("read certificate authorities: no certificate in %s", file)
 	}
 	return roots, nil
 }

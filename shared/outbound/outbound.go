@@ -1,6 +1,4 @@
-// Package outbound makes calls to servers of other organizations: CI systems and secret-scanning
-// programs that publish their keys, image registries, and servers with private certificates.
-//
+// Package outbound calls servers of other organizations, such as CI systems and image registries.
 // A server cannot redirect a call of [Client], delay it for longer than [Patience], or fill the
 // memory of this process.
 package outbound
@@ -26,10 +24,10 @@ const (
 )
 
 // ErrNoAnswer is returned if a server sends no usable response.
-var ErrNoAnswer = errors.New("there is no answer that can be used")
+var ErrNoAnswer = errors.New("no usable response")
 
-// CheckAddress returns an error unless an address uses https, or http to this machine, and has no
-// user.
+// CheckAddress returns an error unless an address uses https, or http on the loopback interface,
+// and has no user.
 func CheckAddress(address string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -48,12 +46,12 @@ func loopback(host string) bool {
 	return err == nil && address.IsLoopback()
 }
 
-// Client returns a client that reads bounded JSON over a transport.
+// Client returns a client for JSON of limited size.
 func Client(transport http.RoundTripper) *http.Client {
 	return &http.Client{Timeout: Patience, Transport: Bounded{transport}}
 }
 
-// Bounded accepts only complete JSON with the status 200. So no client follows a redirect.
+// Bounded accepts only complete JSON with status 200. Clients therefore follow no redirects.
 type Bounded struct{ http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper]. Its errors wrap [ErrNoAnswer].
@@ -62,7 +60,7 @@ func (b Bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // nothing was written through it
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
 	switch {
 	case err != nil:
@@ -72,7 +70,7 @@ func (b Bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	case len(body) > MaxAnswer:
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrNoAnswer, MaxAnswer)
 	case !json.Valid(body):
-		return nil, fmt.Errorf("%w: not with JSON", ErrNoAnswer)
+		return nil, fmt.Errorf("%w: not JSON", ErrNoAnswer)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil

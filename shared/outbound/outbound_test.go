@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// TestCheckAddress: on https, or on this machine.
 func TestCheckAddress(t *testing.T) {
 	t.Parallel()
 	for address, good := range map[string]bool{
@@ -25,7 +24,6 @@ func TestCheckAddress(t *testing.T) {
 	}
 }
 
-// TestAnswers: whole JSON of bounded size is an answer, and nothing else.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -56,11 +54,10 @@ func TestAnswers(t *testing.T) {
 		s.Close()
 	}
 	if asked != 1 {
-		t.Errorf("who redirects was asked %d times", asked)
+		t.Errorf("requests to the redirecting server: got %d, want 1", asked)
 	}
 }
 
-// silent never answers.
 type silent struct{}
 
 func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -68,7 +65,6 @@ func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// TestPatience: an answer that does not come takes a bounded time.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,19 +1,15 @@
-// Package reconcile is the queue of a function that makes something match its record:
-// keys, such as apps, each worked on by one worker at a time, on client-go's work queue.
+// Package reconcile is a work queue for level-triggered reconciliation, based on client-go's
+// workqueue. At most one worker processes a key, such as an app, at a time.
 //
-// It is level-triggered: a key says where to look and not what to do. So a key that is
-// asked for again while it waits is worked on once, one that is asked for while it is
-// worked on is worked on once more, and nothing is lost with the process: the next full
-// pass finds it.
+// A key that is added again while it waits is processed once. A key that is added while it is
+// processed is processed again. The queue is not stored; the next resync finds lost keys.
 //
-// What was asked for ([Queue.Add], [Queue.Do]) is tried again until it is done, after
-// pauses that grow, so that a key that fails is not hammered and holds up no other; after
-// RetryFor it is left to the passes. What a full pass finds ([Queue.Pass]) is tried once
-// in each pass.
+// Keys from [Queue.Add] and [Queue.Do] are retried with growing pauses until they succeed, for at
+// most [Options].RetryFor. Keys from a resync ([Queue.Pass]) are tried once.
 //
-// The work has deadlines of its own and goes on when whoever has asked hangs up. It is
-// the system's own, in the request and below the span that asked for it last. A panic ends the work on its
-// key alone; it goes on in those who wait for that, so that it is counted and seen.
+// The work has its own deadlines and does not end with the request that caused it. Its actor is
+// the system. A panic affects only its key; it is repeated in the goroutines that wait for the
+// key, so that it is reported.
 package reconcile
 
 import (
@@ -38,21 +34,19 @@ import (
 )
 
 const (
-	// Timeout bounds one piece of work on one key.
+	// Timeout limits the work on one key.
 	Timeout = 20 * time.Second
 
-	// PassTimeout bounds a full pass, and the wait of [Queue.Do]. What a pass has not come
-	// to is the next one's.
+	// PassTimeout limits a resync, and the wait of [Queue.Do]. The next resync continues.
 	PassTimeout = 50 * time.Second
 )
 
-// ErrUnfinished is what reconcile returns when nothing has failed, but the key has to be
-// looked at again.
-var ErrUnfinished = errors.New("not finished yet")
+// ErrUnfinished is returned by reconcile functions to request a retry without a failure.
+var ErrUnfinished = errors.New("not finished")
 
-// Receive takes a function's event: the periodic one has a pass made, one of eventType has
-// the app worked on that is its subject. An error has the sender try again, so what no
-// repetition helps with is none.
+// Receive handles a function's event: the periodic event starts a resync, and an event of
+// eventType requests the app in its subject. It ignores invalid events, since the sender retries
+// after an error.
 func Receive(
 	ctx context.Context, log *slog.Logger, e cloudevents.Event, eventType string,
 	pass func(context.Context) error, requested func(context.Context, app.Ref) error,
@@ -65,25 +59,25 @@ func Receive(
 		if ref, ok := app.ParseRef(e.Subject()); ok {
 			return requested(ctx, ref)
 		}
-		log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())
+		log.WarnContext(ctx, "ignoring event without an app", "type", e.Type(), "id", e.ID())
 	default:
-		log.WarnContext(ctx, "event of an unknown type", "type", e.Type(), "id", e.ID())
+		log.WarnContext(ctx, "ignoring event of unknown type", "type", e.Type(), "id", e.ID())
 	}
 	return nil
 }
 
-// Options say how the keys of a queue are worked on.
+// Options configures a [Queue].
 type Options struct {
-	Workers     int // keys that are worked on at the same time
-	PassWorkers int // those of them that a pass takes at most; default Workers
+	Workers     int // keys processed at the same time
+	PassWorkers int // of these, the maximum for a resync; default Workers
 
-	// Interrupt ends the work on a key when it is asked for again: for work that takes long
-	// and is then about an older state of affairs.
+	// Interrupt cancels the work on a key that is added again. It is meant for long work on an
+	// outdated state.
 	Interrupt bool
 
-	FirstPause   time.Duration // before a key is tried again, each later pause being a quarter longer; default 1 s
+	FirstPause   time.Duration // before the first retry; each later pause is 1.25 times as long; default 1 s
 	LongestPause time.Duration // default 10 s
-	RetryFor     time.Duration // since a key was asked for last; default 1 min
+	RetryFor     time.Duration // time since a key was last added; default 1 min
 }
 
 func (o Options) withDefaults() Options {
@@ -94,37 +88,37 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Queue has keys worked on.
+// Queue is a queue of keys and the workers that process them.
 type Queue[K comparable] struct {
 	options   Options
 	reconcile func(ctx context.Context, key K) error
 	failed    func(ctx context.Context, key K, err error)
 	queue     workqueue.TypedRateLimitingInterface[K]
 	workers   sync.WaitGroup
-	passing   chan struct{} // holds the one pass that runs
+	passing   chan struct{} // semaphore of the running resync
 	now       func() time.Time
 
-	ctx    context.Context //nolint:containedctx // the work's own: it outlives the requests that cause it
+	ctx    context.Context //nolint:containedctx // the work outlives the requests that cause it
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
-	items  map[K]*item // every key that waits or is worked on
+	items  map[K]*item
 }
 
-// item is what is known of a key besides its place in the queue.
+// item is the state of a key that waits or is processed.
 type item struct {
-	request trace.Request      // that asked for it last
+	request trace.Request      // that added it last
 	cause   span.Span          // of that request
-	until   time.Time          // when it is not tried again any more; zero for what a pass has found
-	waiting []chan error       // closed once it has been worked on; gets a panic
-	cancel  context.CancelFunc // of the work on it, nil while there is none
-	again   bool               // asked for since the work on it began
-	paused  bool               // tried in vain, and waiting to be tried again
+	until   time.Time          // no retries after this; zero for keys from a resync
+	waiting []chan error       // closed once the key has been processed; receives a panic
+	cancel  context.CancelFunc // of the current work, or nil
+	again   bool               // added since the current work began
+	paused  bool               // waits for a retry
 }
 
-// New makes a queue whose keys reconcile works on, and failed is told of when that fails.
-// Its workers run until [Queue.Close].
+// New returns a queue that processes keys with reconcile, and calls failed for each failure. Its
+// workers run until [Queue.Close].
 func New[K comparable](o Options, reconcile func(context.Context, K) error, failed func(context.Context, K, error)) *Queue[K] {
 	o = o.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
@@ -142,24 +136,24 @@ func New[K comparable](o Options, reconcile func(context.Context, K) error, fail
 	return q
 }
 
-// pauses is a rate limiter of client-go's that counts tries, with pauses that grow by a
-// quarter in the place of doubled ones: what takes a while is seen soon after it is over.
+// pauses multiplies client-go's pauses by 1.25 instead of 2, so that a key is retried soon after
+// a slow external change.
 type pauses[K comparable] struct {
 	workqueue.TypedRateLimiter[K]
 	first, longest time.Duration
 }
 
-// When gives the pause before the next try, which it counts.
+// When counts a try and returns the pause before the next one.
 func (p pauses[K]) When(key K) time.Duration {
 	tries := p.NumRequeues(key)
 	p.TypedRateLimiter.When(key)
 	return time.Duration(min(float64(p.first)*math.Pow(1.25, float64(tries)), float64(p.longest)))
 }
 
-// Add has a key worked on, and does not wait. Of ctx it takes the request's id alone.
+// Add enqueues key and returns immediately. It uses only the request ID and the span from ctx.
 func (q *Queue[K]) Add(ctx context.Context, key K) { q.add(ctx, key, true) }
 
-// Do has keys worked on, and waits until each has been once, however that ended.
+// Do enqueues keys and waits until each has been processed once, even without success.
 func (q *Queue[K]) Do(ctx context.Context, keys ...K) {
 	ctx, cancel := context.WithTimeout(ctx, PassTimeout)
 	defer cancel()
@@ -174,10 +168,9 @@ func (q *Queue[K]) Do(ctx context.Context, keys ...K) {
 	}
 }
 
-// Pass has find look for the keys that need work, and has each worked on unless that is
-// being done anyway, several at a time; work is false when the pass has to end. It
-// returns once all are worked on. One pass runs at a time; another that comes meanwhile
-// has nothing to add.
+// Pass runs a resync. find calls work for each key that may need work; work returns false when
+// the resync must end. Keys that are already queued are skipped, unless they wait for a retry.
+// Pass returns after all work has ended, and immediately if another resync is running.
 func (q *Queue[K]) Pass(ctx context.Context, find func(ctx context.Context, work func(K) bool) error) error {
 	select {
 	case q.passing <- struct{}{}:
@@ -207,7 +200,6 @@ func (q *Queue[K]) Pass(ctx context.Context, find func(ctx context.Context, work
 	return err
 }
 
-// wait waits until a key has been worked on. An error is a panic of that.
 func wait(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:
@@ -217,14 +209,14 @@ func wait(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// Has tells whether a key is worked on, or will be without being asked for again.
+// Has reports whether a key waits, is processed or will be retried.
 func (q *Queue[K]) Has(key K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.items[key] != nil
 }
 
-// Close ends the work and waits for that. What is left is the next pass's.
+// Close cancels the work and waits for it to end.
 func (q *Queue[K]) Close() {
 	q.mu.Lock()
 	q.closed = true
@@ -240,8 +232,8 @@ func (q *Queue[K]) Close() {
 	}
 }
 
-// add puts a key into the queue because it was asked for, or because a pass has found it.
-// The channel is closed once it has been worked on, at once if there is nothing to do.
+// add enqueues a key. The returned channel is closed once the key has been processed, or
+// immediately if there is nothing to do.
 func (q *Queue[K]) add(ctx context.Context, key K, asked bool) <-chan error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -258,7 +250,7 @@ func (q *Queue[K]) add(ctx context.Context, key K, asked bool) <-chan error {
 	}
 	if asked {
 		it.request, it.cause, it.until = request, span.Of(ctx), q.now().Add(q.options.RetryFor)
-		q.queue.Forget(key) // the pauses begin anew
+		q.queue.Forget(key) // resets the pauses
 	}
 	if it.cancel != nil {
 		it.again = true
@@ -271,7 +263,6 @@ func (q *Queue[K]) add(ctx context.Context, key K, asked bool) <-chan error {
 	return done
 }
 
-// run is a worker.
 func (q *Queue[K]) run() {
 	for {
 		key, closed := q.queue.Get()
@@ -286,7 +277,7 @@ func (q *Queue[K]) run() {
 func (q *Queue[K]) work(key K) {
 	ctx, waiting := q.begin(key)
 	if ctx == nil {
-		return // it was worked on before its pause had passed
+		return // it was processed before its pause ended
 	}
 	err := q.try(ctx, key)
 	if err != nil && !errors.Is(err, ErrUnfinished) && !errors.Is(ctx.Err(), context.Canceled) {
@@ -296,10 +287,10 @@ func (q *Queue[K]) work(key K) {
 	waiting.release(err)
 }
 
-// panicked is the error of work that has panicked.
+// panicked marks the error of a panic.
 type panicked struct{ error }
 
-// try keeps a panic to the key that it is about.
+// try calls reconcile and converts a panic to an error.
 func (q *Queue[K]) try(ctx context.Context, key K) (err error) {
 	ctx, work := span.Start(ctx, span.Internal, "reconcile")
 	defer func() {
@@ -317,7 +308,7 @@ func (q *Queue[K]) try(ctx context.Context, key K) (err error) {
 	return q.reconcile(ctx, key)
 }
 
-// begin gives the context of the work on a key, and takes over those who wait for it.
+// begin returns the context for the work on a key, and the waiters to notify afterwards.
 func (q *Queue[K]) begin(key K) (context.Context, *item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -333,7 +324,7 @@ func (q *Queue[K]) begin(key K) (context.Context, *item) {
 	return ctx, before
 }
 
-// end forgets a key, unless it is worked on again.
+// end removes a key, unless it is retried or was added again.
 func (q *Queue[K]) end(key K, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -341,7 +332,7 @@ func (q *Queue[K]) end(key K, err error) {
 	it.cancel()
 	it.cancel = nil
 	switch {
-	case it.again: // it is in the queue
+	case it.again: // already in the queue
 	case err != nil && q.now().Before(it.until):
 		it.paused = true
 		q.queue.AddRateLimited(key)
@@ -351,7 +342,7 @@ func (q *Queue[K]) end(key K, err error) {
 	}
 }
 
-// release tells those who wait that the work is over, and of its panic if that is how.
+// release notifies the waiters, and passes a panic on to them.
 func (i *item) release(err error) {
 	for _, done := range i.waiting {
 		if errors.As(err, new(panicked)) {

@@ -16,7 +16,7 @@ import (
 
 var ref = app.Ref{Namespace: "shop-prod", Name: "hello"}
 
-// bench is a queue in a bubble of its own time, and what it has told of failures.
+// bench is a queue under fake time, with a count of failures.
 type bench struct {
 	*testing.T
 	*Queue[app.Ref]
@@ -37,14 +37,12 @@ func test(t *testing.T, name string, o Options, reconcile func(*bench, context.C
 	})
 }
 
-// keys tells how many keys the queue knows.
 func (b *bench) keys() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.items)
 }
 
-// pass runs a full pass that finds keys.
 func (b *bench) pass(keys ...app.Ref) {
 	b.Helper()
 	err := b.Pass(b.Context(), func(_ context.Context, work func(app.Ref) bool) error {
@@ -68,7 +66,7 @@ func in(t *testing.T, id string) context.Context {
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	var looks [4]atomic.Int64
-	test(t, "until it is done", Options{Workers: 1, RetryFor: time.Hour},
+	test(t, "until success", Options{Workers: 1, RetryFor: time.Hour},
 		func(*bench, context.Context) error {
 			if looks[0].Add(1) == 5 {
 				return nil
@@ -82,7 +80,7 @@ func TestRetries(t *testing.T) {
 				b.Errorf("%d looks, %d failures, %d keys", looks[0].Load(), b.failures.Load(), b.keys())
 			}
 		})
-	test(t, "not for ever", Options{Workers: 1, RetryFor: time.Minute},
+	test(t, "until RetryFor ends", Options{Workers: 1, RetryFor: time.Minute},
 		func(*bench, context.Context) error { looks[1].Add(1); return errors.New("broken") },
 		func(b *bench) {
 			b.Add(b.Context(), ref)
@@ -91,7 +89,7 @@ func TestRetries(t *testing.T) {
 				b.Errorf("%d looks, %d failures, %d keys", n, b.failures.Load(), b.keys())
 			}
 		})
-	test(t, "a pass tries once", Options{Workers: 1},
+	test(t, "a resync tries once", Options{Workers: 1},
 		func(*bench, context.Context) error { looks[2].Add(1); return errors.New("broken") },
 		func(b *bench) {
 			b.pass(ref)
@@ -100,10 +98,10 @@ func TestRetries(t *testing.T) {
 				b.Errorf("%d looks, %d keys", looks[2].Load(), b.keys())
 			}
 		})
-	test(t, "a pass does not wait for a pause, and changes no request", Options{Workers: 1, FirstPause: time.Minute, LongestPause: time.Minute},
+	test(t, "a resync does not wait for a pause, and does not change the request", Options{Workers: 1, FirstPause: time.Minute, LongestPause: time.Minute},
 		func(b *bench, ctx context.Context) error {
 			if trace.ID(ctx) != "asked" {
-				b.Errorf("works for %q", trace.ID(ctx))
+				b.Errorf("request ID: got %q, want asked", trace.ID(ctx))
 			}
 			looks[3].Add(1)
 			return errors.New("broken")
@@ -130,18 +128,18 @@ func TestPauses(t *testing.T) {
 			start = time.Now()
 			b.Add(b.Context(), ref)
 			time.Sleep(22 * time.Second)
-			b.Add(b.Context(), ref) // news: at once, and from the shortest pause on
+			b.Add(b.Context(), ref) // processed immediately, and resets the pauses
 			time.Sleep(5 * time.Second)
 			b.Close()
 			want := []time.Duration{0, 4 * time.Second, 9 * time.Second, 15 * time.Second, 21 * time.Second, 22 * time.Second, 26 * time.Second}
-			check.Equal(b, "looks", want, at)
+			check.Equal(b, "tries", want, at)
 		})
 }
 
-func TestNews(t *testing.T) {
+func TestKeyAddedDuringWork(t *testing.T) {
 	t.Parallel()
 	var again, interrupted atomic.Int64
-	test(t, "is worked on once more", Options{Workers: 2},
+	test(t, "is processed again", Options{Workers: 2},
 		func(b *bench, _ context.Context) error {
 			if again.Add(1) == 1 {
 				b.Add(b.Context(), ref)
@@ -163,20 +161,20 @@ func TestNews(t *testing.T) {
 				return context.Cause(ctx)
 			}
 			if ctx.Err() != nil || trace.ID(ctx) != "news" {
-				b.Errorf("works on the news for %q, %v", trace.ID(ctx), ctx.Err())
+				b.Errorf("second run: request ID %q, %v", trace.ID(ctx), ctx.Err())
 			}
 			return nil
 		},
 		func(b *bench) {
 			b.Add(b.Context(), ref)
 			synctest.Wait()
-			b.pass(ref) // nothing new: leaves it alone
+			b.pass(ref) // does not interrupt
 			if interrupted.Load() != 1 {
-				b.Fatalf("%d at once", interrupted.Load())
+				b.Fatalf("%d runs, want 1", interrupted.Load())
 			}
 			ctx, end := context.WithCancel(in(b.T, "news"))
 			b.Add(ctx, ref)
-			end() // its event is answered
+			end()
 			synctest.Wait()
 			if interrupted.Load() != 2 || b.keys() != 0 || b.failures.Load() != 0 {
 				b.Errorf("%d looks, %d failures, %d keys", interrupted.Load(), b.failures.Load(), b.keys())
@@ -184,7 +182,7 @@ func TestNews(t *testing.T) {
 		})
 }
 
-func TestRoom(t *testing.T) {
+func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	var many []app.Ref
 	for i := range 20 {
@@ -202,25 +200,25 @@ func TestRoom(t *testing.T) {
 		}
 	}
 	var open, most [3]atomic.Int64
-	test(t, "no more at once than there are workers", Options{Workers: 4}, slow(&open[0], &most[0]), func(b *bench) {
+	test(t, "limited by workers", Options{Workers: 4}, slow(&open[0], &most[0]), func(b *bench) {
 		start := time.Now()
 		b.Do(b.Context(), many...)
 		if most[0].Load() != 4 || time.Since(start) != 5*time.Second {
-			b.Errorf("%d at once, %v", most[0].Load(), time.Since(start))
+			b.Errorf("%d concurrent runs, %v", most[0].Load(), time.Since(start))
 		}
 	})
-	test(t, "a pass leaves room", Options{Workers: 4, PassWorkers: 3}, slow(&open[1], &most[1]), func(b *bench) {
+	test(t, "a resync leaves workers free", Options{Workers: 4, PassWorkers: 3}, slow(&open[1], &most[1]), func(b *bench) {
 		go b.pass(many...)
 		synctest.Wait()
-		b.pass(many...) // another runs
+		b.pass(many...) // returns: another resync is running
 		start := time.Now()
 		b.Do(b.Context(), ref)
 		if most[1].Load() != 4 || time.Since(start) != time.Second {
-			b.Errorf("%d at once, and what was asked for took %v", most[1].Load(), time.Since(start))
+			b.Errorf("%d concurrent runs, Do took %v", most[1].Load(), time.Since(start))
 		}
 		time.Sleep(time.Minute)
 	})
-	test(t, "nothing after the end", Options{Workers: 4}, slow(&open[2], &most[2]), func(b *bench) {
+	test(t, "none after Close", Options{Workers: 4}, slow(&open[2], &most[2]), func(b *bench) {
 		for _, key := range many {
 			b.Add(b.Context(), key)
 		}
@@ -232,7 +230,7 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// A pass has an end, also when the work that it waits for has none yet.
+// TestPassTimeout tests that a resync ends although its work does not.
 func TestPassTimeout(t *testing.T) {
 	t.Parallel()
 	test(t, "", Options{Workers: 1}, func(_ *bench, ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, func(b *bench) {
@@ -261,18 +259,18 @@ func TestPanic(t *testing.T) {
 			return nil
 		},
 		func(b *bench) {
-			for name, work := range map[string]func(){"what asked": func() { b.Do(b.Context(), ref) }, "the pass": func() { b.pass(ref) }} {
+			for name, work := range map[string]func(){"Do": func() { b.Do(b.Context(), ref) }, "Pass": func() { b.pass(ref) }} {
 				func() {
 					defer func() {
 						if recover() == nil {
-							b.Errorf("%s does not know of the panic", name)
+							b.Errorf("%s did not panic", name)
 						}
 					}()
 					work()
 				}()
 			}
 			if b.Do(b.Context(), ref); runs.Load() != 3 || b.failures.Load() != 2 || b.keys() != 0 {
-				b.Errorf("a key whose work has panicked is locked: %d runs, %d failures", runs.Load(), b.failures.Load())
+				b.Errorf("after a panic: %d runs, %d failures", runs.Load(), b.failures.Load())
 			}
 		})
 }

@@ -10,21 +10,19 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Bounds of a list of registries.
 const (
 	maxRegistries = 50
 	maxRegistry   = 255 // characters
 )
 
-// anyRepository makes a registry, or the beginning of a repository's path, a whole repository.
+// anyRepository completes a registry or path prefix to the name of a repository.
 const anyRepository = "/x/y"
 
-// CheckRegistries checks a list of registries. Each is a host with an optional port and an
-// optional beginning of a repository's path, e.g. "registry.example.com:5000/shop". It returns
-// an invalid_registries problem otherwise.
+// CheckRegistries returns an invalid_registries problem unless each registry is a host with an
+// optional port and path prefix, e.g. "registry.example.com:5000/shop".
 func CheckRegistries(registries []string) error {
 	if len(registries) > maxRegistries {
-		return problem.New(problem.InvalidRegistries, "A project has at most %d registries.", maxRegistries)
+		return problem.New(problem.InvalidRegistries, "A project can have at most %d registries. Remove some.", maxRegistries)
 	}
 	for _, registry := range registries {
 		if _, err := canonical(registry); err != nil {
@@ -34,8 +32,8 @@ func CheckRegistries(registries []string) error {
 	return nil
 }
 
-// CheckRegistry checks whether an image comes from one of the registries; an empty list is any. It
-// returns a registry_not_allowed problem otherwise.
+// CheckRegistry returns a registry_not_allowed problem unless an image comes from one of the
+// registries. An empty list allows all.
 func CheckRegistry(reference string, registries []string) error {
 	if len(registries) == 0 {
 		return nil
@@ -55,7 +53,7 @@ func CheckRegistry(reference string, registries []string) error {
 	return nil
 }
 
-// canonical returns a registry as it begins the names of repositories.
+// canonical returns a registry in the form in which repository names begin.
 func canonical(registry string) (string, error) {
 	emptyPart := strings.Contains("/"+registry+"/", "//")
 	if emptyPart || len(registry) > maxRegistry || strings.ContainsFunc(registry, stray) || strings.Contains(registry, "@") {

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// lure is a registry in the internet that sends whoever asks on to another address;
-// everything else goes over the network as it would in production.
+// lure is a public registry whose responses lead to another address. Other requests use the
+// network.
 type lure struct {
 	header http.Header
 	status int
@@ -31,8 +31,8 @@ func (l lure) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answering{status: l.status, header: l.header}.RoundTrip(r)
 }
 
-// TestNothingInsideIsAsked: neither a redirect, nor the address of a token server, nor
-// a name that resolves to an address inside leads there.
+// TestNothingInsideIsAsked tests redirects, token servers, and names that resolve to internal
+// addresses.
 func TestNothingInsideIsAsked(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -60,13 +60,11 @@ func TestNothingInsideIsAsked(t *testing.T) {
 		}
 	}
 	if n := calls.Load(); n != 0 {
-		t.Errorf("%d requests arrived inside", n)
+		t.Errorf("internal requests: got %d, want 0", n)
 	}
 }
 
-// TestRebinding: the address counts that is connected to, whatever the name meant when
-// it was looked at before.
-func TestRebinding(t *testing.T) {
+func TestPublicOnly(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		address string
@@ -106,7 +104,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// FuzzPublicOnly: no IPv4 address that is refused gets through in the clothes of IPv6.
+// FuzzPublicOnly tests that no rejected IPv4 address is accepted in an IPv6 form.
 func FuzzPublicOnly(f *testing.F) {
 	f.Add(uint32(0x7f000001))
 	f.Add(uint32(0xa9fea9fe))
@@ -123,17 +121,16 @@ func FuzzPublicOnly(f *testing.F) {
 		direct := publicOnly("tcp", netip.AddrPortFrom(v4, 443).String(), nil)
 		for name, a := range wrapped {
 			if err := publicOnly("tcp", netip.AddrPortFrom(a, 443).String(), nil); direct != nil && err == nil {
-				t.Errorf("%s is refused, but %s as %s is not", v4, a, name)
+				t.Errorf("%s is rejected, but %s (%s) is accepted", v4, a, name)
 			}
 		}
 		if direct == nil && (v4.IsPrivate() || v4.IsLoopback() || v4.IsLinkLocalUnicast() || v4.IsMulticast() || v4.IsUnspecified()) {
-			t.Errorf("%s is asked", v4)
+			t.Errorf("%s is accepted", v4)
 		}
 	})
 }
 
-// TestDialerRefuses: the check sits where connections are made.
-func TestDialerRefuses(t *testing.T) {
+func TestDialerRejectsPrivateAddress(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	check.OK(t, err)

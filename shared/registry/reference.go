@@ -9,13 +9,12 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// maxReference bounds an image reference, in characters: 255 of a repository's
-// name, 128 of a tag, a digest, and a registry's host.
+// maxReference limits an image reference, in characters: a repository name of 255, a tag of 128,
+// a digest, and the registry's host.
 const maxReference = 768
 
-// Check takes a reference with a tag or a digest, as the registry's own parser
-// reads it, e.g. "registry.example.com/shop/hello:1.4"; without either it would
-// mean whatever "latest" is at the time. Problem: invalid_image.
+// Check returns an invalid_image problem unless a reference is valid and has a tag or a digest,
+// e.g. "registry.example.com/shop/hello:1.4".
 func Check(reference string) error {
 	if len(reference) > maxReference || strings.ContainsFunc(reference, stray) {
 		return problem.Of(problem.InvalidImage)
@@ -30,11 +29,10 @@ func Check(reference string) error {
 	return nil
 }
 
-// component is a part of a repository's path in the specification of the Open Container
-// Initiative. The parser also takes "..", which leads a registry's client elsewhere.
+// component matches a path component in the OCI specification. The parser also accepts "..",
+// which would change the URL of a request.
 var component = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`)
 
-// validPath reports whether each part of a repository's path is valid.
 func validPath(path string) bool {
 	for part := range strings.SplitSeq(path, "/") {
 		if !component.MatchString(part) {
@@ -44,8 +42,8 @@ func validPath(path string) bool {
 	return true
 }
 
-// stray tells whether a character has no place in a reference. The parser looks at
-// names and tags, but takes nearly anything for a registry's host, quotes included.
+// stray reports whether a character is not allowed in references. The parser accepts nearly any
+// character in a host, including quotes.
 func stray(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-:/@+[]", c)
 }

@@ -42,10 +42,10 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		if _, err := name.ParseReference(reference); err != nil {
-			t.Errorf("%q is taken, but cannot be parsed: %v", reference, err)
+			t.Errorf("%q is accepted, but cannot be parsed: %v", reference, err)
 		}
 		if strings.ContainsAny(reference, " \t\r\n\x00\"'\\") {
-			t.Errorf("%q is taken", reference)
+			t.Errorf("%q is accepted", reference)
 		}
 	})
 }

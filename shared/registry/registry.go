@@ -2,14 +2,10 @@
 // rollback then deploys the same image, even if the tag has moved (promise D5). No other package
 // calls registries.
 //
-// The package calls a registry without credentials, or with those of the process's own container
-// configuration. A caller that may deploy chooses the registry's name. So the package does not
-// call a registry at a loopback, link-local or private address, unless a setting allows it. It
-// checks the address of each connection, so a redirect or a second DNS answer does not help.
-// The restriction covers only this process: Kubernetes pulls images on its own.
-//
-// A registry's certificate is verified by the system's authorities and those of
-// REGISTRY_CA_FILE. What fails is said in the history, and logged with the registry's name.
+// A caller with deploy rights chooses the registry. Unless a setting allows it, the package
+// therefore rejects loopback, link-local and private addresses. It checks the address of each
+// connection, so a redirect or a second DNS response cannot bypass the check. Kubernetes is not
+// restricted when it pulls images. Credentials come from the process's container configuration.
 package registry
 
 import (
@@ -35,12 +31,10 @@ import (
 	"github.com/sluicegate/sluice/shared/span"
 )
 
-// patience bounds one look-up, all its requests together: a deploy does not wait
-// longer for a registry.
+// patience limits a lookup with all its requests, and thus the delay of a deployment.
 const patience = 3 * time.Second
 
-// errPrivate is why a registry is not asked.
-var errPrivate = errors.New("the registry's address is not a public one")
+var errPrivate = errors.New("the registry's address is not public")
 
 // Resolver resolves tags.
 type Resolver struct {
@@ -51,20 +45,19 @@ type Resolver struct {
 	log      *slog.Logger
 }
 
-// Access is what whoever resolves tags reads from its environment.
+// Access is the configuration of a [Resolver].
 type Access struct {
-	// AllowPrivate lets tags be resolved by registries at loopback, link-local and private
-	// addresses too. Whoever may deploy can then make this process send requests there.
+	// AllowPrivate allows registries at loopback, link-local and private addresses. Users with
+	// deploy rights can then make this process send requests there.
 	AllowPrivate bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
 
-	// CAFile has the authorities, PEM, that vouch for registries' certificates besides the
-	// system's, e.g. "/var/run/sluice/registry-ca/ca.crt". It is read at start; a missing file
+	// CAFile is a PEM file with certificate authorities of registries, in addition to the
+	// system's, e.g. "/var/run/sluice/registry-ca/ca.crt". It is read at start. A missing file
 	// adds none.
 	CAFile string `env:"REGISTRY_CA_FILE"`
 }
 
-// New makes a resolver. It asks registries at loopback, link-local and private addresses
-// only where access allows it, and then also over plain HTTP.
+// New returns a resolver. If private addresses are allowed, it also uses plain HTTP for them.
 func New(access Access, log *slog.Logger) (*Resolver, error) {
 	roots, err := outbound.Authorities(access.CAFile)
 	if err != nil {
@@ -74,7 +67,7 @@ func New(access Access, log *slog.Logger) (*Resolver, error) {
 	if !access.AllowPrivate {
 		dialer.Control = publicOnly
 	}
-	base := &http.Transport{ // no proxy: its address would be the one that is checked
+	base := &http.Transport{ // no proxy: its address would be checked instead
 		DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 		TLSHandshakeTimeout: patience, ResponseHeaderTimeout: patience, IdleConnTimeout: time.Minute, MaxIdleConns: 16,
@@ -84,10 +77,9 @@ func New(access Access, log *slog.Logger) (*Resolver, error) {
 	}, nil
 }
 
-// Resolve gives the digest that an image reference means right now, e.g.
-// "sha256:9f86…"; one that is in the reference already is taken from there. When
-// the registry cannot be asked within three seconds, digest is "" and note says so,
-// for the history: the tag is then deployed as it is. It never fails.
+// Resolve returns the current digest of an image reference, e.g. "sha256:9f86…". If the registry
+// does not respond within three seconds, or fails, it returns a note for the history instead; the
+// tag is then deployed as it is.
 func (r *Resolver) Resolve(ctx context.Context, image string) (digest, note string) {
 	if _, d, pinned := strings.Cut(image, "@"); pinned {
 		return d, ""
@@ -100,8 +92,8 @@ func (r *Resolver) Resolve(ctx context.Context, image string) (digest, note stri
 	return d, ""
 }
 
-// registryOf is where an image is, e.g. "registry.example.com:5000"; "" where that cannot be
-// read.
+// registryOf returns an image's registry, e.g. "registry.example.com:5000", or "" if it is
+// invalid.
 func registryOf(image string) string {
 	ref, err := name.ParseReference(image)
 	if err != nil {
@@ -129,11 +121,10 @@ func (r *Resolver) resolve(ctx context.Context, image string) (string, error) {
 	return desc.Digest.String(), nil
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (r *Resolver) Close() { r.closing() }
 
-// publicOnly refuses a connection to an address that is not public; net calls it
-// with the address after DNS.
+// publicOnly rejects connections to addresses that are not public. net calls it after DNS.
 func publicOnly(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -145,9 +136,8 @@ func publicOnly(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// public tells whether an address is one of the internet's. Of IPv6 that is what is
-// given out to the internet today: outside of it are, among others, forms that wrap
-// an IPv4 address ("::127.0.0.1", NAT64's 64:ff9b::/96).
+// public reports whether an address is on the internet. For IPv6 these are the ranges assigned
+// today, which exclude forms that wrap an IPv4 address ("::127.0.0.1", NAT64's 64:ff9b::/96).
 func public(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
 		return false
@@ -163,41 +153,40 @@ func public(a netip.Addr) bool {
 	return true
 }
 
-// special are ranges that are global by their form, but which lead inside or wrap an
-// IPv4 address that might.
+// special returns global ranges that lead inside or may wrap an IPv4 address.
 func special() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"),
-		netip.MustParsePrefix("100.64.0.0/10"), // carriers' and clouds' own
+		netip.MustParsePrefix("100.64.0.0/10"), // carriers and clouds
 		netip.MustParsePrefix("192.0.0.0/24"),
 		netip.MustParsePrefix("198.18.0.0/15"),
 		netip.MustParsePrefix("240.0.0.0/4"),
-		netip.MustParsePrefix("2001::/23"), // protocols' own, Teredo's among them
+		netip.MustParsePrefix("2001::/23"), // protocols, such as Teredo
 		netip.MustParsePrefix("2002::/16"), // 6to4
 	}
 }
 
-// why tells a person in a few words, without what a registry put into its answer.
+// why returns a short reason without any text from the registry's response.
 func why(err error) string {
 	var dns *net.DNSError
 	var answer *transport.Error
 	switch {
 	case errors.Is(err, errPrivate):
-		return "the registry could not be asked: " + errPrivate.Error()
+		return errPrivate.Error()
 	case errors.Is(err, context.DeadlineExceeded):
-		return "the registry did not answer in time"
+		return "the registry did not respond in time"
 	case errors.As(err, &dns):
 		return "the registry's name was not found"
-	case untrusted(err) != "": // whatever it has then answered over plain HTTP
+	case untrusted(err) != "": // takes precedence over a response over plain HTTP
 		return "the registry's certificate is not trusted"
 	case errors.As(err, &answer):
-		return fmt.Sprintf("the registry answered %d", answer.StatusCode)
+		return fmt.Sprintf("the registry returned status %d", answer.StatusCode)
 	}
-	return "the registry did not answer"
+	return "the registry did not respond"
 }
 
-// untrusted is what is wrong with a registry's certificate; "" when something else is. Other
-// causes are not logged: they can hold what a registry has answered.
+// untrusted returns the error of a registry's certificate, or "" for other errors, which may
+// contain text from the response.
 func untrusted(err error) string {
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {

@@ -28,7 +28,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// serve runs a registry and gives its host.
 func serve(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -36,7 +35,6 @@ func serve(t *testing.T) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// resolver makes a resolver that logs nothing.
 func resolver(t *testing.T, access Access) *Resolver {
 	t.Helper()
 	r, err := New(access, slog.New(slog.DiscardHandler))
@@ -45,12 +43,12 @@ func resolver(t *testing.T, access Access) *Resolver {
 	return r
 }
 
-// push puts an image with an annotation of its own under a tag and gives its digest.
+// push stores an image with a unique annotation under a tag and returns its digest.
 func push(t *testing.T, tag, content string) string {
 	t.Helper()
 	ref, err := name.NewTag(tag, name.Insecure)
 	check.OK(t, err)
-	image := mutate.Annotations(empty.Image, map[string]string{"content": content}).(v1.Image) //nolint:forcetypeassert // what goes in comes out
+	image := mutate.Annotations(empty.Image, map[string]string{"content": content}).(v1.Image) //nolint:forcetypeassert // Annotations returns the type of its argument
 	check.OK(t, remote.Write(ref, image))
 	digest, err := image.Digest()
 	check.OK(t, err)
@@ -64,7 +62,7 @@ func TestResolveFollowsTheTag(t *testing.T) {
 	for _, content := range []string{"first", "second"} {
 		want := push(t, tag, content)
 		if got, note := r.Resolve(t.Context(), tag); got != want || note != "" {
-			t.Errorf("%s: %q, %q, want %q", content, got, note, want)
+			t.Errorf("%s: got %q, %q, want %q", content, got, note, want)
 		}
 	}
 }
@@ -81,9 +79,9 @@ func TestWhatCannotBeResolved(t *testing.T) {
 		image   string
 		note    string
 	}{
-		{"a private registry", false, host + "/shop/hello:v1", "could not be asked: the registry's address is not a public one"},
-		{"no such tag", true, host + "/shop/hello:v2", "because the registry answered 404"},
-		{"nobody listens", true, strings.TrimPrefix(refused.URL, "http://") + "/hello:v1", "because the registry did not answer"},
+		{"a private registry", false, host + "/shop/hello:v1", "because the registry's address is not public"},
+		{"no such tag", true, host + "/shop/hello:v2", "because the registry returned status 404"},
+		{"nobody listens", true, strings.TrimPrefix(refused.URL, "http://") + "/hello:v1", "because the registry did not respond"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,15 +89,13 @@ func TestWhatCannotBeResolved(t *testing.T) {
 			r := resolver(t, Access{AllowPrivate: tt.private})
 			digest, note := r.Resolve(t.Context(), tt.image)
 			if digest != "" || !strings.Contains(note, tt.note) {
-				t.Errorf("%q, %q, want a note with %q", digest, note, tt.note)
+				t.Errorf("got %q, %q, want a note with %q", digest, note, tt.note)
 			}
 		})
 	}
 }
 
-// TestUntrustedCertificate: a registry whose certificate nobody vouches for is not taken for
-// one that is away, and the log says which registry and why; with its authority in the file
-// it is asked.
+// TestUntrustedCertificate tests that the note and the log name an untrusted certificate.
 func TestUntrustedCertificate(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -115,10 +111,10 @@ func TestUntrustedCertificate(t *testing.T) {
 		t.Cleanup(r.Close)
 		want, logged := "because the registry's certificate is not trusted.", `msg="resolve tag failed" registry=`+host+` reason="x509: `
 		if trusted {
-			want, logged = "because the registry answered 404.", `registry=`+host+` reason="the registry answered 404"`
+			want, logged = "because the registry returned status 404.", `registry=`+host+` reason="the registry returned status 404"`
 		}
 		if digest, note := r.Resolve(t.Context(), host+"/hello:v1"); digest != "" || !strings.HasSuffix(note, want) || !strings.Contains(lines.String(), logged) {
-			t.Errorf("%q, %q, logged %s", digest, note, lines.String())
+			t.Errorf("got %q, %q, logged %s", digest, note, lines.String())
 		}
 		content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		check.OK(t, os.WriteFile(file, content, 0o600))
@@ -133,11 +129,10 @@ func TestDigestInTheReference(t *testing.T) {
 	t.Parallel()
 	want := "sha256:" + strings.Repeat("ab", 32)
 	if got, note := resolver(t, Access{}).Resolve(t.Context(), "registry.invalid/hello@"+want); got != want || note != "" {
-		t.Errorf("%q, %q, want %q", got, note, want)
+		t.Errorf("got %q, %q, want %q", got, note, want)
 	}
 }
 
-// A registry that hangs holds a deploy up for no longer than the patience.
 func TestRegistryThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +144,7 @@ func TestRegistryThatHangs(t *testing.T) {
 		start := time.Now()
 		digest, note := r.Resolve(context.Background(), "registry.invalid/hello:v1")
 		if took := time.Since(start); digest != "" || !strings.Contains(note, "in time") || took != patience {
-			t.Errorf("%q, %q after %v", digest, note, took)
+			t.Errorf("got %q, %q after %v", digest, note, took)
 		}
 	})
 }
@@ -186,13 +181,13 @@ func TestPublic(t *testing.T) {
 		t.Run(tt.address, func(t *testing.T) {
 			t.Parallel()
 			if got := public(netip.MustParseAddr(tt.address).Unmap()); got != tt.want {
-				t.Errorf("public is %v", got)
+				t.Errorf("got %v", got)
 			}
 		})
 	}
 }
 
-// answering is a registry that gives everybody the same answer.
+// answering is a registry with a fixed response.
 type answering struct {
 	status int
 	header http.Header
@@ -206,8 +201,8 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// FuzzAnswers: whatever a registry answers, there is a digest or a note, and the note
-// holds no word of the answer.
+// FuzzAnswers tests that each response yields a digest or a note, and that the note contains no
+// part of the response.
 func FuzzAnswers(f *testing.F) {
 	const digest = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 	f.Add(200, digest, "application/vnd.oci.image.manifest.v1+json", "10", "", []byte("{}"))

@@ -1,6 +1,5 @@
-// Package servercert serves TLS with a certificate that is read from mounted files,
-// and read again when they change (promise G14). Those who hold the same certificate
-// recognize each other by it.
+// Package servercert serves TLS with a certificate from mounted files, and reloads it when they
+// change (promise G14). Servers with the same certificate can authenticate each other.
 package servercert
 
 import (
@@ -18,12 +17,10 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 )
 
-// recheck is how often, at most, a handshake looks whether the certificate's
-// files have changed.
+// recheck is the minimum interval between checks for changed files.
 const recheck = 5 * time.Second
 
-// Certificate serves the key pair in a directory and reads it again when its
-// files change, so that a renewal needs no restart.
+// Certificate is the key pair in a directory. It is reloaded when its files change.
 type Certificate struct {
 	dir string
 	now func() time.Time
@@ -32,18 +29,18 @@ type Certificate struct {
 	mu      sync.Mutex
 	current held
 	looked  time.Time
-	written [2]time.Time // of the files that it was read from
+	written [2]time.Time // modification times of the files
 }
 
-// held is what the files hold.
+// held is the content of the files.
 type held struct {
 	pair  *tls.Certificate
 	proof checkers.ProofKey // of pair's private key
-	roots *x509.CertPool    // who vouches for it; nil when the directory does not say
+	roots *x509.CertPool    // nil without ca.crt
 }
 
-// Open reads the certificate in dir, tls.crt and tls.key, and ca.crt if there is one. It
-// fails when there is no certificate to begin with.
+// Open reads tls.crt, tls.key and, if it exists, ca.crt in dir. It returns an error if there is
+// no valid certificate.
 func Open(dir string, now func() time.Time, log *slog.Logger) (*Certificate, error) {
 	c := &Certificate{dir: dir, now: now, log: log}
 	if _, err := c.get(); err != nil {
@@ -52,7 +49,7 @@ func Open(dir string, now func() time.Time, log *slog.Logger) (*Certificate, err
 	return c, nil
 }
 
-// Config serves the certificate over HTTP/2 and HTTP/1.1.
+// Config returns the server's TLS configuration, for HTTP/2 and HTTP/1.1.
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -64,11 +61,11 @@ func (c *Certificate) Config() *tls.Config {
 	}
 }
 
-// Client reaches others that hold the same certificate, and shows it to them.
+// Client returns the TLS configuration for calls to servers with the same certificate.
 func (c *Certificate) Client() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, //nolint:gosec // Recognize verifies, by what the files hold at that time
+		InsecureSkipVerify: true, //nolint:gosec // Recognize verifies with the current files
 		VerifyConnection:   func(s tls.ConnectionState) error { return c.Recognize(s.PeerCertificates) },
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			now, err := c.get()
@@ -77,17 +74,17 @@ func (c *Certificate) Client() *tls.Config {
 	}
 }
 
-// Recognize fails unless a chain is that of one who holds the same certificate: for the
-// same name, by an authority in ca.crt. Renewed, it may be another key's.
+// Recognize returns an error unless the chain is for the same name and signed by an authority in
+// ca.crt. The key may differ, since the peer may have a renewed certificate.
 func (c *Certificate) Recognize(chain []*x509.Certificate) error {
 	own, err := c.get()
 	switch {
 	case err != nil:
 		return err
 	case own.roots == nil:
-		return errors.New("no ca.crt beside the certificate")
+		return errors.New("no ca.crt next to the certificate")
 	case len(chain) == 0:
-		return errors.New("no certificate was shown")
+		return errors.New("peer sent no certificate")
 	}
 	between := x509.NewCertPool()
 	for _, cert := range chain[1:] {
@@ -95,12 +92,12 @@ func (c *Certificate) Recognize(chain []*x509.Certificate) error {
 	}
 	_, err = chain[0].Verify(x509.VerifyOptions{
 		Roots: own.roots, Intermediates: between, CurrentTime: c.now(), DNSName: nameOf(own.pair.Leaf),
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}, // it is a server's that asks
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}, // the client shows a server certificate
 	})
 	return err
 }
 
-// nameOf is whom a certificate is for. One that is for nobody is given a name that nobody has.
+// nameOf returns the name of a certificate, or an invalid name if it has none.
 func nameOf(leaf *x509.Certificate) string {
 	switch {
 	case len(leaf.DNSNames) > 0:
@@ -111,14 +108,15 @@ func nameOf(leaf *x509.Certificate) string {
 	return "nobody.invalid"
 }
 
-// ProofKey is what the server proves with that it has the certificate's private key.
+// ProofKey returns the key with which the server proves that it has the certificate's private
+// key.
 func (c *Certificate) ProofKey() (checkers.ProofKey, error) {
 	now, err := c.get()
 	return now.proof, err
 }
 
-// get gives what the files hold. Where that can't be read (it may be half written), what
-// they held before serves on.
+// get returns the current content of the files. If they cannot be read, e.g. because they are
+// partly written, it returns the previous content.
 func (c *Certificate) get() (held, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,14 +127,13 @@ func (c *Certificate) get() (held, error) {
 	c.looked = now
 	if err := c.read(); err != nil {
 		if c.current.pair == nil {
-			return held{}, fmt.Errorf("load the server's certificate: %w", err)
+			return held{}, fmt.Errorf("load server certificate: %w", err)
 		}
 		c.log.Error("reload certificate failed", "error", err)
 	}
 	return c.current, nil
 }
 
-// read takes in the files, if they have changed.
 func (c *Certificate) read() error {
 	var written [2]time.Time
 	for i, name := range [...]string{"tls.crt", "ca.crt"} {
@@ -160,7 +157,6 @@ func (c *Certificate) read() error {
 	return nil
 }
 
-// load reads the files in a directory.
 func load(dir string, authority bool) (held, error) {
 	var text [3][]byte
 	for i, name := range [...]string{"tls.crt", "tls.key", "ca.crt"} {
@@ -168,7 +164,7 @@ func load(dir string, authority bool) (held, error) {
 			continue
 		}
 		var err error
-		if text[i], err = os.ReadFile(filepath.Join(dir, name)); err != nil { //nolint:gosec // where the certificate is mounted, by configuration
+		if text[i], err = os.ReadFile(filepath.Join(dir, name)); err != nil { //nolint:gosec // path from the configuration
 			return held{}, err
 		}
 	}

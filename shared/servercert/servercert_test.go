@@ -20,7 +20,6 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// write makes a certificate with a serial number, changed at a time.
 func write(t *testing.T, dir string, serial int64, at time.Time) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -37,7 +36,7 @@ func write(t *testing.T, dir string, serial int64, at time.Time) {
 	}
 }
 
-// serial is of the certificate that a handshake gets.
+// serial returns the serial number of the certificate in a handshake.
 func serial(t *testing.T, c *tls.Config) int64 {
 	t.Helper()
 	pair, err := c.GetCertificate(nil)
@@ -52,38 +51,37 @@ func proofKey(t *testing.T, c *Certificate) checkers.ProofKey {
 	return k
 }
 
-// TestRenewal: a certificate that changes is served after a moment; one that cannot
-// be read is not, and the one before serves on.
+// TestRenewal tests that a changed certificate is served after recheck, unless it cannot be read.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	dir, now := t.TempDir(), start
 	clock := func() time.Time { return now }
 	if _, err := Open(dir, clock, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("no certificate, no error")
+		t.Error("Open without a certificate: got no error")
 	}
 	write(t, dir, 1, start)
 	cert, err := Open(dir, clock, slog.New(slog.DiscardHandler))
 	check.OK(t, err)
 	c, first := cert.Config(), proofKey(t, cert)
 	if got := serial(t, c); got != 1 {
-		t.Errorf("serial %d, want 1", got)
+		t.Errorf("serial: got %d, want 1", got)
 	}
 	write(t, dir, 2, start.Add(time.Second))
 	if got := serial(t, c); got != 1 {
-		t.Errorf("looked again at once: serial %d", got)
+		t.Errorf("serial before recheck: got %d, want 1", got)
 	}
 	now = now.Add(recheck)
 	if got := serial(t, c); got != 2 {
-		t.Errorf("after the change: serial %d, want 2", got)
+		t.Errorf("serial after the change: got %d, want 2", got)
 	}
 	if proofKey(t, cert) == first {
-		t.Error("another private key, but the same proofs")
+		t.Error("the proof key did not change with the private key")
 	}
 	check.OK(t, os.WriteFile(filepath.Join(dir, "tls.key"), []byte("half a key"), 0o600))
 	later := start.Add(time.Minute)
 	check.OK(t, os.Chtimes(filepath.Join(dir, "tls.crt"), later, later))
 	now = now.Add(recheck)
 	if got := serial(t, c); got != 2 {
-		t.Errorf("after a broken change: serial %d, want 2", got)
+		t.Errorf("serial after an invalid change: got %d, want 2", got)
 	}
 }
