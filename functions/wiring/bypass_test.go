@@ -19,13 +19,12 @@ func middlewareKind() schema.GroupVersionResource {
 
 func listAll() metav1.ListOptions { return metav1.ListOptions{} }
 
-// bypass makes a route for the app's host that goes around its gate.
 func (s *site) bypass() {
 	s.Helper()
 	s.lead("bypass", s.app().Host)
 }
 
-// lead makes a route from a host to the app, without its gate.
+// lead creates a route from a host to the app, without its gate.
 func (s *site) lead(name, host string) {
 	s.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -43,17 +42,15 @@ func (s *site) lead(name, host string) {
 	}
 }
 
-// TestReachableElsewhere: a gate that answers at the app's own host, but that another
-// route goes around, is not called engaged, and says where.
 func TestReachableElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.cfg.ProofPatience, s.cfg.ReproveEvery = 2*time.Second, time.Nanosecond // with every tick
+	s.cfg.ProofPatience, s.cfg.ReproveEvery = 2*time.Second, time.Nanosecond // with every resync
 	s.service = s.replica()
 	s.ready()
 	s.lead("side", "side.example.com")
 	s.turn(true)
-	s.settles(app.Pending, "The app is reachable without the gate at IngressRoute side (Host(`side.example.com`)).")
+	s.settles(app.Pending, "The app is reachable without the gate at IngressRoute side (Host(`side.example.com`)). Remove or gate it.")
 	routes := middlewareKind()
 	routes.Resource = "ingressroutes"
 	drop := func() {
@@ -63,13 +60,11 @@ func TestReachableElsewhere(t *testing.T) {
 	drop()
 	s.settles(app.Engaged, "")
 	s.lead("side", "side.example.com")
-	s.settles(app.Pending, "The app is reachable without the gate at IngressRoute side (Host(`side.example.com`)).")
+	s.settles(app.Pending, "The app is reachable without the gate at IngressRoute side (Host(`side.example.com`)). Remove or gate it.")
 	drop()
 	s.settles(app.Engaged, "")
 }
 
-// TestAppThatCopiesTheGate: an app that answers wiring's question with the gate's denial,
-// on a route around its gate, is not taken for gated.
 func TestAppThatCopiesTheGate(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -78,15 +73,15 @@ func TestAppThatCopiesTheGate(t *testing.T) {
 	s.ready()
 	s.copies.Store(true)
 	s.bypass()
-	s.within(func() string { // Traefik has taken it up
+	s.within(func() string { // until Traefik has applied it
 		if status, _ := s.request(map[string]string{"X-Api-Key": "none"}); status != http.StatusOK {
-			return "the way around the gate is not there"
+			return "the route around the gate is not active"
 		}
 		return ""
 	})
 	s.turn(true)
 	s.settles(app.Pending, string(copied))
 	if s.app().Gate.State == app.Engaged {
-		t.Error("a copy of the gate's denial is taken for the gate")
+		t.Error("the gate was engaged by a copy of its denial")
 	}
 }

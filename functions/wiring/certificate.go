@@ -11,21 +11,20 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Entries of the two Secrets.
 const (
 	certEntry   = "tls.crt"
 	keyEntry    = "tls.key"
-	caEntry     = "ca.crt" // every CA to be trusted, the oldest first
-	caKeysEntry = "ca.key" // their keys, in that order; only in the Secret of the CA
+	caEntry     = "ca.crt" // all trusted CAs, the oldest first
+	caKeysEntry = "ca.key" // their keys in the same order; only in the Secret of the CA
 )
 
 const (
-	certifyAttempts = 4           // when two processes do it at the same time
-	certifyRetry    = time.Second // from one attempt at start to the next
+	certifyAttempts = 4 // after conflicts with other processes
+	certifyRetry    = time.Second
 )
 
-// Background makes the checker's certificate as soon as the cluster lets it: the
-// checkers wait for it. It ends with ctx.
+// Background issues the checker's certificate, for which the checkers wait. It retries until it
+// succeeds or ctx ends.
 func (s *Service) Background(ctx context.Context) error {
 	tick := time.NewTicker(certifyRetry)
 	defer tick.Stop()
@@ -44,15 +43,14 @@ func (s *Service) Background(ctx context.Context) error {
 	}
 }
 
-// certify makes sure that the checker has a certificate that can stay in use and
-// gives the CAs to trust, as PEM.
+// certify issues the checker's certificate if necessary. It returns the CA certificates as PEM.
 func (s *Service) certify(ctx context.Context) ([]byte, error) {
 	ca, err := s.tryCertify(ctx)
 	for n := 1; n < certifyAttempts && problem.Is(err, problem.Conflict); n++ {
 		ca, err = s.tryCertify(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the checker's certificate: %w", err)
+		return nil, fmt.Errorf("issue checker certificate: %w", err)
 	}
 	s.ca.Store(&ca)
 	return ca, nil
@@ -63,12 +61,12 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ingress.witness.learn(served.Data[keyEntry]); err != nil {
+	if err := s.ingress.proofKeys.learn(served.Data[keyEntry]); err != nil {
 		return nil, err
 	}
 	if served.Exists() && !served.Managed {
 		if len(served.Data[caEntry]) == 0 {
-			return nil, fmt.Errorf("secret %s is not Sluice's and has no %s", s.cfg.CheckerSecret, caEntry)
+			return nil, fmt.Errorf("secret %s without Sluice's label has no entry %s", s.cfg.CheckerSecret, caEntry)
 		}
 		s.gauges.serves(served.Data[certEntry])
 		return served.Data[caEntry], nil
@@ -93,7 +91,7 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 	if _, err := s.cluster.WriteSecret(ctx, served); err != nil {
 		return nil, err
 	}
-	if err := s.ingress.witness.learn(key); err != nil {
+	if err := s.ingress.proofKeys.learn(key); err != nil {
 		return nil, err
 	}
 	s.gauges.serves(cert)
@@ -101,9 +99,9 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 	return ca, nil
 }
 
-// authorities gives the CAs, renewed if need be and kept before anything is signed
-// with them. A Secret that cannot be read is made anew: until the copies in the
-// apps' namespaces follow, gates are closed.
+// authorities returns the CAs, and stores renewed ones before they sign. If the Secret cannot be
+// read, it creates new CAs; gates then deny all requests until the copies in the apps' namespaces
+// are updated.
 func (s *Service) authorities(ctx context.Context) (authority.Bundle, []byte, error) {
 	kept, err := s.secret(ctx, s.cfg.CheckerSecret+"-ca", cluster.OpaqueSecret)
 	if err != nil {
@@ -111,7 +109,7 @@ func (s *Service) authorities(ctx context.Context) (authority.Bundle, []byte, er
 	}
 	old, err := authority.Parse(kept.Data[caEntry], kept.Data[caKeysEntry])
 	if err != nil {
-		s.log.ErrorContext(ctx, "read CA failed, making a new one", "secret", kept.Name, "error", err)
+		s.log.ErrorContext(ctx, "read CA failed, creating a new one", "secret", kept.Name, "error", err)
 		old = nil
 	}
 	trusted, changed, err := old.Renew(s.now())
@@ -130,7 +128,7 @@ func (s *Service) authorities(ctx context.Context) (authority.Bundle, []byte, er
 	return trusted, ca, nil
 }
 
-// secret reads a Secret of the system namespace, or starts one.
+// secret returns a Secret of the system namespace, or a new one.
 func (s *Service) secret(ctx context.Context, name string, kind cluster.SecretType) (cluster.Secret, error) {
 	found, err := s.cluster.Secret(ctx, s.cfg.SystemNamespace, name)
 	if !problem.Is(err, problem.NotFound) {

@@ -17,7 +17,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// served is the checker's certificate as the checkers get it.
 func (s *site) served() (leaf *x509.Certificate, secret cluster.Secret) {
 	s.Helper()
 	secret, err := s.cluster.Secret(s.Context(), s.cfg.SystemNamespace, s.cfg.CheckerSecret)
@@ -55,11 +54,11 @@ func TestCertificateIsMadeAtStart(t *testing.T) {
 		t.Error(err)
 	}
 	if _, ok := secret.Data[caKeysEntry]; ok || len(secret.Data) != 3 || secret.Type != cluster.TLSSecret {
-		t.Errorf("the checkers' secret is of type %s and has %d entries", secret.Type, len(secret.Data))
+		t.Errorf("the checkers' Secret has type %s and %d entries", secret.Type, len(secret.Data))
 	}
 	again, _ := s.served()
 	if !leaf.Equal(again) {
-		t.Error("a good certificate was replaced")
+		t.Error("a valid certificate was replaced")
 	}
 }
 
@@ -76,17 +75,17 @@ func TestCertificateIsRenewed(t *testing.T) {
 	first, _ := s.served()
 	certify(authority.CertificateLife / 2)
 	if now, _ := s.served(); !now.Equal(first) {
-		t.Error("renewed at half its life")
+		t.Error("the certificate was renewed at half of its life")
 	}
 	if again := certify(authority.CertificateLife * 3 / 4); string(again) != string(ca) {
-		t.Error("the CA has changed with the certificate")
+		t.Error("the CA was renewed with the certificate")
 	}
 	second, _ := s.served()
 	if second.Equal(first) {
-		t.Error("not renewed at three quarters of its life")
+		t.Error("the certificate was not renewed at three quarters of its life")
 	}
 
-	// A new host, as after a change of CHECKER_URL.
+	// CHECKER_URL has changed.
 	s.service.checkerHost = "checker.example"
 	certify(authority.CertificateLife * 3 / 4)
 	if now, _ := s.served(); now.VerifyHostname("checker.example") != nil {
@@ -107,11 +106,11 @@ func TestForeignCertificateIsLeftAlone(t *testing.T) {
 		t.Errorf("CA %q, %v", ca, err)
 	}
 	if _, err := s.cluster.Secret(t.Context(), s.cfg.SystemNamespace, s.cfg.CheckerSecret+"-ca"); !problem.Is(err, problem.NotFound) {
-		t.Errorf("a CA was made all the same: %v", err)
+		t.Errorf("a CA was created: %v", err)
 	}
 }
 
-func TestUnreadableCAIsMadeAnew(t *testing.T) {
+func TestUnreadableCAIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	before, err := s.service.certify(t.Context())
@@ -124,7 +123,7 @@ func TestUnreadableCAIsMadeAnew(t *testing.T) {
 	}
 	after, err := s.service.certify(t.Context())
 	if err != nil || string(after) == string(before) {
-		t.Fatalf("the CA stayed as it was, %v", err)
+		t.Fatalf("the CA did not change: %v", err)
 	}
 	leaf, _ := s.served()
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool(t, after), DNSName: s.checkerHost()}); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Config is what the function reads from its environment.
+// Config is the function's configuration.
 type Config struct {
 	store.Database
 	store.Outbox
@@ -21,41 +21,38 @@ type Config struct {
 	cluster.Routes
 	cluster.Accounts
 
-	// CheckerURL is where the ingress asks for decisions, e.g.
-	// "https://sluice-checker.sluice-system.svc:8443". Its host is what the checker's
-	// certificate is made for.
+	// CheckerURL is the checkers' address for the ingress, e.g.
+	// "https://sluice-checker.sluice-system.svc:8443". The checker's certificate is issued for
+	// its host.
 	CheckerURL string `env:"CHECKER_URL, required"`
 
-	// IngressURL is where gates are proven, e.g. "http://sluice-ingress.traefik.svc:8000". Every
-	// address that its host resolves to is asked, at most 16, so a headless Service covers all
-	// replicas of the ingress; its port is the pods' own then.
+	// IngressURL is the ingress's address for probes, e.g.
+	// "http://sluice-ingress.traefik.svc:8000". All addresses of its host are probed, at most 16.
+	// With a headless Service, these are the replicas, and the port is that of the pods.
 	IngressURL string `env:"INGRESS_URL, required"`
 
-	// IngressCAFile has the authorities, PEM, that vouch for apps' certificates besides
-	// the system's, e.g. "/var/run/sluice/ingress-ca/ca.crt". Gates are proven as clients
-	// ask, so a certificate is never taken unseen. A missing file adds none.
+	// IngressCAFile is a PEM file with certificate authorities of the ingress, in addition to the
+	// system's, e.g. "/var/run/sluice/ingress-ca/ca.crt". A missing file adds none.
 	IngressCAFile string `env:"INGRESS_CA_FILE"`
 
-	// BaseURL and ExtraHosts name the hosts of the API and the console, as the apps function
-	// has them. An app whose host is one of them, or above or below one, gets no route.
+	// BaseURL and ExtraHosts name the hosts of the API and the console, as in the apps function.
 	BaseURL    string   `env:"BASE_URL"`
 	ExtraHosts []string `env:"EXTRA_HOSTS"`
 
-	// CheckerSecret, in SYSTEM_NAMESPACE, has tls.crt, tls.key and ca.crt; the CA's key is
-	// in "{this}-ca".
+	// CheckerSecret is the Secret in SYSTEM_NAMESPACE with tls.crt, tls.key and ca.crt. The CA's
+	// key is in the Secret "{CHECKER_TLS_SECRET}-ca".
 	CheckerSecret string `env:"CHECKER_TLS_SECRET, default=sluice-checker-tls"`
 
-	// Workers bounds apps that are worked on at the same time. Most of that time is
-	// waiting for the ingress.
+	// Workers is the number of apps that are processed at the same time. They mostly wait for the
+	// ingress.
 	Workers int `env:"WORKERS, default=16"`
 
-	// ProofPatience is for how long a gate that was just switched is asked until it
-	// answers as it should; Traefik takes up a change within 2 s by default. After
-	// that it is the next tick's turn.
+	// ProofPatience limits the wait for the proof of a gate that was just switched. By default,
+	// Traefik applies changes within 2 s. The next resync continues.
 	ProofPatience time.Duration `env:"PROOF_PATIENCE, default=8s"`
 
-	// ReproveEvery is how often a gate that is in place is proven again, about. Its
-	// objects are compared with every tick, so this only finds what they don't show.
+	// ReproveEvery is the approximate interval between proofs of an engaged gate. Each resync
+	// also compares its objects.
 	ReproveEvery time.Duration `env:"REPROVE_EVERY, default=5m"`
 }
 
@@ -65,20 +62,19 @@ func (c Config) check() error {
 	}
 	u, err := url.Parse(c.IngressURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return fmt.Errorf("INGRESS_URL %q is no http or https URL", c.IngressURL)
+		return fmt.Errorf("INGRESS_URL %q must be an http or https URL", c.IngressURL)
 	}
 	if u, err = url.Parse(c.CheckerURL); err != nil || u.Hostname() == "" {
-		return fmt.Errorf("CHECKER_URL %q is no URL", c.CheckerURL)
+		return fmt.Errorf("CHECKER_URL %q must be a URL", c.CheckerURL)
 	}
 	return nil
 }
 
-// The functions framework finds a function by what its package registers.
+// The functions framework finds the function by its registration.
 //
 //nolint:gochecknoinits // the framework's way
 func init() { funcmain.CloudEvent("wiring", newFunction) }
 
-// newFunction puts the function together.
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	cl, err := cluster.Open(cluster.Options{
 		Kubeconfig: cfg.Kubeconfig, Routes: &cfg.Routes, CheckerURL: cfg.CheckerURL, SystemNamespace: cfg.SystemNamespace,

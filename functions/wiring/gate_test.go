@@ -51,19 +51,19 @@ func (s *site) engageAndRelease() {
 	s.settles(app.Engaged, "")
 	check.Equal(t, "a gated app", gated, s.state())
 	if status, _ := s.request(nil); status != http.StatusUnauthorized {
-		t.Errorf("without a key: %d", status)
+		t.Errorf("status without a key: got %d, want 401", status)
 	}
 	status, got := s.request(map[string]string{
 		"X-Api-Key": "good", "X_Service.Key-Prefix": "forged", "x-service-key-name": "forged",
 	})
 	if status != http.StatusOK || got.Get("X-Service-Key-Prefix") != "ab12cd34" || len(got["X-Api-Key"]) > 0 ||
 		len(got["X_service.key-Prefix"]) > 0 || got.Get("X-Service-Key-Name") != "" {
-		t.Errorf("with a key: %d, and the app got %v", status, got)
+		t.Errorf("with a key: got status %d, and the app received %v", status, got)
 	}
 	since := s.app().Gate.Since
-	s.tick() // nothing to do
+	s.tick()
 	if got := s.app().Gate.Since; !got.Equal(since) {
-		t.Error("a tick has moved a gate that is in place")
+		t.Error("a resync changed an engaged gate")
 	}
 
 	s.turn(false)
@@ -72,15 +72,13 @@ func (s *site) engageAndRelease() {
 	t.Logf("released after %v", time.Since(start))
 	s.settles(app.Ungated, "")
 	want := open
-	want.CA = cluster.Right // the namespace keeps it
+	want.CA = cluster.Right // remains in the namespace
 	check.Equal(t, "a released app", want, s.state())
 	if status, _ := s.request(nil); status != http.StatusOK {
-		t.Errorf("after release: %d", status)
+		t.Errorf("status after release: got %d", status)
 	}
 }
 
-// TestIdentityHeadersWithoutAGate: an app without a gate gets no identity headers from
-// clients, and is served also while the Middleware that removes them is missing.
 func TestIdentityHeadersWithoutAGate(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -98,7 +96,7 @@ func TestIdentityHeadersWithoutAGate(t *testing.T) {
 	s.within(func() string {
 		status, got := s.request(forged)
 		if status != http.StatusOK {
-			t.Fatalf("without the Middleware the app answers %d", status)
+			t.Fatalf("status without the Middleware: got %d", status)
 		}
 		if got.Get("X-Service-Key-Prefix") == "" {
 			return "Traefik still has the Middleware"
@@ -107,7 +105,7 @@ func TestIdentityHeadersWithoutAGate(t *testing.T) {
 	})
 	s.tick()
 	if s.state().StripStale {
-		t.Error("the Middleware was not put back")
+		t.Error("the Middleware was not restored")
 	}
 }
 
@@ -116,23 +114,23 @@ func TestCheckerThatHangs(t *testing.T) {
 	s := newSite(t)
 	s.cfg.ProofPatience = time.Second
 	s.service = s.replica()
-	stuck := s.listen(s.checker) // takes connections and says nothing
-	defer func() { _ = stuck.Close() }()
+	hanging := s.listen(s.checker) // accepts connections and never responds
+	defer func() { _ = hanging.Close() }()
 	s.turn(true)
-	s.settles(app.Pending, "The ingress does not answer in time; the checker may be stuck.")
+	s.settles(app.Pending, "The ingress does not respond in time. Check that the checkers respond.")
 }
 
 func TestPendingUntilProven(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
-		verdict *problem.Error // nil: nobody answers as the checker
+		verdict *problem.Error // nil if no checker runs
 		message string
 	}{
-		{"no checker", nil, "The ingress cannot reach the checker."},
-		{"checker denies everything", problem.Of(problem.GateUnavailable), "The gate is on the route, but cannot verify keys right now."},
-		{"checker misconfigured", problem.Of(problem.Misconfigured), "The gate is on the route, but misconfigured."},
-		{"another 401", problem.Of(problem.Unauthenticated), "The app's public URL still answers 401 to a request without a key."},
+		{"no checker", nil, "The ingress cannot reach the checkers. Check CHECKER_URL and the network policies."},
+		{"checker denies everything", problem.Of(problem.GateUnavailable), "The gate is on the route, but cannot verify keys. Check the checkers."},
+		{"checker misconfigured", problem.Of(problem.Misconfigured), "The gate is on the route, but misconfigured. Check CHECKER_URL and the ingress."},
+		{"another 401", problem.Of(problem.Unauthenticated), "The app's public URL still returns 401 to a request without a key."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -157,7 +155,7 @@ func TestPendingUntilProven(t *testing.T) {
 			s.verdict.Store(problem.Of(problem.InvalidKey))
 			s.settles(app.Engaged, "")
 			if !s.app().Gate.Since.After(since) {
-				t.Error("the state's time did not move on")
+				t.Error("the state's time did not change")
 			}
 		})
 	}
@@ -181,7 +179,7 @@ func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
 			s.settles(app.Engaged, "")
 			engaged := s.app().Gate.Since
 
-			s.verdict.Store(problem.Of(problem.GateUnavailable)) // so that it cannot be proven at once
+			s.verdict.Store(problem.Of(problem.GateUnavailable)) // delays the proof
 			name := s.ref.Name
 			if tt.resource == "middlewares" {
 				objects, err := s.dynamic.Resource(middlewareKind()).Namespace(s.ref.Namespace).List(t.Context(), listAll())
@@ -193,12 +191,12 @@ func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
 			s.patch(tt.resource, name, tt.patch)
 			s.cfg.ProofPatience = 2 * time.Second
 			s.service = s.replica()
-			s.settles(app.Pending, "The gate is on the route, but cannot verify keys right now.")
+			s.settles(app.Pending, "The gate is on the route, but cannot verify keys. Check the checkers.")
 			check.Equal(t, "after repair", gated, s.state())
 			s.verdict.Store(problem.Of(problem.InvalidKey))
 			s.settles(app.Engaged, "")
 			if !s.app().Gate.Since.After(engaged) {
-				t.Error("the gate was pending meanwhile, but its time says otherwise")
+				t.Error("the state's time did not change although the gate was pending")
 			}
 		})
 	}
@@ -211,25 +209,25 @@ func TestEngagedIsProvenAnew(t *testing.T) {
 	s.turn(true)
 	s.requested()
 	s.settles(app.Engaged, "")
-	due := func() { // as if the time for it had come
-		s.service.proofs.mu.Lock()
-		defer s.service.proofs.mu.Unlock()
-		s.service.proofs.next[s.ref] = time.Now().Add(-time.Second)
+	due := func() {
+		s.service.schedule.mu.Lock()
+		defer s.service.schedule.mu.Unlock()
+		s.service.schedule.next[s.ref] = time.Now().Add(-time.Second)
 	}
 	s.verdict.Store(problem.Of(problem.GateUnavailable))
 	due()
-	s.settles(app.Engaged, "The gate is on the route, but cannot verify keys right now.")
+	s.settles(app.Engaged, "The gate is on the route, but cannot verify keys. Check the checkers.")
 	s.verdict.Store(problem.Of(problem.InvalidKey))
-	s.settles(app.Engaged, "") // still due, since the last proof failed
+	s.settles(app.Engaged, "") // still due after the failed proof
 
-	// A gate that looks right but is passed by: somebody's route with more priority.
+	// A route with a higher priority bypasses the gate.
 	s.bypass()
 	s.answers(http.StatusOK)
 	due()
-	s.settles(app.Pending, "The app's public URL still answers 200 to a request without a key.")
+	s.settles(app.Pending, "The app's public URL still returns 200 to a request without a key.")
 }
 
-func TestSwitchingWhileItIsProven(t *testing.T) {
+func TestSwitchInterruptsProof(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.cfg.ProofPatience = time.Minute
@@ -238,7 +236,7 @@ func TestSwitchingWhileItIsProven(t *testing.T) {
 	s.verdict.Store(problem.Of(problem.GateUnavailable))
 	s.turn(true)
 	var group sync.WaitGroup
-	group.Go(func() { s.requested() }) // asks in vain, for as long as work on an app may take
+	group.Go(func() { s.requested() }) // cannot be proven
 	s.within(func() string {
 		if s.state().Route != cluster.RouteGated {
 			return "the route is not gated yet"
@@ -255,10 +253,8 @@ func TestSwitchingWhileItIsProven(t *testing.T) {
 	}
 }
 
-// TestSwitchedOffAndOn: a gate that is switched off and on again is engaged only once the
-// ingress has the route that was written last. Until then the ingress may have a gated route
-// from before, and still take up the open one. No request without a key is served while the
-// gate is engaged.
+// TestSwitchedOffAndOn tests that a gate is engaged again only once the ingress has the last
+// route.
 func TestSwitchedOffAndOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -269,8 +265,7 @@ func TestSwitchedOffAndOn(t *testing.T) {
 	s.switchOffAndOn(pauses, 500*time.Millisecond)
 }
 
-// TestSwitchedOften is TestSwitchedOffAndOn with 200 switches up to 3 s apart, on ingresses
-// that take up changes fast and slowly. Many apps are switched at the same time.
+// TestSwitchedOften repeats this 200 times with pauses of up to 3 s, on fast and slow ingresses.
 func TestSwitchedOften(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
@@ -329,8 +324,8 @@ func (s *site) switchOffAndOn(pauses []time.Duration, watch time.Duration) {
 	}
 }
 
-// TestEarlierCheckers: while there is a checker of a release whose proofs name no
-// generation, such a proof shows that a gate is in place.
+// TestEarlierCheckers tests that a proof without a generation counts while a checker of an
+// earlier release runs.
 func TestEarlierCheckers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -367,7 +362,7 @@ func TestTwoReplicasAtOnce(t *testing.T) {
 			}
 		}
 		group.Wait()
-		s.tick() // one more, in case each has lost a race to the other
+		s.tick() // in case both had a conflict
 		want := app.Ungated
 		if on {
 			want = app.Engaged
@@ -376,8 +371,7 @@ func TestTwoReplicasAtOnce(t *testing.T) {
 	}
 }
 
-// overtaken lets another replica work between the look at the objects and that at the
-// document.
+// overtaken runs another replica between the read of the objects and that of the document.
 type overtaken struct {
 	*cluster.Cluster
 	once  sync.Once
@@ -390,8 +384,7 @@ func (o *overtaken) Objects(ctx context.Context, ref app.Ref) (cluster.Objects, 
 	return seen, err
 }
 
-// TestEngagedByAnother: objects that another replica has written since they were looked
-// at do not look like changes from outside.
+// TestEngagedByAnother tests that writes of another replica are not drift.
 func TestEngagedByAnother(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -407,7 +400,7 @@ func TestEngagedByAnother(t *testing.T) {
 	check.OK(t, late.Receive(t.Context(), event(app.GateRequested, s.ref.String())))
 	s.wantGate(app.Engaged, "")
 	if got := s.app().Gate.Since; !got.Equal(engaged) {
-		t.Errorf("engaged since %v, and taken for changed until %v", engaged, got)
+		t.Errorf("engaged at %v, but treated as changed until %v", engaged, got)
 	}
 }
 
@@ -428,9 +421,9 @@ func TestAdvance(t *testing.T) {
 	}{
 		{"moves on", pending, pending, app.Gate{State: app.Engaged, Since: later}, app.Gate{State: app.Engaged, Since: later}, nil},
 		{"a new message keeps the time", pending, pending, app.Gate{State: app.Pending, Since: later, Message: "m"}, app.Gate{State: app.Pending, Since: at, Message: "m"}, nil},
-		{"nothing new", pending, pending, app.Gate{State: app.Pending, Since: later}, app.Gate{}, errSame},
-		{"switched off meanwhile", off, pending, app.Gate{State: app.Engaged, Since: later}, app.Gate{}, errOvertaken},
-		{"off and on again meanwhile", again, pending, app.Gate{State: app.Engaged, Since: later}, app.Gate{}, errOvertaken},
+		{"nothing new", pending, pending, app.Gate{State: app.Pending, Since: later}, app.Gate{}, errUnchanged},
+		{"switched off meanwhile", off, pending, app.Gate{State: app.Engaged, Since: later}, app.Gate{}, errSwitched},
+		{"off and on again meanwhile", again, pending, app.Gate{State: app.Engaged, Since: later}, app.Gate{}, errSwitched},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

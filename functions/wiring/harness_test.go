@@ -37,8 +37,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.MainAlone(m)) }
 
-// site is the function on a real store, API server and Traefik, with a checker
-// whose verdict the test sets, and one app, which answers 200.
+// site is the function on a real store, API server and Traefik, with a fake checker and one app,
+// which returns 200.
 type site struct {
 	*testing.T
 	cfg     Config
@@ -49,10 +49,10 @@ type site struct {
 	service *Service
 	ref     app.Ref
 	host    string                        // of the app
-	verdict atomic.Pointer[problem.Error] // to requests without the right key
-	copies  atomic.Bool                   // the app answers wiring's question as the gate would
-	earlier atomic.Bool                   // the checker is of a release whose proofs name no generation
-	checker string                        // its address; nobody listens there yet
+	verdict atomic.Pointer[problem.Error] // for requests without the right key
+	copies  atomic.Bool                   // the app copies the gate's response to probes
+	earlier atomic.Bool                   // the checker's proofs name no generation
+	checker string                        // its address
 }
 
 func newSite(t *testing.T) *site {
@@ -60,7 +60,6 @@ func newSite(t *testing.T) *site {
 	return siteOf(t, cluster.TraefikRoutes)
 }
 
-// siteOf is a site with routes of another kind.
 func siteOf(t *testing.T, kind cluster.RouteKind) *site {
 	t.Helper()
 	s := &site{T: t, store: storetest.New(t)}
@@ -72,7 +71,7 @@ func siteOf(t *testing.T, kind cluster.RouteKind) *site {
 	if s.dynamic, err = dynamic.NewForConfig(clustertest.Config(t)); err != nil {
 		t.Fatal(err)
 	}
-	// The port is closed until serveChecker. No other process takes it: the address is random.
+	// The port is closed until serveChecker. The random address prevents conflicts.
 	l := s.listen(fmt.Sprintf("127.%d.%d.%d:0", 64+rand.IntN(64), rand.IntN(256), 1+rand.IntN(254)))
 	s.checker = l.Addr().String()
 	check.OK(t, l.Close())
@@ -88,13 +87,12 @@ func siteOf(t *testing.T, kind cluster.RouteKind) *site {
 	return s
 }
 
-// checkerHost returns the address for which the checkers' certificate is.
 func (s *site) checkerHost() string {
 	host, _, _ := net.SplitHostPort(s.checker)
 	return host
 }
 
-// writes starts the function anew with a kind of routes, and one that was there before.
+// writes restarts the function with a kind and a former kind of routes.
 func (s *site) writes(kind, former cluster.RouteKind) {
 	s.Helper()
 	s.cfg.Kind, s.cfg.FormerKind = kind, former
@@ -111,7 +109,7 @@ func (s *site) listen(address string) net.Listener {
 	return l
 }
 
-// replica is another process of the function.
+// replica returns another process of the function.
 func (s *site) replica() *Service {
 	s.Helper()
 	service, err := New(s.cfg, s.store, s.cluster, functest.Quiet())
@@ -120,7 +118,7 @@ func (s *site) replica() *Service {
 	return service
 }
 
-// makeApp records an app; nothing of it is in the cluster yet.
+// makeApp records an app, without objects in the cluster.
 func (s *site) makeApp(name string) app.Ref {
 	s.Helper()
 	return s.makeAppAt(name, name+"."+s.cfg.SystemNamespace+".localhost")
@@ -136,7 +134,7 @@ func (s *site) makeAppAt(name, host string) app.Ref {
 	}).Ref()
 }
 
-// serveChecker answers checks with the certificate that wiring has made.
+// serveChecker serves checks with the certificate that wiring issued.
 func (s *site) serveChecker() {
 	s.Helper()
 	secret, err := s.cluster.Secret(s.Context(), s.cfg.SystemNamespace, s.cfg.CheckerSecret)
@@ -167,7 +165,7 @@ func (s *site) serveChecker() {
 	s.Cleanup(server.Close)
 }
 
-// serveApp is the app's pods: an API server gives its Service a loopback address.
+// serveApp serves the app at the loopback address that the API server gave its Service.
 func (s *site) serveApp() {
 	s.Helper()
 	service, err := s.kube.CoreV1().Services(s.ref.Namespace).Get(s.Context(), s.ref.Name, metav1.GetOptions{})
@@ -186,7 +184,7 @@ func (s *site) serveApp() {
 	s.Cleanup(server.Close)
 }
 
-// ready has everything in place: the app ungated, its pods and the checker serving.
+// ready brings up the ungated app and the checker.
 func (s *site) ready() {
 	s.Helper()
 	s.tick()
@@ -202,28 +200,26 @@ func (s *site) app() app.App {
 	return a
 }
 
-// wantGate holds the app's gate against what is expected.
 func (s *site) wantGate(state app.GateState, message string) {
 	s.Helper()
 	if got := s.app().Gate; got.State != state || got.Message != message {
-		s.Fatalf("gate is %s %q, want %s %q", got.State, got.Message, state, message)
+		s.Fatalf("gate: got %s %q, want %s %q", got.State, got.Message, state, message)
 	}
 }
 
-// settles ticks until the gate is as it shall be: on a busy machine the ingress may not
-// know the route yet when it is first asked.
+// settles resyncs until the gate is as expected: a busy ingress may not have the route at the
+// first probe.
 func (s *site) settles(state app.GateState, message string) {
 	s.Helper()
 	s.within(func() string {
 		s.tick()
 		if got := s.app().Gate; got.State != state || got.Message != message {
-			return fmt.Sprintf("gate is %s %q, want %s %q", got.State, got.Message, state, message)
+			return fmt.Sprintf("gate: got %s %q, want %s %q", got.State, got.Message, state, message)
 		}
 		return ""
 	})
 }
 
-// turn sets Require API key, as the apps function does.
 func (s *site) turn(on bool) {
 	s.Helper()
 	_, err := s.store.UpdateApp(s.Context(), s.ref, func(a app.App) (app.App, error) {
@@ -255,7 +251,7 @@ func (s *site) requested() {
 	check.OK(s, s.service.Receive(s.Context(), event(app.GateRequested, s.ref.String())))
 }
 
-// request asks the app's public URL and gives the status and what the app got.
+// request returns the status of the app's public URL and the headers that the app received.
 func (s *site) request(headers map[string]string) (int, http.Header) {
 	s.Helper()
 	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.cfg.IngressURL+"/x", http.NoBody)
@@ -274,7 +270,7 @@ func (s *site) request(headers map[string]string) (int, http.Header) {
 	return resp.StatusCode, got
 }
 
-// within waits until wrong is "".
+// within waits until wrong returns "".
 func (s *site) within(wrong func() string) {
 	s.Helper()
 	var what string
@@ -283,7 +279,7 @@ func (s *site) within(wrong func() string) {
 	}
 }
 
-// answers waits until the ingress answers requests without a key with a status.
+// answers waits until requests without a key return a status.
 func (s *site) answers(want int) {
 	s.Helper()
 	s.within(func() string {
@@ -303,7 +299,6 @@ func (s *site) state() cluster.State {
 	return s.cluster.State(seen, s.app(), ca)
 }
 
-// patch changes an object of Traefik's from outside.
 func (s *site) patch(resource, name, patch string) {
 	s.Helper()
 	kind := schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: resource}
@@ -315,7 +310,7 @@ func pool(t *testing.T, ca []byte) *x509.CertPool {
 	t.Helper()
 	p := x509.NewCertPool()
 	if !p.AppendCertsFromPEM(ca) {
-		t.Fatal("no CA")
+		t.Fatal("the PEM contains no CA certificate")
 	}
 	return p
 }

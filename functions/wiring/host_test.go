@@ -11,7 +11,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// moveTo changes the app's host, as the apps function does.
 func (s *site) moveTo(host string) {
 	s.Helper()
 	_, err := s.store.UpdateApp(s.Context(), s.ref, func(a app.App) (app.App, error) {
@@ -21,15 +20,15 @@ func (s *site) moveTo(host string) {
 	check.OK(s, err)
 }
 
-// serves waits until the ingress returns a status for a host, without a key. It fails if the
-// app answers in the meantime although it is gated.
+// serves waits until a host returns a status without a key. It fails if a gated app responds in
+// the meantime.
 func (s *site) serves(host string, want int) {
 	s.Helper()
 	s.host = host
 	s.within(func() string {
 		status, _ := s.request(nil)
 		if status == http.StatusOK && want != http.StatusOK && s.app().RequireAPIKey {
-			s.Fatalf("%s answers without a key", host)
+			s.Fatalf("%s responds without a key", host)
 		}
 		if status != want {
 			return host + " answers " + strconv.Itoa(status)
@@ -38,8 +37,8 @@ func (s *site) serves(host string, want int) {
 	})
 }
 
-// TestHostChange: an app whose host changes is served on the new host only, and its gate is
-// engaged once that host is proven (promise G2).
+// TestHostChange tests that the app is served only on its new host, and that the gate is proven
+// there (promise G2).
 func TestHostChange(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]cluster.RouteKind{"IngressRoute": cluster.TraefikRoutes, "HTTPRoute": cluster.GatewayTraefikRoutes} {
@@ -57,13 +56,13 @@ func TestHostChange(t *testing.T) {
 			s.settles(app.Engaged, "")
 			s.moveTo("third-" + first)
 			if got := s.state().Route; got != cluster.RouteElsewhere {
-				t.Errorf("before wiring acts, the route is %d, want %d", got, cluster.RouteElsewhere)
+				t.Errorf("route before the resync: got %d, want %d", got, cluster.RouteElsewhere)
 			}
 			s.wantGate(app.Pending, "")
 			s.settles(app.Engaged, "")
 			s.serves("third-"+first, http.StatusUnauthorized)
 			if status, _ := s.request(map[string]string{"X-Api-Key": "good"}); status != http.StatusOK {
-				t.Errorf("with a key: status %d", status)
+				t.Errorf("status with a key: got %d, want 200", status)
 			}
 			s.serves("second-"+first, http.StatusNotFound)
 		})

@@ -21,27 +21,26 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// ProbePath is what gates are asked for. Nothing is served there; an app whose gate
-// is not in place sees the request.
+// ProbePath is the path of probes. An app without an active gate receives the request.
 const ProbePath = "/.well-known/sluice-gate"
 
 const (
-	// probeTimeout bounds one question to one address of the ingress.
+	// probeTimeout limits a probe of one address.
 	probeTimeout = 2 * time.Second
 
-	// maxProbeBody is more than a denial has, in bytes.
+	// maxProbeBody is larger than a denial, in bytes.
 	maxProbeBody = 4096
 )
 
-// ingress asks the ingress for an app's public URL, as a client without a key.
+// ingress requests an app's public URL through the ingress, as a client without a key.
 type ingress struct {
-	scheme  string
-	host    string
-	port    string
-	caFile  string // file of those that vouch for apps' certificates besides the system's; read for each proof, since they are renewed
-	lookup  func(ctx context.Context, host string) ([]string, error)
-	now     func() time.Time
-	witness *witness // of the gate's own answers
+	scheme    string
+	host      string
+	port      string
+	caFile    string // additional certificate authorities; read for each proof, since they are renewed
+	lookup    func(ctx context.Context, host string) ([]string, error)
+	now       func() time.Time
+	proofKeys *proofKeys
 }
 
 func newIngress(rawURL, caFile string) (*ingress, error) {
@@ -58,33 +57,32 @@ func newIngress(rawURL, caFile string) (*ingress, error) {
 	}
 	return &ingress{
 		scheme: u.Scheme, host: u.Hostname(), port: port, caFile: caFile,
-		lookup: net.DefaultResolver.LookupHost, now: time.Now, witness: &witness{},
+		lookup: net.DefaultResolver.LookupHost, now: time.Now, proofKeys: &proofKeys{},
 	}, nil
 }
 
-// question describes the proof that a request to the ingress seeks.
-type question struct {
+// probeRequest describes a probe.
+type probeRequest struct {
 	app.App
 
-	// generation is that of the gate on the app's route, "" for a gate without one. The
-	// checkers' proof has to name it.
+	// generation is the gate's generation, which the proof must name, or "".
 	generation string
 
-	// anyGeneration accepts a proof that names no generation: some checkers are of an
-	// earlier release, or a former route of the app may be the one that answers.
+	// anyGeneration accepts a proof without a generation: checkers of an earlier release run, or
+	// a former route may respond.
 	anyGeneration bool
 }
 
-// ask asks every replica of the ingress for an app.
-func (i *ingress) ask(ctx context.Context, q question, sought proof) answer {
+// probe probes all replicas of the ingress.
+func (i *ingress) probe(ctx context.Context, q probeRequest, sought proof) probeResult {
 	roots, err := outbound.Authorities(i.caFile)
 	if err != nil {
-		return answer{kind: untrusted, detail: "The authorities that vouch for the ingress's certificate cannot be read."}
+		return probeResult{kind: untrusted, detail: "The ingress's certificate authorities cannot be read. Check INGRESS_CA_FILE."}
 	}
-	r := replicas{i.addresses, func(ctx context.Context, address string) answer {
-		return i.askOne(ctx, net.JoinHostPort(address, i.port), q, roots)
+	r := replicas{i.addresses, func(ctx context.Context, address string) probeResult {
+		return i.probeOne(ctx, net.JoinHostPort(address, i.port), q, roots)
 	}}
-	return r.ask(ctx, sought)
+	return r.probe(ctx, sought)
 }
 
 func (i *ingress) addresses(ctx context.Context) ([]string, error) {
@@ -93,8 +91,8 @@ func (i *ingress) addresses(ctx context.Context) ([]string, error) {
 	return i.lookup(ctx, i.host)
 }
 
-// askOne asks one address over a connection of its own.
-func (i *ingress) askOne(ctx context.Context, address string, q question, roots *x509.CertPool) answer {
+// probeOne probes one address over a new connection.
+func (i *ingress) probeOne(ctx context.Context, address string, q probeRequest, roots *x509.CertPool) probeResult {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	transport := &http.Transport{
@@ -108,19 +106,19 @@ func (i *ingress) askOne(ctx context.Context, address string, q question, roots 
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, i.scheme+"://"+q.Host+ProbePath, http.NoBody)
 	if err != nil {
-		return answer{kind: unreachable}
+		return probeResult{kind: unreachable}
 	}
 	nonce := checkers.NewNonce()
 	req.Header.Set("User-Agent", "sluice-wiring")
 	req.Header.Set(checkers.NonceHeader, nonce)
-	resp, err := transport.RoundTrip(req) // a redirect is an answer like any other
+	resp, err := transport.RoundTrip(req) // follows no redirects
 	if err != nil {
-		return i.noAnswer(ctx, err)
+		return i.failedProbe(ctx, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // nothing was written through it
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProbeBody))
 	if err != nil {
-		return i.noAnswer(ctx, err)
+		return i.failedProbe(ctx, err)
 	}
 	got := classify(resp.StatusCode, body)
 	if got.kind == refused {
@@ -129,13 +127,13 @@ func (i *ingress) askOne(ctx context.Context, address string, q question, roots 
 	return got
 }
 
-// proven returns the kind of a denial that has the gate's body, by its proof.
-func (i *ingress) proven(q question, nonce, proof string) kind {
+// proven classifies a response with the gate's body by its proof.
+func (i *ingress) proven(q probeRequest, nonce, proof string) kind {
 	subject := q.Namespace + "/" + q.Name
 	switch {
-	case q.generation != "" && i.witness.proven(subject+"/"+q.generation, nonce, proof):
+	case q.generation != "" && i.proofKeys.proven(subject+"/"+q.generation, nonce, proof):
 		return refused
-	case !i.witness.proven(subject, nonce, proof):
+	case !i.proofKeys.proven(subject, nonce, proof):
 		return copied
 	case q.generation != "" && !q.anyGeneration:
 		return stale
@@ -143,82 +141,79 @@ func (i *ingress) proven(q question, nonce, proof string) kind {
 	return refused
 }
 
-func (i *ingress) noAnswer(ctx context.Context, err error) answer {
+func (i *ingress) failedProbe(ctx context.Context, err error) probeResult {
 	if detail := tlsMessage(err, i.now()); detail != "" {
-		return answer{kind: untrusted, detail: detail}
+		return probeResult{kind: untrusted, detail: detail}
 	}
 	if ctx.Err() != nil {
-		return answer{kind: late}
+		return probeResult{kind: late}
 	}
-	return answer{kind: unreachable}
+	return probeResult{kind: unreachable}
 }
 
-// kind is what an answer to a request without a key says about the gate, in words for
-// an operator.
+// kind classifies the response to a request without a key. Its value is a message for operators.
 type kind string
 
 const (
-	unreachable kind = "The ingress cannot be reached."
-	untrusted   kind = "untrusted" // its certificate, or its TLS, is not as it should be; the detail says how
-	// The checker may hang; Traefik waits 30 s for it.
-	late kind = "The ingress does not answer in time; the checker may be stuck."
+	unreachable kind = "The ingress cannot be reached. Check INGRESS_URL and the ingress."
+	untrusted   kind = "untrusted" // TLS failed; the detail is the message
+	// Traefik waits 30 s for the checker.
+	late kind = "The ingress does not respond in time. Check that the checkers respond."
 
-	// The gate's own 401, 503 and 500, by their bodies. The first proves it.
-	refused       kind = "The gate still answers."
-	unavailable   kind = "The gate is on the route, but cannot verify keys right now."
-	misconfigured kind = "The gate is on the route, but misconfigured."
+	// These have the gate's own bodies.
+	refused       kind = "The gate still denies requests. The ingress has not applied the route yet."
+	unavailable   kind = "The gate is on the route, but cannot verify keys. Check the checkers."
+	misconfigured kind = "The gate is on the route, but misconfigured. Check CHECKER_URL and the ingress."
 
-	tooMany     kind = "The ingress has more addresses than can be asked, so its gate cannot be proven."
-	silent      kind = "The ingress cannot reach the checker." // a bare 500 is what Traefik says then
-	unknownHost kind = "The ingress does not know the app's host, or the app answers 404 without a key."
-	other       kind = "The app's public URL still answers %d to a request without a key."
-	copied      kind = "The answer lacks the checkers' proof for the present route. The ingress has not taken up the route yet, or something copies the gate's answer."
-	stale       kind = "The ingress has not taken up the present route yet. An earlier gate still answers."
+	tooMany     kind = "The ingress has more than 16 addresses, so the gate cannot be proven. Reduce its replicas."
+	silent      kind = "The ingress cannot reach the checkers. Check CHECKER_URL and the network policies." // Traefik's bare 500
+	unknownHost kind = "The ingress does not know the app's host, or the app returns 404 to a request without a key."
+	other       kind = "The app's public URL still returns %d to a request without a key."
+	copied      kind = "The response lacks the checkers' proof for the current route. The ingress has not applied the route yet, or the app copies the gate's response."
+	stale       kind = "The ingress has not applied the current route yet. The previous gate still responds."
 
-	// The gate is in place, but the detail says how it can be walked around.
-	bypassed   kind = "The app is reachable without the gate at %s." //nolint:gosec // "pass" is no password here
-	moving     kind = "The gate is on the route; Knative has not said yet that it has taken the app off its public gateway."
-	unsearched kind = "The gate is on the route; the cluster could not be asked for ways around it."
+	// The gate responds, but can be bypassed.
+	bypassed   kind = "The app is reachable without the gate at %s. Remove or gate it." //nolint:gosec // not a password
+	moving     kind = "The gate is on the route. Knative has not confirmed yet that the app is off its public gateway."
+	unsearched kind = "The gate is on the route, but the cluster cannot be checked for routes around it. Retrying."
 )
 
-// answer is the ingress's answer to a request without a key.
-type answer struct {
+// probeResult is the result of a request without a key.
+type probeResult struct {
 	kind   kind
 	status int    // HTTP
-	detail string // the message, of untrusted; where the ways are, of bypassed
+	detail string // the message for untrusted, the routes for bypassed
 }
 
-// classify reads an answer. The gate is known by its body, byte for byte: an app
-// may well have 401s of its own.
-func classify(status int, body []byte) answer {
+// classify identifies the gate's responses by their exact bodies: an app may return a 401 too.
+func classify(status int, body []byte) probeResult {
 	body = bytes.TrimSpace(body)
 	for _, own := range []struct {
 		kind kind
 		code problem.Code
 	}{{refused, problem.InvalidKey}, {unavailable, problem.GateUnavailable}, {misconfigured, problem.Misconfigured}} {
 		if status == problem.Of(own.code).Status() && bytes.Equal(body, denial.New(own.code).Body()) {
-			return answer{kind: own.kind, status: status}
+			return probeResult{kind: own.kind, status: status}
 		}
 	}
 	switch {
 	case status == http.StatusInternalServerError && len(body) == 0:
-		return answer{kind: silent, status: status}
+		return probeResult{kind: silent, status: status}
 	case status == http.StatusNotFound:
-		return answer{kind: unknownHost, status: status}
+		return probeResult{kind: unknownHost, status: status}
 	}
-	return answer{kind: other, status: status}
+	return probeResult{kind: other, status: status}
 }
 
-// passes tells whether a request without a key has got through to the app, or past
-// the gate at least. No answer is no such proof.
-func (a answer) passes() bool {
+// passes reports whether a request without a key passed the gate. A missing response proves
+// nothing.
+func (a probeResult) passes() bool {
 	return a.kind == other || a.kind == unknownHost || a.kind == copied || a.kind == bypassed
 }
 
-// proves tells whether an answer is what was sought. A bare 500 does not keep a
-// gate from being released: an app may answer like that, and the route no longer
-// names the gate.
-func (a answer) proves(sought proof) bool {
+// proves reports whether the result is as sought. A bare 500 allows the release of a gate: an app
+// may return it, and the route no longer names the gate.
+func (a probeResult) proves(sought proof) bool {
 	switch sought {
 	case proveNothing:
 		return true
@@ -230,8 +225,8 @@ func (a answer) proves(sought proof) bool {
 	return false
 }
 
-// message tells an operator what is in the way.
-func (a answer) message() string {
+// message returns the problem for operators.
+func (a probeResult) message() string {
 	switch a.kind {
 	case untrusted:
 		return a.detail
@@ -244,8 +239,7 @@ func (a answer) message() string {
 	}
 }
 
-// some names the first few of many.
-func some(ways []string) string {
+func firstFew(ways []string) string {
 	const most = 3
 	if more := len(ways) - most; more > 0 {
 		return fmt.Sprintf("%s, and %d more", strings.Join(ways[:most], ", "), more)
@@ -253,11 +247,10 @@ func some(ways []string) string {
 	return strings.Join(ways, ", ")
 }
 
-// maxNames is how many of a certificate's names a message lists.
+// maxNames limits the certificate's names in a message.
 const maxNames = 3
 
-// tlsMessage tells an operator what is wrong with an https ingress whose certificate or
-// whose TLS has failed with err, "" when something else has.
+// tlsMessage returns a message for a TLS error, and "" for other errors.
 func tlsMessage(err error, now time.Time) string {
 	var (
 		certificate *tls.CertificateVerificationError
@@ -268,14 +261,15 @@ func tlsMessage(err error, now time.Time) string {
 	case errors.As(err, &certificate) && len(certificate.UnverifiedCertificates) > 0:
 		return certificateMessage(certificate, now)
 	case errors.As(err, &plain):
-		return "The ingress answers a request for https without TLS."
+		return "The ingress responds to an https request without TLS. Check the port in INGRESS_URL."
 	case errors.As(err, &alert) && alert.Op == "remote error":
-		return fmt.Sprintf("The ingress refuses the TLS handshake for the app's host (%v).", alert.Err)
+		return fmt.Sprintf("The ingress rejects the TLS handshake for the app's host (%v). Check its certificate for this host.", alert.Err)
 	}
 	return ""
 }
 
-// certificateMessage tells what is wrong with a certificate. What it says of itself is quoted.
+// certificateMessage describes the error of a certificate. It quotes all text from the
+// certificate.
 func certificateMessage(failed *tls.CertificateVerificationError, now time.Time) string {
 	var (
 		other   x509.HostnameError
@@ -285,23 +279,22 @@ func certificateMessage(failed *tls.CertificateVerificationError, now time.Time)
 	leaf := failed.UnverifiedCertificates[0]
 	switch {
 	case errors.As(failed, &other):
-		return "The ingress's certificate is for " + names(leaf) + ", not for the app's host."
+		return "The ingress's certificate is for " + names(leaf) + ", not for the app's host. Use a certificate for the app's host."
 	case errors.As(failed, &unknown):
-		return fmt.Sprintf("The ingress's certificate is signed by %.100q, an authority that is not known here.", leaf.Issuer.String())
+		return fmt.Sprintf("The ingress's certificate is signed by the unknown authority %.100q. Add it to INGRESS_CA_FILE.", leaf.Issuer.String())
 	case errors.As(failed, &invalid) && invalid.Reason == x509.Expired:
 		whose := "The ingress's certificate"
 		if !invalid.Cert.Equal(leaf) {
-			whose = fmt.Sprintf("The certificate of %.100q, which has signed the ingress's,", invalid.Cert.Subject.String())
+			whose = fmt.Sprintf("The certificate of %.100q, which signed the ingress's certificate,", invalid.Cert.Subject.String())
 		}
 		if now.Before(invalid.Cert.NotBefore) {
 			return whose + " is not valid before " + invalid.Cert.NotBefore.UTC().Format(time.RFC3339) + "."
 		}
-		return whose + " has expired at " + invalid.Cert.NotAfter.UTC().Format(time.RFC3339) + "."
+		return whose + " expired at " + invalid.Cert.NotAfter.UTC().Format(time.RFC3339) + ". Renew it."
 	}
 	return fmt.Sprintf("The ingress's certificate cannot be verified: %.200q.", failed.Err.Error())
 }
 
-// names lists what a certificate is for, the first few of many.
 func names(c *x509.Certificate) string {
 	var all []string
 	for _, name := range c.DNSNames {
@@ -312,7 +305,7 @@ func names(c *x509.Certificate) string {
 	}
 	switch more := len(all) - maxNames; {
 	case len(all) == 0:
-		return "no host at all"
+		return "no host"
 	case more > 0:
 		return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNames], ", "), more)
 	}

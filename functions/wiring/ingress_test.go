@@ -21,8 +21,8 @@ func TestClassify(t *testing.T) {
 		status   int
 		body     string
 		kind     kind
-		engaged  bool // proves that the gate is in place
-		released bool // proves that it is not any more
+		engaged  bool
+		released bool
 	}{
 		{"the gate's 401", 401, string(denial.New(problem.InvalidKey).Body()) + "\n", refused, true, false},
 		{"the gate's 503", 503, string(denial.New(problem.GateUnavailable).Body()), unavailable, false, false},
@@ -46,13 +46,13 @@ func TestClassify(t *testing.T) {
 		})
 	}
 	for _, none := range []kind{unreachable, late} {
-		if got := (answer{kind: none}); got.proves(proveEngaged) || got.proves(proveReleased) || got.message() == "" {
-			t.Error("no answer proves something")
+		if got := (probeResult{kind: none}); got.proves(proveEngaged) || got.proves(proveReleased) || got.message() == "" {
+			t.Error("a missing response proves something")
 		}
 	}
 }
 
-func TestUnproven(t *testing.T) {
+func TestAfterFailedProbe(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -77,20 +77,20 @@ func TestUnproven(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got, message := unproven(tt.state, tt.sought, answer{kind: tt.got}); got != tt.want || message == "" {
-				t.Errorf("%s becomes %s %q, want %s", tt.state, got, message, tt.want)
+			if got, message := afterFailedProbe(tt.state, tt.sought, probeResult{kind: tt.got}); got != tt.want || message == "" {
+				t.Errorf("from %s: got %s %q, want %s", tt.state, got, message, tt.want)
 			}
 		})
 	}
 }
 
-// TestEveryAddressIsAsked has an ingress of two replicas, of which one is late.
+// TestEveryAddressIsAsked has an ingress of two replicas, one of which is late.
 func TestEveryAddressIsAsked(t *testing.T) {
 	t.Parallel()
 	hello, key := app.App{Name: "hello", Namespace: "shop-prod", Host: "hello.example.com"}, checkers.ProofKey{}
 	gate := func(w http.ResponseWriter, r *http.Request) {
 		if r.Host != "hello.example.com" || r.URL.Path != ProbePath || r.Header.Get("X-Api-Key") != "" {
-			t.Errorf("asked for %s%s", r.Host, r.URL.Path)
+			t.Errorf("request: got %s%s", r.Host, r.URL.Path)
 		}
 		w.Header().Set(checkers.ProofHeader, key.SignProof(r.Header.Get(checkers.NonceHeader), "shop-prod/hello"))
 		w.WriteHeader(http.StatusUnauthorized)
@@ -116,31 +116,31 @@ func TestEveryAddressIsAsked(t *testing.T) {
 	}, port)
 	in, err := newIngress("http://traefik.example:"+port, "")
 	check.OK(t, err)
-	in.witness = &witness{current: key, known: 1}
+	in.proofKeys = &proofKeys{current: key, known: 1}
 	in.lookup = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1", "127.0.0.2"}, nil }
-	if got := in.ask(t.Context(), question{App: hello}, proveEngaged); got.proves(proveEngaged) {
-		t.Error("one replica of two was proof enough")
+	if got := in.probe(t.Context(), probeRequest{App: hello}, proveEngaged); got.proves(proveEngaged) {
+		t.Error("one of two replicas proved the gate")
 	}
 	late = false
-	if got := in.ask(t.Context(), question{App: hello}, proveEngaged); !got.proves(proveEngaged) {
-		t.Errorf("both have it, but got %+v", got)
+	if got := in.probe(t.Context(), probeRequest{App: hello}, proveEngaged); !got.proves(proveEngaged) {
+		t.Errorf("both replicas have the gate: got %+v", got)
 	}
-	if got := in.ask(t.Context(), question{App: app.App{Name: "other", Namespace: "shop-prod", Host: hello.Host}}, proveEngaged); got.kind != copied {
-		t.Errorf("the gate of another app: %+v", got)
+	if got := in.probe(t.Context(), probeRequest{App: app.App{Name: "other", Namespace: "shop-prod", Host: hello.Host}}, proveEngaged); got.kind != copied {
+		t.Errorf("gate of another app: got %+v", got)
 	}
 	in.port = "1"
-	if got := in.ask(t.Context(), question{App: hello}, proveEngaged); got.kind != unreachable {
-		t.Errorf("nobody there: %+v", got)
+	if got := in.probe(t.Context(), probeRequest{App: hello}, proveEngaged); got.kind != unreachable {
+		t.Errorf("no replica: got %+v", got)
 	}
 }
 
-func TestSome(t *testing.T) {
+func TestFirstFew(t *testing.T) {
 	t.Parallel()
 	for want, ways := range map[string][]string{
 		"a": {"a"}, "a, b, c": {"a", "b", "c"}, "a, b, c, and 2 more": {"a", "b", "c", "d", "e"},
 	} {
-		if got := some(ways); got != want {
-			t.Errorf("%q is told as %q", ways, got)
+		if got := firstFew(ways); got != want {
+			t.Errorf("%q: got %q", ways, got)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// watch asks for the app, without a key and with one, until stop is called, which gives
-// how often 200 was answered to the former, and something else to the latter.
+// watch calls the app with and without a key until stop is called. stop returns the number of
+// requests that passed without a key, and of those denied with one.
 func (s *site) watch() (stop func() (open, refused, asked int64)) {
 	s.Helper()
 	var open, refused, asked atomic.Int64
@@ -25,7 +25,7 @@ func (s *site) watch() (stop func() (open, refused, asked int64)) {
 	end := make(chan struct{})
 	for range 2 {
 		group.Go(func() {
-			pace := time.NewTicker(10 * time.Millisecond) // the new route has seconds to settle
+			pace := time.NewTicker(10 * time.Millisecond)
 			defer pace.Stop()
 			for {
 				select {
@@ -50,7 +50,7 @@ func (s *site) watch() (stop func() (open, refused, asked int64)) {
 	}
 }
 
-// moved ticks until nothing is left of the former kind of routes.
+// moved resyncs until no object of the former kind is left.
 func (s *site) moved() {
 	s.Helper()
 	s.within(func() string {
@@ -62,8 +62,8 @@ func (s *site) moved() {
 	})
 }
 
-// TestMoveToAnotherKind: an app's gate stays engaged, and nobody gets through without a
-// key, while the installation moves to another kind of routes and back.
+// TestMoveToAnotherKind tests that a gate remains engaged and in force while routes move to
+// another kind and back.
 func TestMoveToAnotherKind(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -81,20 +81,19 @@ func TestMoveToAnotherKind(t *testing.T) {
 		s.settles(app.Engaged, "")
 	}
 	open, refused, asked := stop()
-	t.Logf("%d requests each: %d passed without a key, %d were refused with one", asked, open, refused)
+	t.Logf("%d requests each: %d passed without a key, %d were denied with a key", asked, open, refused)
 	if open > 0 || asked < 20 {
 		t.Errorf("%d of %d requests passed without a key", open, asked)
 	}
 	if refused > 0 {
-		t.Errorf("%d of %d requests with a key were refused", refused, asked)
+		t.Errorf("%d of %d requests with a key were denied", refused, asked)
 	}
 	if got := s.app().Gate.Since; !got.Equal(since) {
-		t.Error("the gate was called pending meanwhile")
+		t.Error("the gate was pending during the move")
 	}
 }
 
-// TestMoveWithASwitch: a route of the former kind that does not say the same of the gate as
-// the app's document does not outlive the move's first step.
+// TestMoveWithASwitch tests that a former route with another gate setting is deleted immediately.
 func TestMoveWithASwitch(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -103,19 +102,18 @@ func TestMoveWithASwitch(t *testing.T) {
 	s.writes(cluster.GatewayTraefikRoutes, cluster.TraefikRoutes)
 	s.settles(app.Engaged, "")
 	if got := s.state(); got.Former != cluster.RouteAbsent || got.Route != cluster.RouteGated {
-		t.Errorf("on: %+v", got)
+		t.Errorf("switched on: %+v", got)
 	}
 	s.turn(false)
 	s.writes(cluster.TraefikRoutes, cluster.GatewayTraefikRoutes)
 	s.settles(app.Ungated, "")
 	if got := s.state(); got.Former != cluster.RouteAbsent || got.Route != cluster.RouteOpen {
-		t.Errorf("off: %+v", got)
+		t.Errorf("switched off: %+v", got)
 	}
-	s.answers(http.StatusOK) // the ingress may have seen the one go before the other came
+	s.answers(http.StatusOK) // the ingress may have removed the former route first
 }
 
-// TestMissingMiddleware: an HTTPRoute that names a Middleware which is not there is not
-// served, to anybody.
+// TestMissingMiddleware tests that an HTTPRoute with a missing Middleware is not served.
 func TestMissingMiddleware(t *testing.T) {
 	t.Parallel()
 	s := siteOf(t, cluster.GatewayTraefikRoutes)
@@ -128,16 +126,16 @@ func TestMissingMiddleware(t *testing.T) {
 	s.within(func() string {
 		status, _ := s.request(nil)
 		if status == http.StatusOK {
-			t.Fatal("the app answers without a key")
+			t.Fatal("the app responds without a key")
 		}
 		if status == http.StatusUnauthorized {
 			return "the gate still answers"
 		}
-		t.Logf("Traefik answers %d", status)
+		t.Logf("Traefik returns %d", status)
 		return ""
 	})
 	if status, _ := s.request(map[string]string{"X-Api-Key": "good"}); status == http.StatusOK {
-		t.Error("the app answers past a gate that is not there")
+		t.Error("the app responds although its gate is missing")
 	}
-	s.settles(app.Engaged, "") // put back, and proven again
+	s.settles(app.Engaged, "") // restored and proven again
 }

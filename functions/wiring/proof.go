@@ -13,31 +13,27 @@ import (
 )
 
 const (
-	// probeInterval is how soon the ingress is asked again.
 	probeInterval = 150 * time.Millisecond
 
-	// bypassInterval is how soon the cluster is asked again for ways around a gate that
-	// is in place, which costs some calls.
+	// bypassInterval is longer because each check needs several calls.
 	bypassInterval = time.Second
 
-	// freshFor is how long after a switch its proof is waited for. Later, one
-	// question per tick has to do, so that apps that cannot be proven do not keep
-	// the others waiting.
+	// freshFor is the time after a switch during which wiring waits for the proof. Later gates
+	// get one probe per resync, so that they do not delay others.
 	freshFor = time.Minute
 
-	// doubtPatience is how long a gate in place may fail to prove itself.
-	doubtPatience = time.Second
+	// doubtPatience limits the wait for the proof of an engaged gate.
+	engagedTimeout = time.Second
 )
 
-// prove asks the ingress until it answers as sought or patience ends, and gives
-// the last answer.
-func (s *Service) prove(ctx context.Context, q question, sought proof, patience time.Duration) answer {
-	until := s.now().Add(patience)
+// prove probes the ingress until the result is as sought or the timeout ends.
+func (s *Service) prove(ctx context.Context, q probeRequest, sought proof, timeout time.Duration) probeResult {
+	until := s.now().Add(timeout)
 	if sought == proveEngaged && !q.anyGeneration {
 		q.anyGeneration = s.earlierCheckers(ctx)
 	}
 	for {
-		got, again := s.ingress.ask(ctx, q, sought), probeInterval
+		got, again := s.ingress.probe(ctx, q, sought), probeInterval
 		if sought == proveEngaged && got.proves(sought) {
 			got, again = s.checkBypass(ctx, q.Ref(), got), bypassInterval
 		}
@@ -50,7 +46,7 @@ func (s *Service) prove(ctx context.Context, q question, sought proof, patience 
 	}
 }
 
-// earlierCheckers reports whether there is a checker whose proofs name no generation.
+// earlierCheckers reports whether a checker's proofs name no generation.
 func (s *Service) earlierCheckers(ctx context.Context) bool {
 	list, err := s.store.Members(ctx, store.CanaryKeys)
 	if err != nil {
@@ -60,52 +56,51 @@ func (s *Service) earlierCheckers(ctx context.Context) bool {
 	return list.Without(checkers.RouteGenerations) != ""
 }
 
-// checkBypass looks for ways around a gate that answers as it should, and gives that answer
-// when there are none.
-func (s *Service) checkBypass(ctx context.Context, ref app.Ref, got answer) answer {
+// checkBypass returns got unless the app can be reached without its gate.
+func (s *Service) checkBypass(ctx context.Context, ref app.Ref, got probeResult) probeResult {
 	b, err := s.cluster.Bypass(ctx, ref)
 	switch {
 	case err != nil:
 		s.log.WarnContext(ctx, "check bypass failed", "app", ref.String(), "error", err)
-		return answer{kind: unsearched}
+		return probeResult{kind: unsearched}
 	case len(b.Ways) > 0:
-		return answer{kind: bypassed, detail: some(b.Ways)}
+		return probeResult{kind: bypassed, detail: firstFew(b.Ways)}
 	case b.Moving:
-		return answer{kind: moving}
+		return probeResult{kind: moving}
 	}
 	return got
 }
 
-// patience returns how long to wait for the proof of a gate. wrote reports whether its
-// objects were just written.
-func (s *Service) patience(g app.Gate, wrote bool) time.Duration {
+// proofTimeout returns the time to wait for a proof. wrote reports whether objects were just
+// written.
+func (s *Service) proofTimeout(g app.Gate, wrote bool) time.Duration {
 	switch {
 	case g.State == app.Engaged && wrote:
 		return s.cfg.ProofPatience
 	case g.State == app.Engaged:
-		return doubtPatience
+		return engagedTimeout
 	case s.now().Sub(g.Since) < freshFor:
 		return s.cfg.ProofPatience
 	}
 	return 0
 }
 
-// proofs remembers when each engaged gate is to be proven again. It is forgotten
-// when the process ends; the next one spreads its first proofs over the interval.
-type proofs struct {
+// reproveSchedule schedules the proofs of engaged gates. It is not stored; a new process spreads
+// its first proofs over the interval.
+type reproveSchedule struct {
 	every time.Duration
-	draw  func(time.Duration) time.Duration // at random, below its argument
+	draw  func(time.Duration) time.Duration // random, below its argument
 
 	mu   sync.Mutex
 	next map[app.Ref]time.Time
 }
 
-func newProofs(every time.Duration, draw func(time.Duration) time.Duration) *proofs {
-	return &proofs{every: every, draw: draw, next: map[app.Ref]time.Time{}}
+func newReproveSchedule(every time.Duration, draw func(time.Duration) time.Duration) *reproveSchedule {
+	return &reproveSchedule{every: every, draw: draw, next: map[app.Ref]time.Time{}}
 }
 
-// due tells whether it is time to prove a gate again.
-func (p *proofs) due(ref app.Ref, now time.Time) bool {
+// due reports whether it is time to prove a gate again.
+func (p *reproveSchedule) due(ref app.Ref, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, known := p.next[ref]
@@ -116,67 +111,65 @@ func (p *proofs) due(ref app.Ref, now time.Time) bool {
 	return !now.Before(at)
 }
 
-// proven sets the next time, spread so that proofs do not come in step.
-func (p *proofs) proven(ref app.Ref, now time.Time) {
+// proven schedules the next proof, with jitter.
+func (p *reproveSchedule) proven(ref app.Ref, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next[ref] = now.Add(p.every*3/4 + p.draw(p.every/2+1))
 }
 
-// doubt has a gate proven again with the next look.
-func (p *proofs) doubt(ref app.Ref, now time.Time) {
+// doubt schedules a proof for the next resync.
+func (p *reproveSchedule) doubt(ref app.Ref, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next[ref] = now
 }
 
-// keepOnly forgets the apps that are not among those that there are.
-func (p *proofs) keepOnly(there map[app.Ref]bool) {
+func (p *reproveSchedule) keepOnly(existing map[app.Ref]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ref := range p.next {
-		if !there[ref] {
+		if !existing[ref] {
 			delete(p.next, ref)
 		}
 	}
 }
 
-// witness knows the keys by which checkers prove that a denial is theirs: that of the
-// certificate that they are to serve, and that of the one before, which they serve until
-// the new one has reached them. A process that starts in that minute knows the new one
-// only, and may call gates in place unproven until the minute is over.
-type witness struct {
+// proofKeys holds the keys of the checkers' proofs: the key of the current certificate, and that of
+// the previous one, which checkers may still serve. A new process knows only the current key, and
+// may reject proofs for up to a minute after a renewal.
+type proofKeys struct {
 	mu                sync.Mutex
 	current, previous checkers.ProofKey
-	known             int // how many of the two
+	known             int // number of known keys
 }
 
-// learn takes in the private key that checkers are to serve with, unless there is none:
-// anybody could derive something from that.
-func (w *witness) learn(privateKey []byte) error {
+// learn adds the checkers' private key. It ignores an empty key, from which anyone could derive
+// proofs.
+func (k *proofKeys) learn(privateKey []byte) error {
 	if len(privateKey) == 0 {
 		return nil
 	}
 	key, err := checkers.DeriveProofKey(privateKey)
 	if err != nil {
-		return fmt.Errorf("the checkers' proofs: %w", err)
+		return fmt.Errorf("derive proof key: %w", err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.known > 0 && key == w.current {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known > 0 && key == k.current {
 		return nil
 	}
-	w.previous, w.current = w.current, key
-	w.known = min(w.known+1, 2)
+	k.previous, k.current = k.current, key
+	k.known = min(k.known+1, 2)
 	return nil
 }
 
-// proven reports whether a checker has proven that it was asked about subject (see
+// proven reports whether a checker has proven that it was called for subject (see
 // [checkers.ProofKey.Prove]).
-func (w *witness) proven(subject, nonce, proof string) bool {
-	w.mu.Lock()
-	keys, known := [2]checkers.ProofKey{w.current, w.previous}, w.known
-	w.mu.Unlock()
+func (k *proofKeys) proven(subject, nonce, proof string) bool {
+	k.mu.Lock()
+	keys, known := [2]checkers.ProofKey{k.current, k.previous}, k.known
+	k.mu.Unlock()
 	for _, key := range keys[:known] {
 		if key.VerifyProof(proof, nonce, subject) {
 			return true

@@ -9,17 +9,17 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-func TestProofs(t *testing.T) {
+func TestReproveSchedule(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	ref := app.Ref{Namespace: "n-s", Name: "a"}
-	p := newProofs(time.Hour, func(below time.Duration) time.Duration { return below / 2 })
+	p := newReproveSchedule(time.Hour, func(below time.Duration) time.Duration { return below / 2 })
 	for _, at := range []struct {
 		after time.Duration
 		due   bool
 	}{{0, false}, {29 * time.Minute, false}, {31 * time.Minute, true}, {40 * time.Minute, true}} {
 		if got := p.due(ref, now.Add(at.after)); got != at.due {
-			t.Errorf("due after %v: %v", at.after, got)
+			t.Errorf("due after %v: got %v", at.after, got)
 		}
 	}
 	p.proven(ref, now)
@@ -28,13 +28,11 @@ func TestProofs(t *testing.T) {
 	}
 	p.keepOnly(map[app.Ref]bool{})
 	if len(p.next) != 0 {
-		t.Error("an app that is gone is remembered")
+		t.Error("the schedule contains a deleted app")
 	}
 }
 
-// TestWitness: a proof holds under the key that checkers are to serve with, and under the
-// one before, and under no other.
-func TestWitness(t *testing.T) {
+func TestProofKeys(t *testing.T) {
 	t.Parallel()
 	const hello = "shop-prod/hello"
 	nonce := checkers.NewNonce()
@@ -43,10 +41,10 @@ func TestWitness(t *testing.T) {
 		check.OK(t, err)
 		return key.SignProof(nonce, hello)
 	}
-	var w witness
+	var w proofKeys
 	check.OK(t, w.learn(nil))
 	if w.proven(hello, nonce, proof("first")) || w.proven(hello, nonce, (checkers.ProofKey{}).SignProof(nonce, hello)) {
-		t.Error("something is proven before any key is known")
+		t.Error("proven before a key is known")
 	}
 	for _, step := range []struct {
 		learn               string
@@ -55,22 +53,20 @@ func TestWitness(t *testing.T) {
 		check.OK(t, w.learn([]byte(step.learn)))
 		for private, want := range map[string]bool{"first": step.first, "second": step.second, "third": step.last} {
 			if got := w.proven(hello, nonce, proof(private)); got != want {
-				t.Errorf("after %s: proven by %s: %v", step.learn, private, got)
+				t.Errorf("after %s: proven by %s: got %v", step.learn, private, got)
 			}
 		}
 		if w.proven("shop-prod/other", nonce, proof(step.learn)) || w.proven(hello, checkers.NewNonce(), proof(step.learn)) {
-			t.Errorf("after %s: another app's, or an older, proof holds", step.learn)
+			t.Errorf("after %s: a proof of another app or nonce is valid", step.learn)
 		}
 	}
 }
 
-// TestProven: once a route has a generation, only a proof of that generation shows that its
-// gate is in place. A proof without one does while there are checkers that know none.
 func TestProven(t *testing.T) {
 	t.Parallel()
 	var key checkers.ProofKey
 	key[0] = 1
-	in := ingress{witness: &witness{current: key, known: 1}}
+	in := ingress{proofKeys: &proofKeys{current: key, known: 1}}
 	hello, nonce := app.App{Name: "hello", Namespace: "shop-prod"}, checkers.NewNonce()
 	for _, tt := range []struct {
 		name       string
@@ -87,9 +83,9 @@ func TestProven(t *testing.T) {
 		{name: "route without a generation", subject: "shop-prod/hello", want: refused},
 		{name: "another app", subject: "shop-prod/other/g2", generation: "g2", any: true, want: copied},
 	} {
-		q := question{App: hello, generation: tt.generation, anyGeneration: tt.any}
+		q := probeRequest{App: hello, generation: tt.generation, anyGeneration: tt.any}
 		if got := in.proven(q, nonce, key.SignProof(nonce, tt.subject)); got != tt.want {
-			t.Errorf("%s: %s", tt.name, got)
+			t.Errorf("%s: got %s", tt.name, got)
 		}
 	}
 }

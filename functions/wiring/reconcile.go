@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/span"
 )
 
-// step is one write on the cluster.
+// step is a write to the cluster.
 type step int
 
 const (
@@ -35,34 +35,33 @@ const (
 	showKnative
 )
 
-// proof is what the ingress is asked for.
+// proof is the expected result of a probe.
 type proof int
 
 const (
 	proveNothing  proof = iota
-	proveEngaged        // it answers with the gate's own 401
-	proveReleased       // the gate does not answer any more
+	proveEngaged        // the gate denies the request
+	proveReleased       // the gate no longer responds
 )
 
-// plan is what to do for one app.
-type plan struct {
-	drifted bool   // the gate was in place, and somebody has changed it
-	refused bool   // the host is reserved, and the gate's message does not say so yet
-	steps   []step // in this order, and look again afterwards
-	prove   proof  // once there are no steps
-	after   []step // once that is proven
+// transition lists the next steps for an app.
+type transition struct {
+	drifted bool   // the gate was engaged and has been changed
+	refused bool   // the host is reserved, and the gate does not report it yet
+	steps   []step // in this order; then decide again
+	prove   proof  // after the steps
+	after   []step // after the proof
 }
 
-func (p plan) idle() bool {
+func (p transition) idle() bool {
 	return len(p.steps) == 0 && !p.refused && p.prove == proveNothing && len(p.after) == 0
 }
 
-// decide compares an app's document with its objects in the cluster. due reports whether a
-// gate in place should be proven again. reserved reports whether the app's host is reserved,
-// so that the app gets no route. A gate's parts are in place before the route names them,
-// and stay until no route does.
-func decide(a app.App, s cluster.State, due, reserved bool) plan {
-	var p plan
+// decide compares an app's document with its objects. due reports whether an engaged gate should
+// be proven again, and reserved whether the app must not have its host. The parts of a gate exist
+// before the route names them, and remain until no route does.
+func decide(a app.App, s cluster.State, due, reserved bool) transition {
+	var p transition
 	if s.Service == cluster.Absent {
 		p.steps = append(p.steps, makeNamespace)
 	}
@@ -91,15 +90,14 @@ func decide(a app.App, s cluster.State, due, reserved bool) plan {
 	default:
 		release(&p, a, s)
 	}
-	if len(p.steps) > 0 { // first things first
+	if len(p.steps) > 0 {
 		p.prove, p.after = proveNothing, nil
 	}
 	return p
 }
 
-// leave removes the routes for a host that the app does not have, before it gets a route for
-// its own.
-func leave(p *plan, a app.App, s cluster.State) {
+// leave removes routes for a previous host first.
+func leave(p *transition, a app.App, s cluster.State) {
 	if s.Route == cluster.RouteElsewhere {
 		p.steps = append(p.steps, removeRoute)
 		p.drifted = a.Gate.State == app.Engaged
@@ -109,8 +107,8 @@ func leave(p *plan, a app.App, s cluster.State) {
 	}
 }
 
-// refuse removes the routes of an app that must not have its host.
-func refuse(p *plan, a app.App, s cluster.State) {
+// refuse removes the routes of an app with a reserved host.
+func refuse(p *transition, a app.App, s cluster.State) {
 	if s.Route != cluster.RouteAbsent {
 		p.steps = append(p.steps, removeRoute)
 	}
@@ -120,7 +118,7 @@ func refuse(p *plan, a app.App, s cluster.State) {
 	p.refused = a.Gate.State != refusedState(a) || a.Gate.Message != reservedMessage
 }
 
-// refusedState returns the state of the gate of an app without a route.
+// refusedState returns the gate's state of an app without a route.
 func refusedState(a app.App) app.GateState {
 	if a.RequireAPIKey {
 		return app.Pending
@@ -128,7 +126,7 @@ func refusedState(a app.App) app.GateState {
 	return app.Releasing
 }
 
-func engage(p *plan, a app.App, s cluster.State, due bool) {
+func engage(p *transition, a app.App, s cluster.State, due bool) {
 	if s.CA != cluster.Right {
 		p.steps = append(p.steps, writeCA)
 	}
@@ -143,10 +141,9 @@ func engage(p *plan, a app.App, s cluster.State, due bool) {
 		p.steps = append(p.steps, hideKnative)
 	}
 	engaged := a.Gate.State == app.Engaged
-	// A copy of the CA that differs is a renewal, and is no reason to doubt the gate; nor is
-	// a route that only has to be opened to the app. Nor is a route of another kind while its
-	// predecessor exists and does not lead around the gate, nor a gate of an earlier release,
-	// which is replaced.
+	// These are not drift: a CA copy that differs was renewed; a closed route only needs its
+	// backend; during a move to another kind, the former route is still gated; a gate of an
+	// earlier release is replaced.
 	gated := s.Route == cluster.RouteGated || s.Route == cluster.RouteClosed || s.Route == cluster.RouteOutdated
 	moving := s.Former == cluster.RouteGated || s.Former == cluster.RouteClosed
 	changed := s.Middleware != cluster.Right && s.Middleware != cluster.Outdated
@@ -159,9 +156,9 @@ func engage(p *plan, a app.App, s cluster.State, due bool) {
 	}
 }
 
-// move takes away the route by the kind that the installation had before: once the new one
-// is taken up and proven, or at once if it does not gate as it is wanted.
-func move(p *plan, s cluster.State, wanted cluster.Route) {
+// move removes the former route: after the new one is accepted and proven, or immediately if its
+// gate is not as wanted.
+func move(p *transition, s cluster.State, wanted cluster.Route) {
 	switch {
 	case s.Former == cluster.RouteAbsent:
 	case s.Former != wanted && s.Former != cluster.RouteClosed:
@@ -171,7 +168,7 @@ func move(p *plan, s cluster.State, wanted cluster.Route) {
 	}
 }
 
-func release(p *plan, a app.App, s cluster.State) {
+func release(p *transition, a app.App, s cluster.State) {
 	if s.Route != cluster.RouteOpen {
 		p.steps = append(p.steps, openRoute)
 	}
@@ -187,7 +184,7 @@ func release(p *plan, a app.App, s cluster.State) {
 	}
 }
 
-// pass looks at every app and works on those that need it.
+// pass runs a resync of the apps that need work.
 func (s *Service) pass(ctx context.Context) error {
 	return s.queue.Pass(ctx, func(ctx context.Context, work func(app.Ref) bool) error {
 		ca, err := s.certify(ctx)
@@ -198,9 +195,8 @@ func (s *Service) pass(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// In another order each time: if a pass ends early, it is not always the same
-		// apps that go without.
-		rand.Shuffle(len(todo), func(i, k int) { todo[i], todo[k] = todo[k], todo[i] }) //nolint:gosec // an order is no secret
+		// If the resync ends early, other apps are left each time.
+		rand.Shuffle(len(todo), func(i, k int) { todo[i], todo[k] = todo[k], todo[i] }) //nolint:gosec // not security-relevant
 		for _, ref := range todo {
 			if !work(ref) {
 				break
@@ -210,51 +206,47 @@ func (s *Service) pass(ctx context.Context) error {
 	})
 }
 
-// todo lists the apps whose objects or gate need work. The lists are a first
-// impression; the work itself looks again at each app.
+// todo returns the apps that seem to need work; the work itself checks each app again.
 func (s *Service) todo(ctx context.Context, ca []byte) ([]app.Ref, error) {
 	inventory, err := s.cluster.Inventory(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var todo []app.Ref
-	there, gates, reserved := map[app.Ref]bool{}, map[app.GateState]int{}, 0
+	existing, gates, reserved := map[app.Ref]bool{}, map[app.GateState]int{}, 0
 	for a, err := range s.store.AllApps(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		there[a.Ref()] = true
+		existing[a.Ref()] = true
 		gates[a.Gate.State]++
 		if s.baseHosts.Overlap(a.Host) {
 			reserved++
 		}
-		if p := s.plan(a, s.cluster.State(inventory.Of(a.Ref()), a, ca)); !p.idle() {
+		if p := s.transition(a, s.cluster.State(inventory.Of(a.Ref()), a, ca)); !p.idle() {
 			todo = append(todo, a.Ref())
 		}
 	}
-	s.proofs.keepOnly(there)
+	s.schedule.keepOnly(existing)
 	s.gauges.count(gates)
 	s.gauges.reserved.Set(float64(reserved))
 	return todo, nil
 }
 
-func (s *Service) plan(a app.App, seen cluster.State) plan {
-	return decide(a, seen, s.proofs.due(a.Ref(), s.now()), s.baseHosts.Overlap(a.Host))
+func (s *Service) transition(a app.App, seen cluster.State) transition {
+	return decide(a, seen, s.schedule.due(a.Ref(), s.now()), s.baseHosts.Overlap(a.Host))
 }
 
-// maxRounds is how often one piece of work looks at an app: once before each set
-// of steps, once more to see that they hold, and again for writes that lost a race and
-// for gates that seem to have been changed.
+// maxRounds limits the reads of an app in one piece of work, including those after conflicts.
 const maxRounds = 8
 
-// reconcile looks at one app and does what there is to do, until there is nothing
-// left or it cannot go on for now.
+// reconcile processes one app until nothing is left to do, or it cannot continue for now.
 func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 	span.Of(ctx).Set(span.OfApp(ref)...)
 	ca, wrote, doubted := *s.ca.Load(), false, false
 	var last error
 	for range maxRounds {
-		seen, err := s.cluster.Objects(ctx, ref) // before the document: see package cluster
+		seen, err := s.cluster.Objects(ctx, ref) // before the document; see package cluster
 		if err != nil {
 			return err
 		}
@@ -265,17 +257,17 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 		if err != nil {
 			return err
 		}
-		p := s.plan(a, s.cluster.State(seen, a, ca))
+		p := s.transition(a, s.cluster.State(seen, a, ca))
 		if p.drifted && !doubted {
-			doubted = true // another replica may have engaged the gate between the two looks
+			doubted = true // another replica may have engaged the gate between the two reads
 			continue
 		}
 		if p.drifted {
 			if err := s.record(ctx, a, app.Pending, driftMessage); err != nil {
 				return err
 			}
-			s.log.WarnContext(ctx, "gate was changed from outside", "app", ref.String())
-			continue // the gate that is put back is of another generation
+			s.log.WarnContext(ctx, "gate was changed outside of Sluice", "app", ref.String())
+			continue // the repaired gate has another generation
 		}
 		switch {
 		case len(p.steps) > 0:
@@ -288,14 +280,13 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 		wrote = true
 		last = s.run(ctx, seen, a, ca, p.steps)
 		if last != nil && !problem.Is(last, problem.Conflict) {
-			return s.stuck(ctx, a, last)
+			return s.recordBlocked(ctx, a, last)
 		}
 	}
 	return errors.Join(fmt.Errorf("%s keeps changing", ref), last)
 }
 
-// cleanUp comes after work on an app that was deleted meanwhile: what was written may
-// have come after the deletion.
+// cleanUp deletes objects that were written after the app was deleted.
 func (s *Service) cleanUp(ctx context.Context, ref app.Ref, wrote bool) error {
 	if !wrote {
 		return nil
@@ -303,35 +294,34 @@ func (s *Service) cleanUp(ctx context.Context, ref app.Ref, wrote bool) error {
 	return s.cluster.Delete(ctx, ref)
 }
 
-// verify proves what is in place, then takes away what that makes superfluous.
-func (s *Service) verify(ctx context.Context, seen cluster.Objects, a app.App, p plan, wrote bool) error {
+// verify proves the gate, then takes the steps that depend on the proof.
+func (s *Service) verify(ctx context.Context, seen cluster.Objects, a app.App, p transition, wrote bool) error {
 	if p.prove == proveNothing {
 		return nil
 	}
-	q := question{App: a, generation: seen.Generation(), anyGeneration: slices.Contains(p.after, removeFormer)}
-	answer := s.prove(ctx, q, p.prove, s.patience(a.Gate, wrote))
+	q := probeRequest{App: a, generation: seen.Generation(), anyGeneration: slices.Contains(p.after, removeFormer)}
+	result := s.prove(ctx, q, p.prove, s.proofTimeout(a.Gate, wrote))
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if !answer.proves(p.prove) {
-		state, message := unproven(a.Gate.State, p.prove, answer)
+	if !result.proves(p.prove) {
+		state, message := afterFailedProbe(a.Gate.State, p.prove, result)
 		return s.record(ctx, a, state, message)
 	}
 	if err := s.run(ctx, seen, a, nil, p.after); err != nil {
 		return err
 	}
-	if slices.Contains(p.after, removeFormer) { // what was proven may have been its doing
-		s.proofs.doubt(a.Ref(), s.now())
+	if slices.Contains(p.after, removeFormer) { // the former route may have returned the proof
+		s.schedule.doubt(a.Ref(), s.now())
 		return nil
 	}
-	s.proofs.proven(a.Ref(), s.now())
+	s.schedule.proven(a.Ref(), s.now())
 	if p.prove == proveEngaged {
 		return s.record(ctx, a, app.Engaged, "")
 	}
 	return s.record(ctx, a, app.Ungated, "")
 }
 
-// run does steps in order.
 func (s *Service) run(ctx context.Context, seen cluster.Objects, a app.App, ca []byte, steps []step) error {
 	for _, one := range steps {
 		if err := s.do(ctx, one, seen, a, ca); err != nil {
@@ -379,11 +369,11 @@ func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.
 	return fmt.Errorf("unknown step %d", one)
 }
 
-// stuck says in the gate's message that the cluster is in the way, where someone
-// is waiting for the gate.
-func (s *Service) stuck(ctx context.Context, a app.App, err error) error {
+// recordBlocked records in the gate's message that the cluster rejects writes, if a user waits
+// for the gate.
+func (s *Service) recordBlocked(ctx context.Context, a app.App, err error) error {
 	if ctx.Err() == nil && (a.Gate.State == app.Pending || a.Gate.State == app.Releasing) {
-		message := stuckMessage
+		message := blockedMessage
 		if problem.Is(err, problem.NameTaken) {
 			message = problem.From(err).Message
 		}
@@ -392,22 +382,19 @@ func (s *Service) stuck(ctx context.Context, a app.App, err error) error {
 	return err
 }
 
-// What a gate's message says besides the answers of the ingress.
 const (
-	driftMessage = "The gate was changed from outside; it is being put back."
-	stuckMessage = "The cluster does not take the change yet; trying again."
+	driftMessage   = "The gate was changed outside of Sluice and is being repaired."
+	blockedMessage = "The cluster does not accept the change yet. Retrying."
 
-	reservedMessage = "The app has no route: its host is reserved for Sluice's API and console. Give the app another host."
+	reservedMessage = "The app has no route, because its host is reserved for Sluice's API and console. Change the app's host."
 )
 
 var (
-	errSame      = errors.New("the gate already says so")
-	errOvertaken = errors.New("the gate was switched meanwhile")
+	errUnchanged = errors.New("gate unchanged")
+	errSwitched  = errors.New("gate switched concurrently")
 )
 
-// record moves an app's gate on from the state that a was read in, in one
-// transaction. If the gate has been switched or moved since, nothing is written:
-// what was found out is about the past.
+// record changes an app's gate in a transaction, unless the gate has changed since a was read.
 func (s *Service) record(ctx context.Context, a app.App, state app.GateState, message string) error {
 	_, err := s.store.UpdateApp(ctx, a.Ref(), func(is app.App) (app.App, error) {
 		next, err := advance(is, a, app.Gate{State: state, Since: s.now().UTC(), Message: message})
@@ -417,7 +404,7 @@ func (s *Service) record(ctx context.Context, a app.App, state app.GateState, me
 		is.Gate = next
 		return is, nil
 	})
-	if errors.Is(err, errSame) || errors.Is(err, errOvertaken) {
+	if errors.Is(err, errUnchanged) || errors.Is(err, errSwitched) {
 		return nil
 	}
 	if err != nil {
@@ -427,23 +414,23 @@ func (s *Service) record(ctx context.Context, a app.App, state app.GateState, me
 	return nil
 }
 
-// advance is the gate that an app shall have when is what is stored and was what
-// was looked at. A message that changes does not start the state anew.
+// advance returns the next gate of an app. is is stored, and was is what was read before. A new
+// message does not change the state's time.
 func advance(is, was app.App, next app.Gate) (app.Gate, error) {
 	if is.RequireAPIKey != was.RequireAPIKey || is.Gate.State != was.Gate.State || !is.Gate.Since.Equal(was.Gate.Since) {
-		return app.Gate{}, errOvertaken
+		return app.Gate{}, errSwitched
 	}
 	if next.State == is.Gate.State {
 		if next.Message == is.Gate.Message {
-			return app.Gate{}, errSame
+			return app.Gate{}, errUnchanged
 		}
 		next.Since = is.Gate.Since
 	}
 	return next, nil
 }
 
-// unproven is what becomes of a gate whose proof has failed.
-func unproven(state app.GateState, sought proof, got answer) (app.GateState, string) {
+// afterFailedProbe returns the state and the message of a gate after a failed proof.
+func afterFailedProbe(state app.GateState, sought proof, got probeResult) (app.GateState, string) {
 	if sought == proveEngaged && state == app.Engaged && got.passes() {
 		return app.Pending, got.message()
 	}

@@ -26,150 +26,149 @@ func TestDecide(t *testing.T) {
 		gate app.GateState
 		seen cluster.State
 		due  bool
-		want plan
+		want transition
 	}{
 		{name: "ungated and in place", gate: app.Ungated, seen: open},
 		{name: "ungated is never proven again", gate: app.Ungated, seen: open, due: true},
 		{
 			name: "nothing there", gate: app.Ungated, seen: cluster.State{},
-			want: plan{steps: []step{makeNamespace, applyService, applyDeployment, openRoute}},
+			want: transition{steps: []step{makeNamespace, applyService, applyDeployment, openRoute}},
 		},
 		{
 			name: "service changed", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Service = differs }),
-			want: plan{steps: []step{applyService}},
+			want: transition{steps: []step{applyService}},
 		},
 		{
 			name: "image changed", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Deployment = differs }),
-			want: plan{steps: []step{applyDeployment}},
+			want: transition{steps: []step{applyDeployment}},
 		},
-		{name: "gate put on an ungated app's route", gate: app.Ungated, seen: gated, want: plan{steps: []step{openRoute}}},
+		{name: "gate put on an ungated app's route", gate: app.Ungated, seen: gated, want: transition{steps: []step{openRoute}}},
 		{
 			name: "middleware left behind", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Middleware = right }),
-			want: plan{prove: proveReleased, after: []step{deleteMiddleware}},
+			want: transition{prove: proveReleased, after: []step{deleteMiddleware}},
 		},
 
-		{name: "switched on", on: true, gate: app.Pending, seen: open, want: plan{steps: []step{writeCA, writeMiddleware, gateRoute}}},
+		{name: "switched on", on: true, gate: app.Pending, seen: open, want: transition{steps: []step{writeCA, writeMiddleware, gateRoute}}},
 		{
 			name: "switched on, nothing there", on: true, gate: app.Pending, seen: cluster.State{},
-			want: plan{steps: []step{makeNamespace, applyService, applyDeployment, writeCA, writeMiddleware, gateRoute}},
+			want: transition{steps: []step{makeNamespace, applyService, applyDeployment, writeCA, writeMiddleware, gateRoute}},
 		},
 		{
 			name: "half done", on: true, gate: app.Pending, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
-			want: plan{steps: []step{gateRoute}},
+			want: transition{steps: []step{gateRoute}},
 		},
-		{name: "wired, not proven", on: true, gate: app.Pending, seen: gated, want: plan{prove: proveEngaged, after: []step{removeGenerations}}},
+		{name: "wired, not proven", on: true, gate: app.Pending, seen: gated, want: transition{prove: proveEngaged, after: []step{removeGenerations}}},
 		{
 			name: "switched off and on before the route was opened", on: true, gate: app.Pending,
 			seen: with(gated, func(s *cluster.State) { s.Middleware, s.Route = cluster.Outdated, cluster.RouteOutdated }),
-			want: plan{steps: []step{writeMiddleware, gateRoute}},
+			want: transition{steps: []step{writeMiddleware, gateRoute}},
 		},
 		{
 			name: "engaged by an earlier release", on: true, gate: app.Engaged,
 			seen: with(gated, func(s *cluster.State) { s.Middleware, s.Route = cluster.Outdated, cluster.RouteOutdated }),
-			want: plan{steps: []step{writeMiddleware, gateRoute}},
+			want: transition{steps: []step{writeMiddleware, gateRoute}},
 		},
 		{name: "engaged", on: true, gate: app.Engaged, seen: gated},
-		{name: "engaged, to be proven again", on: true, gate: app.Engaged, seen: gated, due: true, want: plan{prove: proveEngaged}},
+		{name: "engaged, to be proven again", on: true, gate: app.Engaged, seen: gated, due: true, want: transition{prove: proveEngaged}},
 		{
 			name: "engaged, gate off the route", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
-			want: plan{drifted: true, steps: []step{gateRoute}},
+			want: transition{drifted: true, steps: []step{gateRoute}},
 		},
 		{
 			name: "engaged, route gone", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteAbsent }),
-			want: plan{drifted: true, steps: []step{gateRoute}},
+			want: transition{drifted: true, steps: []step{gateRoute}},
 		},
 		{
 			name: "engaged, middleware changed", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Middleware = differs }), due: true,
-			want: plan{drifted: true, steps: []step{writeMiddleware}},
+			want: transition{drifted: true, steps: []step{writeMiddleware}},
 		},
 		{
 			name: "engaged, CA gone", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.CA = absent }),
-			want: plan{drifted: true, steps: []step{writeCA}},
+			want: transition{drifted: true, steps: []step{writeCA}},
 		},
 		{
 			name: "engaged, CA renewed", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.CA = differs }),
-			want: plan{steps: []step{writeCA}},
+			want: transition{steps: []step{writeCA}},
 		},
 		{
 			name: "engaged, new image", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Deployment = differs }),
-			want: plan{steps: []step{applyDeployment}},
+			want: transition{steps: []step{applyDeployment}},
 		},
 
-		{name: "switched off", gate: app.Releasing, seen: gated, want: plan{steps: []step{openRoute}}},
+		{name: "switched off", gate: app.Releasing, seen: gated, want: transition{steps: []step{openRoute}}},
 		{
 			name: "off the route", gate: app.Releasing, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
-			want: plan{prove: proveReleased, after: []step{deleteMiddleware}},
+			want: transition{prove: proveReleased, after: []step{deleteMiddleware}},
 		},
 		{
 			name: "engaged, and to be opened to the app", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteClosed }),
-			want: plan{steps: []step{gateRoute}},
+			want: transition{steps: []step{gateRoute}},
 		},
 		{
 			name: "engaged by a former route", on: true, gate: app.Engaged, seen: with(open, func(s *cluster.State) { s.Route, s.Former = cluster.RouteAbsent, cluster.RouteGated }),
-			want: plan{steps: []step{writeCA, writeMiddleware, gateRoute}},
+			want: transition{steps: []step{writeCA, writeMiddleware, gateRoute}},
 		},
 		{
 			name: "moved, not taken up", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Former, s.Untaken = cluster.RouteGated, true }),
 		},
 		{
 			name: "moved and taken up", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Former = cluster.RouteGated }),
-			want: plan{prove: proveEngaged, after: []step{removeFormer}},
+			want: transition{prove: proveEngaged, after: []step{removeFormer}},
 		},
 		{
 			name: "moved while it was switched on", on: true, gate: app.Pending, seen: with(gated, func(s *cluster.State) { s.Former = cluster.RouteOpen }),
-			want: plan{steps: []step{removeFormer}},
+			want: transition{steps: []step{removeFormer}},
 		},
 		{
 			name: "former route changed by others", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Former = cluster.RouteDiffers }),
-			want: plan{steps: []step{removeFormer}},
+			want: transition{steps: []step{removeFormer}},
 		},
 		{
 			name: "former route gone, its gate not", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Former = cluster.RouteClosed }),
-			want: plan{prove: proveEngaged, after: []step{removeFormer}},
+			want: transition{prove: proveEngaged, after: []step{removeFormer}},
 		},
 		{
 			name: "rewritten in place", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route, s.Former = cluster.RouteDiffers, cluster.RouteClosed }),
-			want: plan{steps: []step{gateRoute}},
+			want: transition{steps: []step{gateRoute}},
 		},
 		{
 			name: "moved ungated", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Former = cluster.RouteOpen }),
-			want: plan{prove: proveReleased, after: []step{removeFormer}},
+			want: transition{prove: proveReleased, after: []step{removeFormer}},
 		},
 		{
 			name: "moved while it was switched off", gate: app.Releasing, seen: with(open, func(s *cluster.State) { s.Former, s.Middleware = cluster.RouteGated, right }),
-			want: plan{steps: []step{removeFormer}},
+			want: transition{steps: []step{removeFormer}},
 		},
 		{
 			name: "host changed", on: true, gate: app.Pending,
 			seen: with(gated, func(s *cluster.State) { s.Middleware, s.Route = cluster.Outdated, cluster.RouteElsewhere }),
-			want: plan{steps: []step{removeRoute}},
+			want: transition{steps: []step{removeRoute}},
 		},
 		{
 			name: "host changed, former route", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Former = cluster.RouteElsewhere }),
-			want: plan{steps: []step{removeFormer}},
+			want: transition{steps: []step{removeFormer}},
 		},
 		{
 			name: "engaged, route changed to another host", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteElsewhere }),
-			want: plan{drifted: true, steps: []step{removeRoute}},
+			want: transition{drifted: true, steps: []step{removeRoute}},
 		},
-		{name: "released but for the record", gate: app.Releasing, seen: open, want: plan{prove: proveReleased}},
+		{name: "released but not recorded", gate: app.Releasing, seen: open, want: transition{prove: proveReleased}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := decide(app.App{RequireAPIKey: tt.on, Gate: app.Gate{State: tt.gate}}, tt.seen, tt.due, false)
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(plan{})); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(transition{})); diff != "" {
+				t.Errorf("transition (-want +got):\n%s", diff)
 			}
 			if idle := len(tt.want.steps) == 0 && tt.want.prove == proveNothing; got.idle() != idle {
-				t.Errorf("idle is %v", got.idle())
+				t.Errorf("idle: got %v", got.idle())
 			}
 		})
 	}
 }
 
-// TestGateOrder goes through every state there can be: a gate is on the route only
-// after what it needs, and its Middleware goes only once no route names it.
+// TestGateOrder tests all states: the parts of a gate exist while the route names them.
 func TestGateOrder(t *testing.T) {
 	t.Parallel()
 	all := []cluster.Status{cluster.Absent, cluster.Differs, cluster.Right, cluster.Outdated}
@@ -196,20 +195,20 @@ func checkOrder(t *testing.T, on bool, state app.GateState, seen cluster.State) 
 	}
 	switch {
 	case on && at[openRoute]+at[deleteMiddleware] > 0, !on && at[gateRoute]+at[writeMiddleware]+at[writeCA] > 0, at[deleteMiddleware] > 0:
-		t.Errorf("on=%v %v: steps %v", on, seen, p.steps)
+		t.Errorf("required=%v %v: steps %v", on, seen, p.steps)
 	case on && at[gateRoute] > 0 && (at[gateRoute] < at[writeCA] || at[gateRoute] < at[writeMiddleware]):
-		t.Errorf("%v: the route names the gate too early: %v", seen, p.steps)
+		t.Errorf("%v: the route names a missing gate: %v", seen, p.steps)
 	case at[deleteMiddleware]+at[removeGenerations] > 0, on && slices.Contains(p.after, deleteMiddleware), on && len(p.after) > 0 && p.prove != proveEngaged:
-		t.Errorf("%v: a gate that a route may name goes: %+v", seen, p)
+		t.Errorf("%v: a gate that a route may name is deleted: %+v", seen, p)
 	case !on && len(p.after) > 0 && (seen.Route != cluster.RouteOpen || p.prove != proveReleased):
-		t.Errorf("%v: the middleware goes too early: %+v", seen, p)
+		t.Errorf("%v: the Middleware is deleted too early: %+v", seen, p)
 	case on && len(p.steps) == 0 && seen != gated:
-		t.Errorf("%v: nothing is done", seen)
+		t.Errorf("%v: no steps", seen)
 	}
 }
 
-// TestDecideForKnative: an app that Knative takes over makes room first, and no route
-// leads to Knative before its Middleware does.
+// TestDecideForKnative tests that an app makes room for Knative first, and that the Middleware
+// exists before its route.
 func TestDecideForKnative(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -217,17 +216,17 @@ func TestDecideForKnative(t *testing.T) {
 		on   bool
 		gate app.GateState
 		seen cluster.State
-		want plan
+		want transition
 	}{
 		{
 			name: "ready to take over", gate: app.Ungated,
 			seen: cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, Superseded: true},
-			want: plan{steps: []step{removeSuperseded}},
+			want: transition{steps: []step{removeSuperseded}},
 		},
 		{
 			name: "taken over, the route not yet", gate: app.Ungated,
 			seen: cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteDiffers, HostStale: true},
-			want: plan{steps: []step{writeHost, openRoute}},
+			want: transition{steps: []step{writeHost, openRoute}},
 		},
 		{
 			name: "gated", on: true, gate: app.Engaged,
@@ -235,23 +234,23 @@ func TestDecideForKnative(t *testing.T) {
 				Deployment: cluster.Right, Service: cluster.Right, CA: cluster.Right, Middleware: cluster.Right,
 				Route: cluster.RouteDiffers, HostStale: true,
 			},
-			want: plan{drifted: true, steps: []step{writeHost, gateRoute}},
+			want: transition{drifted: true, steps: []step{writeHost, gateRoute}},
 		},
 		{
 			name: "gated, but public at Knative's gateway", on: true, gate: app.Engaged,
 			seen: with(gated, func(s *cluster.State) { s.Public = true }),
-			want: plan{drifted: true, steps: []step{hideKnative}},
+			want: transition{drifted: true, steps: []step{hideKnative}},
 		},
 		{
 			name: "switched on", on: true, gate: app.Pending,
 			seen: with(open, func(s *cluster.State) { s.Public = true }),
-			want: plan{steps: []step{writeCA, writeMiddleware, gateRoute, hideKnative}},
+			want: transition{steps: []step{writeCA, writeMiddleware, gateRoute, hideKnative}},
 		},
 		{name: "gated and hidden", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Hidden = true })},
 		{
 			name: "off the route, still hidden", gate: app.Releasing,
 			seen: with(open, func(s *cluster.State) { s.Middleware, s.Hidden = cluster.Right, true }),
-			want: plan{prove: proveReleased, after: []step{showKnative, deleteMiddleware}},
+			want: transition{prove: proveReleased, after: []step{showKnative, deleteMiddleware}},
 		},
 		{name: "public and ungated", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Public = true })},
 	}
@@ -260,8 +259,8 @@ func TestDecideForKnative(t *testing.T) {
 			t.Parallel()
 			a := app.App{RequireAPIKey: tt.on, Gate: app.Gate{State: tt.gate}}
 			got := decide(a, tt.seen, false, false)
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(plan{})); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(transition{})); diff != "" {
+				t.Errorf("transition (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -272,7 +271,6 @@ func with(s cluster.State, change func(*cluster.State)) cluster.State {
 	return s
 }
 
-// TestTickRepairs takes each of an app's objects away in turn.
 func TestTickRepairs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -290,16 +288,15 @@ func TestTickRepairs(t *testing.T) {
 	check.Equal(t, "an app with a new image", open, s.state())
 	w, err := s.cluster.Workload(t.Context(), s.ref)
 	if err != nil || !w.Runs(app.App{Name: s.ref.Name, Image: "registry.example/hello:v2", Revision: 2, Port: 8080}) {
-		t.Errorf("it runs %+v, %v", w.Observation(), err)
+		t.Errorf("workload: got %+v, %v", w.Observation(), err)
 	}
 }
 
-// TestManyApps has more apps than workers, most of which cannot be proven: the
-// one that can is not kept waiting for them.
+// TestManyApps tests that apps without a proof do not delay an app that can be proven.
 func TestManyApps(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.cfg.ProofPatience = time.Minute // long after it was switched, none of it is left
+	s.cfg.ProofPatience = time.Minute // expired long after the switch
 	s.service = s.replica()
 	for i := range 12 {
 		ref := s.makeApp(fmt.Sprintf("stuck-%d", i))
@@ -313,13 +310,13 @@ func TestManyApps(t *testing.T) {
 	}
 	start := time.Now()
 	s.tick()
-	t.Logf("a tick over 12 apps that cannot be proven and one new: %v", time.Since(start))
-	if got := time.Since(start); got > 2*reconcile.Timeout { // if each of the 12 were waited for, 4 workers would take 3 times one's time
-		t.Errorf("the tick took %v", got)
+	t.Logf("resync of 12 apps without a proof and one new: %v", time.Since(start))
+	if got := time.Since(start); got > 2*reconcile.Timeout { // waiting for all 12 would take 4 workers three times that
+		t.Errorf("the resync took %v", got)
 	}
 	want := open
-	want.CA = cluster.Right // the others' too
-	check.Equal(t, "the app that waits for nothing", want, s.state())
+	want.CA = cluster.Right
+	check.Equal(t, "the new app", want, s.state())
 	for a, err := range s.store.AllApps(t.Context()) {
 		check.OK(t, err)
 		if a.RequireAPIKey && (a.Gate.State != app.Pending || a.Gate.Message == "") {
@@ -328,14 +325,14 @@ func TestManyApps(t *testing.T) {
 	}
 }
 
-func TestEventsThatSayNothing(t *testing.T) {
+func TestInvalidEventsAreIgnored(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for _, e := range []struct{ kind, subject string }{
 		{"some.other.type", s.ref.String()}, {app.GateRequested, ""}, {app.GateRequested, "../../x"}, {app.GateRequested, "none.none"},
 	} {
 		if err := s.service.Receive(t.Context(), event(e.kind, e.subject)); err != nil {
-			t.Errorf("%v: %v, want it taken, since a retry can't help", e, err)
+			t.Errorf("%v: got %v, want no error, since a retry cannot help", e, err)
 		}
 	}
 }
@@ -351,7 +348,7 @@ func (d *deleting) ApplyRoute(ctx context.Context, o cluster.Objects, a app.App,
 	return d.Cluster.ApplyRoute(ctx, o, a, gated)
 }
 
-func TestDeletedWhileItIsWorkedOn(t *testing.T) {
+func TestDeletedDuringWork(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.service.cluster = &deleting{s.cluster, func() {
@@ -362,23 +359,22 @@ func TestDeletedWhileItIsWorkedOn(t *testing.T) {
 	s.tick()
 	seen, err := s.cluster.Objects(t.Context(), s.ref)
 	if err != nil || !seen.None() {
-		t.Errorf("objects of an app that is gone: %v", err)
+		t.Errorf("objects of a deleted app: %v", err)
 	}
 }
 
-// failing cannot write routes.
 type failing struct{ *cluster.Cluster }
 
 func (failing) ApplyRoute(context.Context, cluster.Objects, app.App, bool) error {
 	return problem.Of(problem.Unavailable)
 }
 
-func TestClusterInTheWay(t *testing.T) {
+func TestClusterErrorIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.tick()
 	s.turn(true)
 	s.service.cluster = failing{s.cluster}
 	s.tick()
-	s.wantGate(app.Pending, stuckMessage)
+	s.wantGate(app.Pending, blockedMessage)
 }

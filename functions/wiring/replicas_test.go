@@ -12,13 +12,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// resolver is a host whose addresses change with every look-up; the last ones stay.
+// resolver is a host whose addresses change with every lookup, up to the last.
 type resolver struct {
 	lookups [][]string
 	looked  int
 
 	mu    sync.Mutex
-	asked map[string]int // times, by address
+	asked map[string]int // probes by address
 }
 
 func (r *resolver) lookup(context.Context) ([]string, error) {
@@ -30,17 +30,17 @@ func (r *resolver) lookup(context.Context) ([]string, error) {
 	return slices.Clone(addresses), nil
 }
 
-// replicas gives the answer of each address; one that is not named is not there.
+// replicas returns the result of each address; other addresses do not respond.
 func (r *resolver) replicas(answers map[string]kind) replicas {
 	r.asked = map[string]int{}
-	return replicas{r.lookup, func(_ context.Context, address string) answer {
+	return replicas{r.lookup, func(_ context.Context, address string) probeResult {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.asked[address]++
 		if kind, ok := answers[address]; ok {
-			return answer{kind: kind}
+			return probeResult{kind: kind}
 		}
-		return answer{kind: unreachable}
+		return probeResult{kind: unreachable}
 	}}
 }
 
@@ -82,16 +82,15 @@ func TestReplicas(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := &resolver{lookups: tt.lookups}
-			if got := r.replicas(tt.answers).ask(t.Context(), proveEngaged); got.kind != tt.want {
+			if got := r.replicas(tt.answers).probe(t.Context(), proveEngaged); got.kind != tt.want {
 				t.Errorf("got %q, want %q", got.kind, tt.want)
 			}
 		})
 	}
 }
 
-// TestProvenAtEveryReplica: whatever comes and goes, a gate is proven only if every address
-// of the last look-up has proven it, each asked once, and it is whenever those that are there
-// from the beginning to the end are all that there are, and all have it.
+// TestProvenAtEveryReplica tests that a gate is proven only if every address of the last lookup
+// has proven it. It is always proven if the same replicas exist throughout and all have the gate.
 func TestProvenAtEveryReplica(t *testing.T) {
 	t.Parallel()
 	addresses := []string{"a", "b", "c", "d", "e"}
@@ -103,20 +102,20 @@ func TestProvenAtEveryReplica(t *testing.T) {
 		}
 		list := rapid.SliceOfNDistinct(rapid.SampledFrom(addresses), 0, len(addresses), rapid.ID[string])
 		r := &resolver{lookups: rapid.SliceOfN(list, 1, 4).Draw(t, "look-ups")}
-		got := r.replicas(answers).ask(context.Background(), proveEngaged)
+		got := r.replicas(answers).probe(context.Background(), proveEngaged)
 		last, proven := r.lookups[min(r.looked, len(r.lookups))-1], true
 		for _, address := range last {
 			proven = proven && answers[address] == refused
 		}
 		if proven = proven && len(last) > 0; got.proves(proveEngaged) != proven {
-			t.Fatalf("%q after %d look-ups", got.kind, r.looked)
+			t.Fatalf("got %q after %d lookups", got.kind, r.looked)
 		}
 		if r.looked > maxLookups || slices.Max(append(slices.Collect(maps.Values(r.asked)), 0)) > 1 {
-			t.Fatalf("%d look-ups, asked %v", r.looked, r.asked)
+			t.Fatalf("%d lookups, probes %v", r.looked, r.asked)
 		}
 		for _, address := range last {
-			if k := answers[address]; (answer{kind: k}).passes() && !got.passes() && r.asked[address] > 0 {
-				t.Fatalf("%s lets requests through, but the answer is %q", address, got.kind)
+			if k := answers[address]; (probeResult{kind: k}).passes() && !got.passes() && r.asked[address] > 0 {
+				t.Fatalf("%s allows requests, but the result is %q", address, got.kind)
 			}
 		}
 	})

@@ -12,8 +12,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// TestDecideReserved tests that an app whose host is reserved loses its route, and only
-// that: its workload stays.
 func TestDecideReserved(t *testing.T) {
 	t.Parallel()
 	said := app.Gate{State: app.Pending, Message: reservedMessage}
@@ -21,17 +19,17 @@ func TestDecideReserved(t *testing.T) {
 		name string
 		a    app.App
 		seen cluster.State
-		want plan
+		want transition
 	}{
-		{name: "gated", a: app.App{RequireAPIKey: true, Gate: app.Gate{State: app.Engaged}}, seen: gated, want: plan{steps: []step{removeRoute}, refused: true}},
-		{name: "open", a: app.App{Gate: app.Gate{State: app.Ungated}}, seen: open, want: plan{steps: []step{removeRoute}, refused: true}},
+		{name: "gated", a: app.App{RequireAPIKey: true, Gate: app.Gate{State: app.Engaged}}, seen: gated, want: transition{steps: []step{removeRoute}, refused: true}},
+		{name: "open", a: app.App{Gate: app.Gate{State: app.Ungated}}, seen: open, want: transition{steps: []step{removeRoute}, refused: true}},
 		{
 			name: "moving", a: app.App{RequireAPIKey: true, Gate: said}, seen: with(gated, func(s *cluster.State) { s.Former = cluster.RouteGated }),
-			want: plan{steps: []step{removeRoute, removeFormer}},
+			want: transition{steps: []step{removeRoute, removeFormer}},
 		},
 		{
 			name: "without a workload", a: app.App{RequireAPIKey: true, Gate: said},
-			want: plan{steps: []step{makeNamespace, applyService, applyDeployment}},
+			want: transition{steps: []step{makeNamespace, applyService, applyDeployment}},
 		},
 		{name: "done", a: app.App{RequireAPIKey: true, Gate: said}, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteAbsent })},
 	}
@@ -39,15 +37,14 @@ func TestDecideReserved(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := decide(tt.a, tt.seen, true, true)
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(plan{})); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(transition{})); diff != "" {
+				t.Errorf("transition (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestReservedHost reserves the hosts of two apps, one with a gate and one without, and
-// frees them again.
+// TestReservedHost reserves the hosts of a gated and an open app, and frees them again.
 func TestReservedHost(t *testing.T) {
 	t.Parallel()
 	for _, gate := range []bool{true, false} {
@@ -71,7 +68,7 @@ func TestReservedHost(t *testing.T) {
 			}
 			s.tick()
 			if n := s.reserved(); n != 1 {
-				t.Errorf("%v reserved hosts", n)
+				t.Errorf("reserved hosts: got %v", n)
 			}
 
 			s.cfg.ExtraHosts = nil
@@ -82,12 +79,12 @@ func TestReservedHost(t *testing.T) {
 	}
 }
 
-// reserved returns the number of apps without a route, as the metric has it.
+// reserved returns the metric's value.
 func (s *site) reserved() float64 {
 	s.Helper()
 	n, ok := functest.Metrics(s, s.service.Collectors()...)["sluice_wiring_reserved_hosts"]
 	if !ok {
-		s.Fatal("no metric")
+		s.Fatal("the metric is missing")
 	}
 	return n
 }

@@ -34,14 +34,12 @@ import (
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
-// issuer signs certificates, as one who vouches for an ingress's.
 type issuer struct {
 	t    *testing.T
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// newIssuer is an authority with a name, which is valid until a time.
 func newIssuer(t *testing.T, name string, until time.Time) *issuer {
 	t.Helper()
 	i := &issuer{t: t}
@@ -52,7 +50,7 @@ func newIssuer(t *testing.T, name string, until time.Time) *issuer {
 	return i
 }
 
-// sign makes a certificate; the issuer's own as long as it has none.
+// sign issues a certificate; it is self-signed if the issuer has none yet.
 func (i *issuer) sign(c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	i.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -69,7 +67,6 @@ func (i *issuer) sign(c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey
 	return signed, key
 }
 
-// server is a certificate for names, valid in a time, and its key.
 func (i *issuer) server(from, until time.Time, names ...string) tls.Certificate {
 	i.t.Helper()
 	cert, key := i.sign(&x509.Certificate{
@@ -79,7 +76,6 @@ func (i *issuer) server(from, until time.Time, names ...string) tls.Certificate 
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
 }
 
-// file is the issuer's certificate as INGRESS_CA_FILE takes it.
 func (i *issuer) file() string {
 	i.t.Helper()
 	file := filepath.Join(i.t.TempDir(), "ca.crt")
@@ -91,8 +87,7 @@ func (i *issuer) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.cert.Raw})
 }
 
-// TestWhatIsWrongWithTheCertificate: it is named to the operator, and never looked past.
-func TestWhatIsWrongWithTheCertificate(t *testing.T) {
+func TestCertificateErrorsAreReported(t *testing.T) {
 	t.Parallel()
 	const host = "hello-shop-prod.apps.example.com"
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -105,26 +100,26 @@ func TestWhatIsWrongWithTheCertificate(t *testing.T) {
 	}}
 	tests := []struct {
 		name    string
-		server  *tls.Config // nil: none at all
+		server  *tls.Config // nil without TLS
 		trusted string      // INGRESS_CA_FILE
-		want    string      // the message; "" where the gate is proven
+		want    string      // message, "" if the gate is proven
 	}{
 		{"a wildcard of ours", with(known.server(day(-1), day(1), "*.apps.example.com")), known.file(), ""},
 		{
 			"an authority that nobody knows", with(known.server(day(-1), day(1), host)), gone.file(),
-			`The ingress's certificate is signed by "CN=Our CA", an authority that is not known here.`,
+			`The ingress's certificate is signed by the unknown authority "CN=Our CA". Add it to INGRESS_CA_FILE.`,
 		},
 		{
 			"the system's authorities alone", with(known.server(day(-1), day(1), host)), "",
-			`The ingress's certificate is signed by "CN=Our CA", an authority that is not known here.`,
+			`The ingress's certificate is signed by the unknown authority "CN=Our CA". Add it to INGRESS_CA_FILE.`,
 		},
 		{
-			"a file that is not there yet", with(known.server(day(-1), day(1), host)), filepath.Join(t.TempDir(), "none"),
-			`The ingress's certificate is signed by "CN=Our CA", an authority that is not known here.`,
+			"a missing file", with(known.server(day(-1), day(1), host)), filepath.Join(t.TempDir(), "none"),
+			`The ingress's certificate is signed by the unknown authority "CN=Our CA". Add it to INGRESS_CA_FILE.`,
 		},
 		{
 			"expired", with(known.server(day(-2), day(-1), host)), known.file(),
-			"The ingress's certificate has expired at 2026-01-01T03:04:05Z.",
+			"The ingress's certificate expired at 2026-01-01T03:04:05Z. Renew it.",
 		},
 		{
 			"not valid yet", with(known.server(day(1), day(2), host)), known.file(),
@@ -132,22 +127,22 @@ func TestWhatIsWrongWithTheCertificate(t *testing.T) {
 		},
 		{
 			"signed by one that has expired", with(gone.server(day(-1), day(1), host)), gone.file(),
-			`The certificate of "CN=Former CA", which has signed the ingress's, has expired at 2026-01-01T03:04:05Z.`,
+			`The certificate of "CN=Former CA", which signed the ingress's certificate, expired at 2026-01-01T03:04:05Z. Renew it.`,
 		},
 		{
 			"a wildcard does not reach two labels down", with(known.server(day(-1), day(1), "*.example.com")), known.file(),
-			`The ingress's certificate is for "*.example.com", not for the app's host.`,
+			`The ingress's certificate is for "*.example.com", not for the app's host. Use a certificate for the app's host.`,
 		},
 		{
 			"many names, one of them odd", with(known.server(day(-1), day(1), "a.example.com", "b\x1b[31m", "c", "d", "e")), known.file(),
-			`The ingress's certificate is for "a.example.com", "b\x1b[31m", "c" and 2 more, not for the app's host.`,
+			`The ingress's certificate is for "a.example.com", "b\x1b[31m", "c" and 2 more, not for the app's host. Use a certificate for the app's host.`,
 		},
 		{
 			"for nothing", with(known.server(day(-1), day(1))), known.file(),
-			"The ingress's certificate is for no host at all, not for the app's host.",
+			"The ingress's certificate is for no host, not for the app's host. Use a certificate for the app's host.",
 		},
-		{"no certificate", nobody, known.file(), "The ingress refuses the TLS handshake for the app's host (tls: internal error)."},
-		{"no TLS", nil, known.file(), "The ingress answers a request for https without TLS."},
+		{"no certificate", nobody, known.file(), "The ingress rejects the TLS handshake for the app's host (tls: internal error). Check its certificate for this host."},
+		{"no TLS", nil, known.file(), "The ingress responds to an https request without TLS. Check the port in INGRESS_URL."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -166,11 +161,11 @@ func TestWhatIsWrongWithTheCertificate(t *testing.T) {
 			_, address, _ := strings.Cut(s.URL, "//")
 			in, err := newIngress("https://"+address, tt.trusted)
 			check.OK(t, err)
-			in.now, in.witness = func() time.Time { return now }, &witness{known: 1}
-			got := in.ask(t.Context(), question{App: app.App{Name: "hello", Namespace: "shop-prod", Host: host}}, proveEngaged)
+			in.now, in.proofKeys = func() time.Time { return now }, &proofKeys{known: 1}
+			got := in.probe(t.Context(), probeRequest{App: app.App{Name: "hello", Namespace: "shop-prod", Host: host}}, proveEngaged)
 			if tt.want == "" {
 				if !got.proves(proveEngaged) {
-					t.Errorf("not proven: %+v", got)
+					t.Errorf("got %+v, want a proof", got)
 				}
 				return
 			}
@@ -181,8 +176,7 @@ func TestWhatIsWrongWithTheCertificate(t *testing.T) {
 	}
 }
 
-// TestAuthoritiesAreReadAnew: they are renewed while the function runs.
-func TestAuthoritiesAreReadAnew(t *testing.T) {
+func TestAuthoritiesAreReloaded(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	later := newIssuer(t, "Our CA", time.Now().AddDate(0, 0, 1))
@@ -201,18 +195,18 @@ func TestAuthoritiesAreReadAnew(t *testing.T) {
 		if step.text != nil {
 			check.OK(t, os.WriteFile(file, step.text, 0o600))
 		}
-		if got := in.ask(t.Context(), question{App: app.App{Host: "hello.example.com"}}, proveReleased); got.kind != step.want || got.message() == "" {
+		if got := in.probe(t.Context(), probeRequest{App: app.App{Host: "hello.example.com"}}, proveReleased); got.kind != step.want || got.message() == "" {
 			t.Errorf("with %.20q in the file: %+v", step.text, got)
 		}
 	}
 	check.OK(t, os.WriteFile(file, []byte("none"), 0o600))
 	if _, err := newIngress(s.URL, file); err == nil {
-		t.Error("started with a file without a certificate")
+		t.Error("a file without a certificate: got no error")
 	}
 }
 
-// overTLS has the site's routes on Traefik's entry point for https, which has no TLS of
-// its own, and its one app at a host.
+// overTLS puts the routes on Traefik's https entry point, which has no TLS configuration, and
+// moves the app to a host.
 func (s *site) overTLS(host, routeTLS string) {
 	s.Helper()
 	var err error
@@ -227,7 +221,6 @@ func (s *site) overTLS(host, routeTLS string) {
 	}
 }
 
-// keep puts a certificate into a Secret of the app's namespace, as cert-manager does.
 func (s *site) keep(name string, c tls.Certificate) {
 	s.Helper()
 	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
@@ -243,8 +236,7 @@ func (s *site) keep(name string, c tls.Certificate) {
 	check.OK(s, err)
 }
 
-// byDefault makes the certificate of a Secret the one that Traefik serves where it has
-// no better one.
+// byDefault makes a Secret's certificate Traefik's default.
 func (s *site) byDefault(secret string) {
 	s.Helper()
 	kind := middlewareKind()
@@ -255,14 +247,14 @@ func (s *site) byDefault(secret string) {
 		"spec": map[string]any{"defaultCertificate": map[string]any{"secretName": secret}},
 	}}, metav1.CreateOptions{})
 	check.OK(s, err)
-	s.Cleanup(func() { // there may be one in the whole cluster
+	s.Cleanup(func() { // only one may exist in the cluster
 		if err := stores.Delete(context.WithoutCancel(s.Context()), "default", metav1.DeleteOptions{}); err != nil {
 			s.Error(err)
 		}
 	})
 }
 
-// says ticks until the gate is in a state, with a message that has all the parts.
+// says resyncs until the gate has the state and a message with all parts.
 func (s *site) says(state app.GateState, parts ...string) {
 	s.Helper()
 	s.within(func() string {
@@ -277,8 +269,8 @@ func (s *site) says(state app.GateState, parts ...string) {
 	})
 }
 
-// asks is a client who trusts an authority, and names one host to find a certificate and
-// one to find the app.
+// asks calls the ingress as a client that trusts an authority. It uses one host for SNI and one
+// in the request.
 func (s *site) asks(authority *issuer, sni, host, key string) int {
 	s.Helper()
 	client := &http.Client{Transport: &http.Transport{
@@ -297,9 +289,8 @@ func (s *site) asks(authority *issuer, sni, host, key string) int {
 	return resp.StatusCode
 }
 
-// TestWildcardCertificate is the way that the guide recommends: apps one label below the
-// domain, and a wildcard certificate as Traefik's default. Each thing that may be wrong
-// with it keeps the gate pending, and is said.
+// TestWildcardCertificate follows the guide: apps one label below the domain, and a default
+// wildcard certificate. Each error in it keeps the gate pending, with a message.
 func TestWildcardCertificate(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -311,44 +302,43 @@ func TestWildcardCertificate(t *testing.T) {
 	s.serveApp()
 	s.serveChecker()
 	s.turn(true)
-	s.says(app.Pending, `.traefik.default", not for the app's host.`)
+	s.says(app.Pending, `.traefik.default", not for the app's host. Use a certificate for the app's host.`)
 
 	s.keep("wildcard", ours.server(from, until, "*.example.com"))
 	s.byDefault("wildcard")
-	s.says(app.Pending, `The ingress's certificate is for "*.example.com", not for the app's host.`)
+	s.says(app.Pending, `The ingress's certificate is for "*.example.com", not for the app's host. Use a certificate for the app's host.`)
 
 	s.keep("wildcard", ours.server(from, until, "*.apps.example.com"))
-	s.says(app.Pending, `The ingress's certificate is signed by "CN=Our CA", an authority that is not known here.`)
+	s.says(app.Pending, `The ingress's certificate is signed by the unknown authority "CN=Our CA". Add it to INGRESS_CA_FILE.`)
 
 	check.OK(t, os.WriteFile(s.cfg.IngressCAFile, ours.pem(), 0o600))
 	s.settles(app.Engaged, "")
 	host := s.app().Host
 	if status := s.asks(ours, host, host, "good"); status != http.StatusOK {
-		t.Errorf("a client with a key gets %d", status)
+		t.Errorf("status with a key: got %d, want 200", status)
 	}
-	// The certificate is good for other hosts too: the gate goes by the host that is asked for.
+	// The gate uses the requested host, not the certificate's.
 	for sni, asked := range map[string][]string{
 		host:                     {host, strings.ToUpper(host), host + ".", host + ":443"},
 		"other.apps.example.com": {host, strings.ToUpper(host), host + "."},
 	} {
 		for _, h := range asked {
 			if status := s.asks(ours, sni, h, "bad"); status != http.StatusUnauthorized {
-				t.Errorf("SNI %s, Host %s: a client without a key gets %d", sni, h, status)
+				t.Errorf("SNI %s, Host %s: status without a key: got %d, want 401", sni, h, status)
 			}
 		}
 	}
 
-	// One that runs out later does not open the gate, and is said.
+	// An expired certificate does not open the gate, and is reported.
 	s.keep("wildcard", ours.server(from, now.AddDate(0, 0, -1), "*.apps.example.com"))
-	s.service.proofs.mu.Lock()
-	s.service.proofs.every = 1 // with each tick: the first may come before the ingress has the new one
-	s.service.proofs.next[s.ref] = now.Add(-time.Second)
-	s.service.proofs.mu.Unlock()
-	s.says(app.Engaged, "The ingress's certificate has expired at ")
+	s.service.schedule.mu.Lock()
+	s.service.schedule.every = 1 // with each resync, until the ingress has the new certificate
+	s.service.schedule.next[s.ref] = now.Add(-time.Second)
+	s.service.schedule.mu.Unlock()
+	s.says(app.Engaged, "The ingress's certificate expired at ")
 }
 
-// TestCertificateOfANamespace: each environment has a certificate of its own, in a Secret
-// of its namespace that its apps' routes name.
+// TestCertificateOfANamespace tests routes that name a Secret of their namespace.
 func TestCertificateOfANamespace(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -359,7 +349,7 @@ func TestCertificateOfANamespace(t *testing.T) {
 	s.serveApp()
 	s.serveChecker()
 	s.turn(true)
-	s.says(app.Pending, "certificate") // the entry point has none, nor has the route
+	s.says(app.Pending, "certificate") // neither the entry point nor the route has one
 
 	_, domain, _ := strings.Cut(s.app().Host, ".")
 	s.keep("apps-tls", ours.server(time.Now().AddDate(0, 0, -1), time.Now().AddDate(0, 0, 1), "*."+domain))
@@ -367,6 +357,6 @@ func TestCertificateOfANamespace(t *testing.T) {
 	check.OK(t, os.WriteFile(s.cfg.IngressCAFile, ours.pem(), 0o600))
 	s.settles(app.Engaged, "")
 	if status := s.asks(ours, s.app().Host, s.app().Host, "bad"); status != http.StatusUnauthorized {
-		t.Errorf("a client without a key gets %d", status)
+		t.Errorf("status without a key: got %d, want 401", status)
 	}
 }

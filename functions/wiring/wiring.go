@@ -1,110 +1,44 @@
-// Package wiring is the function that makes the cluster what the apps' documents say,
-// and above all engages and releases gates (promises G2 to G5). It takes CloudEvents:
+// Package wiring reconciles the cluster with the apps' documents. Above all, it engages and
+// releases gates (promises G2 to G5). It receives CloudEvents:
 //
-//	dev.knative.sources.ping               every app (PingSource sends it, each minute or faster)
-//	dev.sluicegate.app.gate_requested.v1   the one app that is the event's subject
+//	dev.knative.sources.ping               resync of all apps, at least each minute
+//	dev.sluicegate.app.gate_requested.v1   the app in the event's subject
 //
-// It is level-triggered: what is there is compared with what is recorded, and only
-// differences are worked on. An event only says where to look, so one that is lost,
-// repeated, or processed by two replicas at once does no harm; see package cluster
-// for why a late writer cannot undo a newer one.
+// # Gates
 //
-// What a route and its gate are made of, Traefik's own kinds or the Gateway API's, is for the
-// installation to say (ROUTES) and for package cluster to know. Here it makes no difference:
-// below, "the Middleware" is what the gate is made of, and the proof is the same for all.
+// When Require API key is switched on, the gate is pending until it is proven, then engaged.
+// Wiring writes the gate's objects ("the Middleware", for every kind of routes) and the route,
+// and sends probes:
 //
-// # A gate's way
+//  1. A probe is GET [ProbePath] through the ingress, without a key. It carries a nonce, and the
+//     checker's 401 proves that the checker was called for this app (package gateproof). An app
+//     cannot copy it, and network policies prevent apps from calling the checkers.
+//  2. All ready replicas of the ingress must return the proof, since each applies changes at its
+//     own time. They are the addresses of the host of INGRESS_URL, a headless Service. Later
+//     replicas are probed within REPROVE_EVERY.
+//  3. The proof names the generation of the route, which is new each time the gate is switched
+//     on. A previous route thus cannot prove the gate. While a checker of an earlier release
+//     runs, a proof without a generation counts.
+//  4. The app must not be reachable otherwise. With each proof, wiring checks the namespace's
+//     routes and external Services, and Knative's public gateway ([cluster.Cluster.Bypass]). It
+//     does not find routes of other namespaces, TCPRoutes, TLSRoutes, TraefikServices,
+//     additional Knative Routes, or host ports; RBAC must restrict these.
 //
-// Require API key is switched on: the CA and the Middleware are written into the
-// app's namespace, the Middleware is put on the route, and the app's public URL is
-// asked through the ingress, without a key, until every address of the ingress
-// answers with the checker's own 401, and nothing else leads to the app from outside
-// (state pending, then engaged). It is switched off: the Middleware is taken off the route,
-// the ingress asked until the gate no longer answers, the Middleware deleted (releasing, then ungated). Each move of
-// the state is one transaction that goes through only if nobody has switched
-// meanwhile. A proof that fails leaves the state as it is with the reason in the
-// gate's message, and the next tick goes on.
-//
-// Over https the app's certificate is verified as its clients do, by the system's
-// authorities and those of INGRESS_CA_FILE: an app that no client would talk to is not
-// called engaged, and what is wrong with its certificate is said.
-//
-// An ingress of several replicas takes a change up in each of them at its own time, so one
-// answer says nothing about the others, and a Service's one address would lead to any of
-// them. INGRESS_URL therefore names a headless Service, whose host resolves to the address
-// of every replica that is ready; each is asked over a connection of its own, 16 at most,
-// and all have to prove the gate. A replica that was there at the look-up and is not there
-// any more has no say. One that comes later is asked with the next proof, at the latest
-// within REPROVE_EVERY: until then it is trusted to have read the same routes as the others
-// before it called itself ready. With a Service's address, or an IP address, one replica's
-// answer has to do for all.
-//
-// The request that proves a gate is GET [ProbePath]. An app sees it when its gate
-// is not in place yet, or any more. It carries a nonce, for which a checker proves that
-// it was asked about this app (package gateproof): an app that answers with a copy of
-// the gate's 401 is not taken for gated. What remains is an app that can reach the
-// checkers itself, and passes the question on; network policies forbid that.
-//
-// The proof names the generation of the route. An ingress takes up a changed route after
-// some seconds, and until then it serves the route before. If the gate is switched off and
-// on again within that time, the route before may be gated too, and the ingress may still
-// take up the open route between the two. So each time a gate is switched on, its route
-// names a new Middleware, which calls the checkers at a new address. The gate is engaged
-// once every address of the ingress returns the proof of that address. The Middlewares of earlier generations are then deleted. While some checkers are
-// of a release that does not name generations, a proof without one is accepted.
-//
-// # Ways around a gate
-//
-// A gate that answers is not called engaged while the app can be reached without it; its
-// message says where. What somebody else has made is left alone, and a way that is meant
-// to be there has to lead through the gate's Middleware as well. Looked for are, in the
-// app's namespace: IngressRoutes, also for TCP, and Ingresses that lead to the app's pods
-// by any Service without the gate's Middleware, the Gateway API's HTTPRoutes and GRPCRoutes
-// that do, Services of them with an address outside
-// (NodePort, LoadBalancer, external IPs), and Knative's DomainMappings.
-//
-// An app that Knative runs is on Knative's public gateway besides, where no gate is. So
-// its Knative Service gets Knative's label for services of the cluster alone, which goes
-// again with the gate if it was not there before, and the gate is pending until Knative
-// says that every address of the service is inside and its gateways are in line.
-//
-// # Reserved hosts
-//
-// An app whose host is one of the API's and the console's, or above or below one, gets no
-// route: it could take over the console's sessions. The apps function refuses such a host.
-// This covers apps that had theirs before the host was reserved. The gate's message says
-// why, and sluice_wiring_reserved_hosts counts them.
+// Over https, the app's certificate must be valid for clients. When Require API key is switched
+// off, the gate is releasing until no replica returns its response, then ungated. A state changes
+// only if Require API key has not been switched in the meantime.
 //
 // # Drift
 //
-// A gate whose Middleware or route somebody has changed is put back, and its state
-// goes back to pending until it is proven again. A gate in place is proven anew
-// every few minutes. If it then turns out not to be in front of the app, it is
-// pending again; if the checker cannot decide, or the ingress cannot be asked, it
-// stays engaged, since either way nothing gets through, and the message says so.
+// A changed gate is repaired, and pending until it is proven. The proof is repeated every few
+// minutes. If a request passes the gate, the gate is pending; if the ingress or the checker
+// fails, it remains engaged, because no request passes.
 //
-// Ways around a gate are looked for with each proof, so one that is made later is found
-// within those minutes. Not found out are: routes of other namespaces, where Traefik is
-// told to allow such, or a ReferenceGrant does; the Gateway API's routes for TCP and TLS; a
-// TraefikService or a kind of another ingress between a route and the app; a second Knative Route for the app's revisions; host ports of pods. Who may
-// make these is for the cluster's RBAC to say.
+// # Other tasks
 //
-// # Another kind of routes
-//
-// An installation that had another kind before says so (FORMER_ROUTES), and every app is
-// moved with the next tick: the new route is made beside the former one, of the same gate,
-// and is proven; once its Gateway says that it has taken it up, and the ingress has had ten
-// seconds to act on it, the former one is deleted, and the gate is proven again. It stays
-// engaged meanwhile, since both routes lead through it. A former route that does not say the
-// same of the gate as the app's document, because somebody has changed one of them in
-// between, is deleted at once.
-//
-// # The checker's certificate
-//
-// When CHECKER_TLS_SECRET is absent it is made here, at start and with every tick,
-// with a CA of its own (package authority), and renewed at two thirds of its life.
-// A Secret of that name that does not carry Sluice's label is somebody else's, for
-// example cert-manager's: it is used, with its ca.crt, and never written.
+// An app with a reserved host gets no route: it could take over the console's sessions. With
+// FORMER_ROUTES, each new route is proven before the former one is deleted. Wiring issues the
+// checker's certificate (package authority), unless its Secret exists without Sluice's label.
 package wiring
 
 import (
@@ -127,7 +61,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Cluster runs the apps.
+// Cluster accesses the Kubernetes objects of apps.
 type Cluster interface {
 	Objects(ctx context.Context, ref app.Ref) (cluster.Objects, error)
 	Inventory(ctx context.Context) (cluster.Inventory, error)
@@ -156,7 +90,7 @@ type Cluster interface {
 	WriteSecret(ctx context.Context, s cluster.Secret) (cluster.Secret, error)
 }
 
-// Service works on the apps.
+// Service reconciles the apps.
 type Service struct {
 	cfg         Config
 	checkerHost string
@@ -164,15 +98,15 @@ type Service struct {
 	store       *store.Store
 	cluster     Cluster
 	ingress     *ingress
-	ca          atomic.Pointer[[]byte] // what the apps' namespaces shall trust, as it was last made sure of
+	ca          atomic.Pointer[[]byte] // the CA certificates, once issued
 	queue       *reconcile.Queue[app.Ref]
-	proofs      *proofs
+	schedule    *reproveSchedule
 	gauges      *gauges
 	log         *slog.Logger
 	now         func() time.Time
 }
 
-// New makes a service.
+// New returns a service.
 func New(cfg Config, st *store.Store, cl Cluster, log *slog.Logger) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -187,23 +121,21 @@ func New(cfg Config, st *store.Store, cl Cluster, log *slog.Logger) (*Service, e
 	}
 	s := &Service{
 		cfg: cfg, checkerHost: checker.Hostname(), baseHosts: cluster.BaseHostsOf(cfg.BaseURL, cfg.ExtraHosts), store: st, cluster: cl,
-		ingress: in, proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
+		ingress: in, schedule: newReproveSchedule(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
 		log: log, now: time.Now,
 	}
-	// The proof that a gate was switched on is interrupted when it is switched off.
+	// Switching a gate off interrupts the proof of switching it on.
 	s.queue = reconcile.New(reconcile.Options{Workers: cfg.Workers, Interrupt: true}, s.reconcile, func(ctx context.Context, ref app.Ref, err error) {
 		log.WarnContext(ctx, "reconcile app failed", "app", ref.String(), "error", err)
 	})
 	return s, nil
 }
 
-// Receive takes an event. The work goes on when the sender hangs up: it has
-// deadlines of its own.
+// Receive handles an event. The work does not end with the event's request.
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	return reconcile.Receive(ctx, s.log, e, app.GateRequested, s.pass, s.requested)
 }
 
-// requested works on an app at once.
 func (s *Service) requested(ctx context.Context, ref app.Ref) error {
 	if _, err := s.certify(ctx); err != nil {
 		return err
@@ -212,10 +144,9 @@ func (s *Service) requested(ctx context.Context, ref app.Ref) error {
 	return nil
 }
 
-// Close ends the work on the apps; the next pass goes on with it.
+// Close cancels the work; the next resync continues it.
 func (s *Service) Close() { s.queue.Close() }
 
-// gauges are the function's own metrics.
 type gauges struct {
 	gates    *prometheus.GaugeVec
 	reserved prometheus.Gauge
@@ -225,27 +156,26 @@ type gauges struct {
 func newGauges() *gauges {
 	g := &gauges{
 		gates: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_wiring_gates", Help: "Apps by the state of their gate, as the last tick has found them.",
+			Name: "sluice_wiring_gates", Help: "Apps by gate state in the last resync.",
 		}, []string{"state"}),
 		reserved: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sluice_wiring_reserved_hosts", Help: "Apps without a route, because their host is reserved for the API and the console.",
+			Name: "sluice_wiring_reserved_hosts", Help: "Apps without a route because of a reserved host.",
 		}),
 		expires: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sluice_wiring_certificate_expires_timestamp_seconds", Help: "When the checker's certificate expires; 0 when that is not known.",
+			Name: "sluice_wiring_certificate_expires_timestamp_seconds", Help: "Expiry time of the checker's certificate, 0 if unknown.",
 		}),
 	}
 	g.count(nil)
 	return g
 }
 
-// count shows how many gates have which state.
 func (g *gauges) count(gates map[app.GateState]int) {
 	for _, state := range app.GateStates() {
 		g.gates.WithLabelValues(string(state)).Set(float64(gates[state]))
 	}
 }
 
-// serves shows when the certificate in a PEM file expires.
+// serves sets the expiry time of a PEM certificate.
 func (g *gauges) serves(cert []byte) {
 	expires := time.Time{}
 	if block, _ := pem.Decode(cert); block != nil {
@@ -260,7 +190,7 @@ func (g *gauges) serves(cert []byte) {
 	g.expires.Set(float64(expires.Unix()))
 }
 
-// Collectors are the function's own metrics.
+// Collectors returns the function's metrics.
 func (s *Service) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.gauges.gates, s.gauges.reserved, s.gauges.expires}
 }

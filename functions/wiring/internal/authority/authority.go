@@ -1,15 +1,9 @@
-// Package authority is the small certificate authority behind the checker's TLS
-// certificate (promise G14): what to make, when to renew it and who signs.
+// Package authority is a certificate authority for the checker's TLS certificate (promise G14).
 // It does no I/O.
 //
-// # Rotation
-//
-// Everything is renewed once two thirds of its life have passed. A new authority
-// is trusted before it signs: for [Overlap] it only stands in the bundle that the
-// ingress trusts, beside the one that goes on signing, so that the bundle has
-// reached every app's namespace when the first certificate of the new authority
-// appears. The old one stays in the bundle until it expires, so certificates that
-// it has signed hold to the end of their own life.
+// Certificates are renewed after two thirds of their life. A new authority is in the trusted
+// bundle for [Overlap] before it signs, so that the bundle reaches all app namespaces first. The
+// previous authority remains in the bundle until it expires, and its certificates remain valid.
 package authority
 
 import (
@@ -28,30 +22,29 @@ import (
 )
 
 const (
-	// Life of an authority: renewals need no one's attention, but they are the
-	// moment in which most can go wrong.
+	// Life is the life of an authority. It is long because a renewal is risky.
 	Life = 10 * 365 * 24 * time.Hour
 
-	// CertificateLife of a checker's certificate.
+	// CertificateLife is the life of a checker's certificate.
 	CertificateLife = 90 * 24 * time.Hour
 
-	// Overlap is for how long a new authority is trusted before it signs.
+	// Overlap is the time during which a new authority is trusted but does not sign.
 	Overlap = 24 * time.Hour
 
-	// skew is how far clocks may differ.
+	// skew is the tolerated difference between clocks.
 	skew = time.Hour
 )
 
-// Authority is a certificate that signs others, and its key.
+// Authority is a CA certificate and its key.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// Bundle is every authority to be trusted, the oldest first.
+// Bundle holds all trusted authorities, the oldest first.
 type Bundle []Authority
 
-// Parse reads what [Bundle.PEM] wrote. Empty input is an empty bundle.
+// Parse returns the bundle that [Bundle.PEM] encoded. Empty input is an empty bundle.
 func Parse(certs, keys []byte) (Bundle, error) {
 	var b Bundle
 	for {
@@ -62,7 +55,7 @@ func Parse(certs, keys []byte) (Bundle, error) {
 			return b, nil
 		}
 		if cert == nil || key == nil {
-			return nil, errors.New("certificates and keys do not pair up")
+			return nil, errors.New("numbers of certificates and keys differ")
 		}
 		a, err := parse(cert.Bytes, key.Bytes)
 		if err != nil {
@@ -75,20 +68,20 @@ func Parse(certs, keys []byte) (Bundle, error) {
 func parse(certDER, keyDER []byte) (Authority, error) {
 	cert, err := x509.ParseCertificate(certDER)
 	if err != nil {
-		return Authority{}, fmt.Errorf("parse the authority's certificate: %w", err)
+		return Authority{}, fmt.Errorf("parse CA certificate: %w", err)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(keyDER)
 	if err != nil {
-		return Authority{}, errors.New("parse the authority's key: it is no PKCS#8 key") // the cause could quote it
+		return Authority{}, errors.New("parse CA key: not a PKCS#8 key") // the cause could quote the key
 	}
 	key, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok || !key.PublicKey.Equal(cert.PublicKey) {
-		return Authority{}, errors.New("the authority's key is not that of its certificate")
+		return Authority{}, errors.New("CA key does not match its certificate")
 	}
 	return Authority{cert: cert, key: key}, nil
 }
 
-// PEM gives the certificates, which everyone may see, and the keys.
+// PEM returns the certificates and the secret keys.
 func (b Bundle) PEM() (certs, keys []byte, err error) {
 	for _, a := range b {
 		cert, key, err := encode(a.cert, a.key)
@@ -100,8 +93,8 @@ func (b Bundle) PEM() (certs, keys []byte, err error) {
 	return certs, keys, nil
 }
 
-// Renew drops what has expired and adds an authority when there is none or the
-// newest is past two thirds of its life. changed tells whether it did either.
+// Renew removes expired authorities, and adds one if there is none or the newest is past two
+// thirds of its life. changed reports whether it did either.
 func (b Bundle) Renew(now time.Time) (renewed Bundle, changed bool, err error) {
 	for _, a := range b {
 		if now.Before(a.cert.NotAfter) {
@@ -119,14 +112,13 @@ func (b Bundle) Renew(now time.Time) (renewed Bundle, changed bool, err error) {
 	return append(renewed, a), true, nil
 }
 
-// worn tells whether two thirds of a certificate's life have passed.
+// worn reports whether two thirds of a certificate's life have passed.
 func worn(c *x509.Certificate, now time.Time) bool {
 	life := c.NotAfter.Sub(c.NotBefore)
 	return !now.Before(c.NotBefore.Add(life / 3 * 2))
 }
 
-// signer is the newest authority that has been trusted for [Overlap], or the
-// oldest when none has.
+// signer returns the newest authority that has been trusted for [Overlap], or else the oldest.
 func (b Bundle) signer(now time.Time) (Authority, error) {
 	for i := len(b) - 1; i >= 0; i-- {
 		if now.Sub(b[i].cert.NotBefore) >= skew+Overlap {
@@ -134,7 +126,7 @@ func (b Bundle) signer(now time.Time) (Authority, error) {
 		}
 	}
 	if len(b) == 0 {
-		return Authority{}, errors.New("there is no authority")
+		return Authority{}, errors.New("no authority")
 	}
 	return b[0], nil
 }
@@ -142,10 +134,10 @@ func (b Bundle) signer(now time.Time) (Authority, error) {
 func newAuthority(now time.Time) (Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return Authority{}, fmt.Errorf("make the authority's key: %w", err)
+		return Authority{}, fmt.Errorf("generate CA key: %w", err)
 	}
 	t := &x509.Certificate{
-		// Two authorities must differ by name: verifiers find the issuer by it.
+		// Verifiers find the issuer by its name, so names must differ.
 		Subject:   pkix.Name{CommonName: "Sluice checker CA " + rand.Text()},
 		NotBefore: now.Add(-skew).UTC(), NotAfter: now.Add(Life).UTC(),
 		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
@@ -166,12 +158,11 @@ func sign(t, parent *x509.Certificate, subject, issuer *ecdsa.PrivateKey) (*x509
 	return cert, nil
 }
 
-// Name is in every certificate beside the host: a proxy that reaches the checkers by
-// another address than that can verify them by it.
+// Name is a DNS name in every certificate, for proxies that use another address for the checkers.
 const Name = "sluice-checker"
 
-// Issue makes a server certificate for Name and a host, a DNS name or an IP address,
-// and its key, both as PEM.
+// Issue returns a server certificate for Name and host, a DNS name or an IP address, and its key,
+// as PEM.
 func (b Bundle) Issue(host string, now time.Time) (cert, key []byte, err error) {
 	by, err := b.signer(now)
 	if err != nil {
@@ -179,7 +170,7 @@ func (b Bundle) Issue(host string, now time.Time) (cert, key []byte, err error) 
 	}
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make the certificate's key: %w", err)
+		return nil, nil, fmt.Errorf("generate certificate key: %w", err)
 	}
 	t := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: "sluice-checker"},
@@ -200,19 +191,17 @@ func (b Bundle) Issue(host string, now time.Time) (cert, key []byte, err error) 
 	return encode(signed, private)
 }
 
-// encode gives a certificate and its key as PEM.
 func encode(c *x509.Certificate, private *ecdsa.PrivateKey) (cert, key []byte, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
-		return nil, nil, fmt.Errorf("encode a certificate's key: %w", err)
+		return nil, nil, fmt.Errorf("encode certificate key: %w", err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// Good tells whether a certificate can stay in use: it is for the host and Name, its key is
-// its own, it is not past two thirds of its life, and the authority that signs now
-// has signed it.
+// Good reports whether a certificate can remain in use: it is for host and Name, matches its key,
+// is not past two thirds of its life, and is signed by the current signer.
 func (b Bundle) Good(cert, key []byte, host string, now time.Time) bool {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil || pair.Leaf == nil || worn(pair.Leaf, now) || pair.Leaf.VerifyHostname(host) != nil || pair.Leaf.VerifyHostname(Name) != nil {

@@ -20,7 +20,7 @@ func renewed(t *testing.T, b Bundle, now time.Time) Bundle {
 	return b
 }
 
-// issued is a certificate that passes verification against the bundle.
+// issued returns a certificate that verifies against the bundle.
 func issued(t *testing.T, b Bundle, host string, now time.Time) (cert, key []byte) {
 	t.Helper()
 	cert, key, err := b.Issue(host, now)
@@ -68,20 +68,20 @@ func TestIssue(t *testing.T) {
 				c, k = nil, nil
 			}
 			if got := b.Good(c, k, tt.host, tt.now); got != tt.want {
-				t.Errorf("%s %s: good is %v", host, name, got)
+				t.Errorf("%s %s: Good: got %v", host, name, got)
 			}
 		}
 		if renewed(t, nil, start).Good(cert, key, host, start) {
-			t.Error("good under another authority")
+			t.Error("Good returned true for another authority")
 		}
 	}
 	if _, _, err := (Bundle{}).Issue("x", start); err == nil {
-		t.Error("nobody has signed")
+		t.Error("Issue without an authority: got no error")
 	}
 }
 
-// TestRotation walks through the life of two authorities, a day at a time: what is
-// in use always verifies against the bundle, and against the bundle of a day ago.
+// TestRotation runs through the life of two authorities by days. The certificate in use must
+// verify against the current bundle and that of the previous day.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	const host = "checker"
@@ -106,13 +106,13 @@ func TestRotation(t *testing.T) {
 				switched = now
 			}
 		}
-		if days++; len(b) > 1 || days%20 == 0 { // each day while there are two
+		if days++; len(b) > 1 || days%20 == 0 { // each day while there are two authorities
 			verify(t, yesterday, cert, key, host, now)
 		}
 		yesterday = b
 	}
 	if added.IsZero() || switched.Sub(added) < Overlap || !dropped.After(switched) || len(b) > 2 {
-		t.Errorf("a second authority came %v, signed from %v, the first left %v; %d are left", added, switched, dropped, len(b))
+		t.Errorf("second authority added %v, signing from %v, first removed %v; %d remaining", added, switched, dropped, len(b))
 	}
 }
 
@@ -137,10 +137,10 @@ func TestParse(t *testing.T) {
 	check.OK(t, err)
 	got, err := Parse(certs, keys)
 	if err != nil || len(got) != 2 || !got[0].cert.Equal(b[0].cert) || !got[1].key.Equal(b[1].key) {
-		t.Errorf("read back %d authorities, %v", len(got), err)
+		t.Errorf("parsed %d authorities, %v", len(got), err)
 	}
 	if got, err := Parse(nil, nil); err != nil || len(got) != 0 {
-		t.Errorf("nothing gave %v, %v", got, err)
+		t.Errorf("empty input: got %v, %v", got, err)
 	}
 	one, oneKey, _ := b[:1].PEM()
 	_, otherKey, _ := b[1:].PEM()
@@ -149,7 +149,7 @@ func TestParse(t *testing.T) {
 		"a key for a certificate": {oneKey, one},
 	} {
 		if _, err := Parse(in[0], in[1]); err == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }
