@@ -17,8 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// placeAttempts is how often placing an app starts over because its objects have
-// changed meanwhile.
+// placeAttempts limits the tries of place after conflicts.
 const placeAttempts = 4
 
 func (s *Service) listApps(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.App], error) {
@@ -31,9 +30,6 @@ func (s *Service) getApp(_ context.Context, in httpapi.Scope, _ api.None) (wire.
 	return s.wireApp(in.App), nil
 }
 
-// createApp makes an app: its document, then what runs it. A git app's first build, of
-// its branch's head, is recorded with it. With unavailable, because the cluster does not
-// answer, the app is recorded.
 func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.CreateApp) (wire.App, error) {
 	a, err := s.newApp(in.Environment, body)
 	if err != nil {
@@ -60,7 +56,7 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 	if body.Host != nil {
 		s.warnShared(ctx, a)
 	}
-	// From here on the app exists: a client that hangs up doesn't leave it half made.
+	// The app exists now. A client that disconnects must not leave it incomplete.
 	ctx = context.WithoutCancel(ctx)
 	if err := s.place(ctx, a.Ref()); err != nil {
 		return wire.App{}, err
@@ -75,12 +71,11 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 	return s.wireApp(a), nil
 }
 
-// change changes the path's app in one transaction, if it is what If-Match names.
-// Problems: not_found, precondition_failed and those of f.
+// change updates the path's app in a transaction, if it matches If-Match.
 func (s *Service) change(ctx context.Context, in httpapi.Scope, f func(*app.App) error) (app.App, error) {
 	a, err := s.store.UpdateApp(ctx, in.App.Ref(), func(a app.App) (app.App, error) {
 		if !a.CreatedAt.Equal(in.App.CreatedAt) {
-			return app.App{}, problem.New(problem.NotFound, "The app was deleted, and another one has its name.")
+			return app.App{}, problem.New(problem.NotFound, "The app was deleted. Another app has its name now.")
 		}
 		if err := in.Match.Check(a.Asked()); err != nil {
 			return app.App{}, err
@@ -94,13 +89,12 @@ func (s *Service) change(ctx context.Context, in httpapi.Scope, f func(*app.App)
 	return a, err
 }
 
-// forgetToken deletes the webhook's token that an app of that name has left behind, whose
-// deletion ended half way: the new app must not have it. Problems: already_exists,
-// unavailable.
+// forgetToken deletes the webhook token of a previous app of that name whose deletion was
+// incomplete. It returns an already_exists problem if the app exists.
 func (s *Service) forgetToken(ctx context.Context, ref app.Ref) error {
 	_, err := s.store.App(ctx, ref.Namespace, ref.Name)
 	if err == nil {
-		return problem.New(problem.AlreadyExists, "There already is an app with that name.")
+		return problem.New(problem.AlreadyExists, "An app with this name already exists.")
 	}
 	if !problem.Is(err, problem.NotFound) {
 		return err
@@ -108,8 +102,8 @@ func (s *Service) forgetToken(ctx context.Context, ref app.Ref) error {
 	return s.cluster.DeleteWebhookToken(ctx, ref)
 }
 
-// checkCluster returns a name_taken problem if the cluster has an object of the app's name
-// that the app cannot adopt. It returns none while the cluster does not answer.
+// checkCluster returns a name_taken problem if the app cannot adopt an existing object of its
+// name. It returns nil if the cluster does not respond.
 func (s *Service) checkCluster(ctx context.Context, a app.App) error {
 	seen, err := s.cluster.Objects(ctx, a.Ref())
 	if err != nil {
@@ -118,7 +112,6 @@ func (s *Service) checkCluster(ctx context.Context, a app.App) error {
 	return s.cluster.CheckAdoption(ctx, seen, a)
 }
 
-// newApp is the app that a request describes.
 func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) {
 	now := s.moment()
 	a := app.App{
@@ -127,14 +120,12 @@ func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) 
 	}
 	name := problem.All(httpapi.Required("name", in.Name), app.CheckName(a.Name))
 	var host error
-	if in.Host != nil || name == nil { // the default one is made of the name
+	if in.Host != nil || name == nil { // the default host contains the name
 		a.Host, host = s.cfg.host(in.Host, a.Ref())
 	}
 	return a, problem.All(name, host, setPort(&a, in.Port), setPreflight(&a, in.Preflight), from(&a, in))
 }
 
-// setPort sets the app's port if one is given. It returns an invalid_port problem if the
-// number is not a port.
 func setPort(a *app.App, given *int) error {
 	if given == nil {
 		return nil
@@ -145,8 +136,6 @@ func setPort(a *app.App, given *int) error {
 	return nil
 }
 
-// setPreflight sets the app's preflight if one is given. It returns an invalid_preflight
-// problem if the value is unknown.
 func setPreflight(a *app.App, given *string) error {
 	if given == nil {
 		return nil
@@ -155,11 +144,11 @@ func setPreflight(a *app.App, given *string) error {
 	return app.CheckPreflight(a.Preflight)
 }
 
-// from says what a new app comes from: an image or a git repository.
+// from sets the source of a new app: an image or a git repository.
 func from(a *app.App, in wire.CreateApp) error {
 	switch {
 	case in.Image != nil && in.GitSource != nil:
-		return problem.New(problem.InvalidSource, "An app has an image or a git_source, not both.")
+		return problem.New(problem.InvalidSource, "Set image or git_source, not both.")
 	case in.Image != nil:
 		a.Image, a.Revision = *in.Image, 1
 		a.Deployed = app.Deployed{At: a.CreatedAt, Status: string(deploy.RollingOut)}
@@ -171,8 +160,7 @@ func from(a *app.App, in wire.CreateApp) error {
 	return problem.At("image", httpapi.Missing("image or git_source"))
 }
 
-// first is what a new app begins with, and the app with what it then runs: its image's
-// revision, or the build of its branch's head.
+// first returns a new app and its initial state: revision 1, or the build of its branch's head.
 func (s *Service) first(ctx context.Context, a app.App, actor string) (app.App, store.First) {
 	if a.GitSource != nil {
 		b := deploy.NewBuild(*a.GitSource, "", deploy.Manual, actor, a.CreatedAt)
@@ -183,9 +171,8 @@ func (s *Service) first(ctx context.Context, a app.App, actor string) (app.App, 
 	return a, store.First{Revision: rev}
 }
 
-// firstRevision is revision 1 of an app that is made with an image, recorded as any
-// other: with the digest that the tag means now, or why there is none, and with who
-// made the app.
+// firstRevision returns revision 1 with the tag's current digest, or a note with the reason for
+// its absence.
 func (s *Service) firstRevision(ctx context.Context, a app.App, actor string) deploy.Revision {
 	rev := deploy.First(a)
 	rev.Actor = actor
@@ -193,9 +180,9 @@ func (s *Service) firstRevision(ctx context.Context, a app.App, actor string) de
 	return rev
 }
 
-// place makes an app's objects in the cluster. It looks at them before it reads
-// the document, so that it cannot write what has been overtaken. Problems:
-// unavailable, not_found when the app has been deleted meanwhile.
+// place creates an app's objects. It reads them before the document, so that it never overwrites
+// newer ones. It returns a not_found problem if the app was deleted in the meantime, and an
+// unavailable problem if the cluster does not respond.
 func (s *Service) place(ctx context.Context, ref app.Ref) error {
 	err := s.tryPlace(ctx, ref)
 	for n := 1; n < placeAttempts && problem.Is(err, problem.Conflict); n++ {
@@ -203,9 +190,9 @@ func (s *Service) place(ctx context.Context, ref app.Ref) error {
 	}
 	if problem.Is(err, problem.Unavailable) || problem.Is(err, problem.Conflict) {
 		return problem.New(problem.Unavailable,
-			"The app is recorded, but the cluster does not answer; what runs the app will be made as soon as it does.").Because(err)
+			"The app is saved, but the cluster does not respond. The app's objects are created once it does.").Because(err)
 	}
-	if err != nil && !problem.Is(err, problem.NameTaken) { // whose object came meanwhile; the app's revision fails by it
+	if err != nil && !problem.Is(err, problem.NameTaken) { // the object was created in the meantime; the revision fails
 		return fmt.Errorf("place %s: %w", ref, err)
 	}
 	return s.sweep(ctx, ref)
@@ -223,8 +210,8 @@ func (s *Service) tryPlace(ctx context.Context, ref app.Ref) error {
 	return s.cluster.Apply(ctx, seen, a)
 }
 
-// sweep withdraws what an app has in the cluster if its document is gone:
-// whoever writes to the cluster looks afterwards. Problem: not_found when it was.
+// sweep deletes an app's objects if its document no longer exists. It then returns a not_found
+// problem.
 func (s *Service) sweep(ctx context.Context, ref app.Ref) error {
 	_, gone := s.store.App(ctx, ref.Namespace, ref.Name)
 	if !problem.Is(gone, problem.NotFound) {
@@ -236,8 +223,7 @@ func (s *Service) sweep(ctx context.Context, ref app.Ref) error {
 	return gone
 }
 
-// updateApp changes the settings that the body names. It returns immediately; the app's
-// gate shows the progress of wiring.
+// updateApp changes settings and returns immediately; the app's gate shows the progress.
 func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.UpdateApp) (wire.App, error) {
 	var rewired bool
 	var was app.App
@@ -271,10 +257,9 @@ func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.Upd
 	return s.wireApp(a), nil
 }
 
-// setAll sets the settings that the body names. It returns their problems.
 func (s *Service) setAll(a *app.App, body wire.UpdateApp) error {
 	var host error
-	if body.Host != nil && !strings.EqualFold(*body.Host, a.Host) { // a host that the app has may be reserved by now
+	if body.Host != nil && !strings.EqualFold(*body.Host, a.Host) { // the app's current host may be reserved by now
 		var to string
 		if to, host = s.cfg.host(body.Host, a.Ref()); host == nil {
 			a.Host = to
@@ -286,20 +271,17 @@ func (s *Service) setAll(a *app.App, body wire.UpdateApp) error {
 	return problem.All(host, setPort(a, body.Port), setPreflight(a, body.Preflight))
 }
 
-// warnShared logs a warning if the app's host shares the console's registrable domain.
 func (s *Service) warnShared(ctx context.Context, a app.App) {
 	if s.cfg.baseHosts().SharesDomain(a.Host) {
 		s.log.WarnContext(ctx, "app shares the console's registrable domain", "app", a.Ref().String(), "host", a.Host)
 	}
 }
 
-// deleteApp deletes an app: its objects first, the route before all, so that it
-// never answers without its gate, then its place in the scopes of keys, then its document.
-// Whichever part fails, the call can be repeated.
+// deleteApp deletes an app. The call can be repeated if it fails.
 //
-// With If-Match the app is first made another version, in the transaction that compares:
-// of those who change or delete the same version one alone goes on, and nothing of the
-// cluster is touched for the others.
+// With If-Match, it first updates the app's version in the transaction that compares it. Of
+// several calls for the same version, only one thus continues, and the others do not touch the
+// cluster.
 func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (wire.DeletedApp, error) {
 	if in.Match.Asked() {
 		_, err := s.change(ctx, in, func(a *app.App) error {
@@ -310,7 +292,7 @@ func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (
 			return wire.DeletedApp{}, err
 		}
 	}
-	if err := s.store.CheckRelease(ctx, in.App); err != nil { // before anything is deleted
+	if err := s.store.CheckRelease(ctx, in.App); err != nil {
 		return wire.DeletedApp{}, err
 	}
 	narrowed, err := s.remove(context.WithoutCancel(ctx), in.App)
@@ -335,9 +317,8 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// remove deletes an app, unless another app has its name by now: then the app was deleted
-// already, and nothing of the other one is touched. It returns the keys whose scopes named
-// the app.
+// remove deletes an app, unless another app has its name now. It returns the keys whose scopes
+// named the app.
 func (s *Service) remove(ctx context.Context, a app.App) (narrowed store.Narrowed, err error) {
 	ref := a.Ref()
 	allowed := func(ctx context.Context) (bool, error) {
@@ -350,20 +331,19 @@ func (s *Service) remove(ctx context.Context, a app.App) (narrowed store.Narrowe
 	if err := s.clear(ctx, ref, allowed); err != nil {
 		return narrowed, err
 	}
-	// Somebody else may have been quicker; the outcome is the same.
+	// A concurrent call may have deleted the document first.
 	if narrowed, err = s.store.LeaveScopes(ctx, a); err == nil {
 		err = s.store.DeleteApp(ctx, a)
 	}
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return narrowed, err
 	}
-	// Wiring may have put something back before the document was gone, or somebody
-	// may have enabled the webhook again.
+	// Wiring may have restored objects before the document was deleted, or a user may have
+	// enabled the webhook again.
 	return narrowed, s.clear(ctx, ref, allowed)
 }
 
-// clear deletes an app's objects and its webhook's token: an app of that name that comes
-// later must not have them.
+// clear deletes an app's objects and webhook token. A later app of that name must not get them.
 func (s *Service) clear(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
 	if err := s.cluster.DeleteIf(ctx, ref, allowed); err != nil {
 		return err

@@ -58,8 +58,6 @@ func TestCreateApp(t *testing.T) {
 	o.as("vic").get(o.at("/environments/none/apps")).Refused(404, "not_found")
 }
 
-// TestCreateAppNameTaken: an app does not take over a workload that nobody allowed it to
-// adopt.
 func TestCreateAppNameTaken(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -81,17 +79,16 @@ func TestCreateAppNameTaken(t *testing.T) {
 		}
 	}
 	change(types.MergePatchType, `{"metadata":{"annotations":{"sluice.dev/adopt":"true"}}}`)
-	o.as("dev").post(o.apps(""), body).Refused(409, "name_taken") // two ports would need names
+	o.as("dev").post(o.apps(""), body).Refused(409, "name_taken") // two ports need names
 	change(types.JSONPatchType, `[{"op":"add","path":"/spec/ports/0/name","value":"first"}]`)
 	o.as("dev").post(o.apps(""), body).Is(201)
 	o.as("dev").delete(o.apps("/hello")).Is(200)
 	if _, err := services.Get(t.Context(), "hello", metav1.GetOptions{}); err != nil {
-		t.Errorf("the adopted Service: %v", err)
+		t.Errorf("adopted Service: %v", err)
 	}
 }
 
-// TestFirstRevision: revision 1 says who made it, and runs the bytes that the tag
-// meant then, or says why nobody knows them.
+// TestFirstRevision tests that revision 1 has the actor, and the digest or a note.
 func TestFirstRevision(t *testing.T) {
 	t.Parallel()
 	const digest = "sha256:1111111111111111111111111111111111111111111111111111111111111111"
@@ -109,7 +106,7 @@ func TestFirstRevision(t *testing.T) {
 		got := functest.Read[wire.App](o.as("dev").post(o.apps(""), `{"name":"`+tt.name+`","image":"`+tt.image+`"}`), 201)
 		a, err := o.store.App(t.Context(), o.namespace(), tt.name)
 		if err != nil || got.Image != tt.runs || a.Image != tt.runs {
-			t.Errorf("%s: the answer says %s, the document %s, %v; want %s", tt.name, got.Image, a.Image, err, tt.runs)
+			t.Errorf("%s: image: got %s in the response, %s in the document, %v; want %s", tt.name, got.Image, a.Image, err, tt.runs)
 		}
 		r, err := o.store.Deployment(t.Context(), a.Ref(), 1)
 		check.OK(t, err)
@@ -151,7 +148,7 @@ func TestBadApps(t *testing.T) {
 	o := newOffice(t)
 	long := strings.Repeat("a.", 127) + "aa"
 	tests := []struct {
-		name, rest string // beside the app's name
+		name, rest string // rest is the text after the app's name
 		status     int
 		code       string
 	}{
@@ -202,8 +199,7 @@ func TestBadApps(t *testing.T) {
 	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`).Refused(409, "host_taken")
 }
 
-// TestAppNames: a name that no Service can have is refused before anything is
-// recorded; projects and environments may begin with a digit.
+// TestAppNames tests that names without a valid Service are rejected before anything is stored.
 func TestAppNames(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -259,11 +255,11 @@ func TestRequireAPIKey(t *testing.T) {
 	}
 	first := <-told
 	if first.Get("Ce-Type") != app.GateRequested || first.Get("Ce-Subject") != o.namespace()+".hello" || first.Get("Ce-Id") == "" {
-		t.Errorf("wiring was told %v", first)
+		t.Errorf("event: got %v", first)
 	}
 	since := gate("dev", `{"require_api_key":true}`).Gate.Since
 	if got := gate("dev", `{"require_api_key":true}`); !got.Gate.Since.Equal(since) {
-		t.Errorf("switching on what is on began anew: %v", got.Gate)
+		t.Errorf("second switch reset the gate: %v", got.Gate)
 	}
 	if got := gate("dev", `{"require_api_key":false}`); got.RequireAPIKey || got.Gate.State != "releasing" {
 		t.Errorf("switched off: %+v", got)
@@ -275,15 +271,13 @@ func TestRequireAPIKey(t *testing.T) {
 	o.as("dev").patch(o.apps("/hello"), ``).Refused(400, "malformed_json")
 }
 
-// set changes app hello and returns it.
 func (o *office) set(body string) wire.App {
 	o.Helper()
 	o.as("dev").patch(o.apps("/hello"), body).Is(200)
 	return functest.Read[wire.App](o.as("vic").get(o.apps("/hello")), 200)
 }
 
-// TestPreflight: a change of preflight makes a gate that is on pending, so that it is proven
-// with the new route, and notifies wiring (promise G10).
+// TestPreflight tests that a change of preflight makes a required gate pending (promise G10).
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -300,7 +294,7 @@ func TestPreflight(t *testing.T) {
 	}
 	ref := app.Ref{Namespace: o.namespace(), Name: "hello"}
 	if got := <-notified; got != ref.String() {
-		t.Errorf("wiring was notified of %q", got)
+		t.Errorf("event: got %q", got)
 	}
 	engaged, err := o.store.UpdateApp(t.Context(), ref, func(a app.App) (app.App, error) {
 		a.Gate.State = app.Engaged
@@ -308,7 +302,7 @@ func TestPreflight(t *testing.T) {
 	})
 	check.OK(t, err)
 	if got := o.set(`{"preflight":"refuse"}`); got.Gate.State != "engaged" || !got.Gate.Since.Equal(engaged.Gate.Since) {
-		t.Errorf("set to what it is: %+v", got.Gate)
+		t.Errorf("after an unchanged value: %+v", got.Gate)
 	}
 	if got := o.set(`{"preflight":"app"}`); got.Preflight != "app" || got.Gate.State != "pending" || !got.Gate.Since.After(engaged.Gate.Since) {
 		t.Errorf("changed while engaged: %+v", got)
@@ -318,12 +312,12 @@ func TestPreflight(t *testing.T) {
 	o.as("dev").patch(o.apps("/hello"), `{"preflight":"REFUSE"}`).Refused(422, "invalid_preflight")
 	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":false,"preflight":""}`).Refused(422, "invalid_preflight")
 	if got := o.set(`{}`); !got.RequireAPIKey || got.Preflight != "app" {
-		t.Errorf("after refused changes: %+v", got)
+		t.Errorf("after rejected changes: %+v", got)
 	}
 }
 
-// TestChangeAddress: a change of the host or the port makes a gate that is on pending, so that
-// it is proven with the new route, and notifies wiring (promises A7, G2).
+// TestChangeAddress tests that a change of host or port makes a required gate pending (promises
+// A7, G2).
 func TestChangeAddress(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -333,10 +327,10 @@ func TestChangeAddress(t *testing.T) {
 		t.Errorf("changed while off: %+v", got)
 	}
 	if got := <-notified; got != hello.Ref().String() {
-		t.Errorf("wiring was notified of %q", got)
+		t.Errorf("event: got %q", got)
 	}
 	if got := o.state("hello"); got.Route != cluster.RouteElsewhere || got.Service != cluster.Differs || got.Deployment != cluster.Differs {
-		t.Errorf("before wiring acts: %+v", got)
+		t.Errorf("before the resync: %+v", got)
 	}
 	for body, want := range map[string]string{
 		`{"host":"www.example.com"}`:               "pending",
@@ -349,7 +343,7 @@ func TestChangeAddress(t *testing.T) {
 		})
 		check.OK(t, err)
 		if got := o.set(body).Gate; got.State != want || got.Since.After(engaged.Gate.Since) != (want == "pending") {
-			t.Errorf("%s: the gate is %+v, want %s", body, got, want)
+			t.Errorf("%s: gate: got %+v, want %s", body, got, want)
 		}
 	}
 	o.as("dev").patch(o.apps("/hello"), `{"host":"`+other.Host+`"}`).Refused(409, "host_taken")
@@ -371,7 +365,7 @@ func TestWiringThatHangsDelaysNobody(t *testing.T) {
 	o.createApp("hello")
 	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).Is(200)
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // no time left to drain
+	cancel()
 	if err := o.service.Close(ctx); err != nil {
 		t.Error(err)
 	}
@@ -386,14 +380,14 @@ func TestDeleteApp(t *testing.T) {
 	o.as("dev").delete(o.apps("/hello")).Is(200)
 	seen, err := o.cluster.Objects(t.Context(), a.Ref())
 	if err != nil || !seen.None() {
-		t.Errorf("objects are left: %v", err)
+		t.Errorf("objects remain after deletion: %v", err)
 	}
 	o.as("dev").delete(o.apps("/hello")).Refused(404, "not_found")
-	o.createApp("hello") // the name and the host are free again
+	o.createApp("hello") // the name and the host are available again
 }
 
-// TestReleasedHost checks that another project cannot have the host of a deleted app until an
-// admin releases it, and does not learn whose it was.
+// TestReleasedHost tests that another project cannot have the host of a deleted app until an
+// admin releases it, and does not learn the previous project.
 func TestReleasedHost(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -406,7 +400,7 @@ func TestReleasedHost(t *testing.T) {
 	o.as("dev").post(o.apps(""), body).Is(201)
 	deleted := functest.Read[wire.DeletedApp](o.as("dev").delete(o.apps("/hello")), 200)
 	if in := time.Until(deleted.HostReservedUntil).Round(time.Hour); deleted.Host != "www.example.com" || in != store.HostReserved {
-		t.Errorf("got the host %s, reserved for %v", deleted.Host, in)
+		t.Errorf("host: got %s, reserved for %v", deleted.Host, in)
 	}
 	refused := foreign()
 	refused.Refused(409, "host_reserved")
@@ -417,15 +411,13 @@ func TestReleasedHost(t *testing.T) {
 	o.as("ada").delete("/host-reservations/www.example.com").Refused(403, "forbidden")
 	list := functest.Read[wire.List[wire.HostReservation]](o.as("root").get("/host-reservations"), 200)
 	if len(list.Items) != 1 || list.Items[0].Host != "www.example.com" || list.Items[0].Project != o.project || list.Items[0].App != o.namespace()+".hello" {
-		t.Errorf("got the reservations %+v", list.Items)
+		t.Errorf("reservations: got %+v", list.Items)
 	}
 	o.as("root").delete("/host-reservations/WWW.example.com").Is(204)
 	o.as("root").delete("/host-reservations/www.example.com").Refused(404, "not_found")
 	foreign().Is(201)
 }
 
-// The deletion of an app lists the keys whose scopes named it. A later app of its name is
-// not open to them.
 func TestDeleteAppListsKeys(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -445,17 +437,16 @@ func TestDeleteAppListsKeys(t *testing.T) {
 	check.Equal(t, "response", want, got)
 	o.createApp("hello")
 	if k, err := o.store.Key(t.Context(), "key-aaaaaaaa"); err != nil || slices.Contains(k.Apps, "hello") || len(k.Apps) == 0 {
-		t.Errorf("scope is %q, %v", k.Apps, err)
+		t.Errorf("scope: got %q, %v", k.Apps, err)
 	}
 }
 
-// faultyCluster fails as told.
 type faultyCluster struct {
 	Cluster
 	place, withdraw error
 	beforePlace     func()
-	beforeWithdraw  func() // is called once
-	noNamespace     bool   // no namespace exists
+	beforeWithdraw  func() // called once
+	noNamespace     bool
 }
 
 func (c *faultyCluster) Apply(ctx context.Context, o cluster.Objects, a app.App) error {
@@ -484,7 +475,6 @@ func (c *faultyCluster) NamespaceExists(ctx context.Context, name string) (bool,
 	return exists && !c.noNamespace, err
 }
 
-// A deletion that comes late spares a later app of that name, its objects and its token.
 func TestLateDeletion(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -507,11 +497,10 @@ func TestLateDeletion(t *testing.T) {
 		t.Errorf("in the cluster: %+v", s)
 	}
 	if got := o.token("hello"); got != token {
-		t.Error("the later app's token is gone")
+		t.Error("the later app's token was deleted")
 	}
 }
 
-// A change that comes late spares a later app of that name.
 func TestLateUpdate(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -532,13 +521,13 @@ func TestClusterTrouble(t *testing.T) {
 	create := `{"name":"hello","image":"registry.example/hello:v1"}`
 	o.as("dev").post(o.apps(""), create).Refused(503, "unavailable")
 	o.as("dev").post(o.apps(""), create).Refused(409, "already_exists")
-	o.as("vic").get(o.apps("/hello")).Is(200) // recorded, for wiring to make
+	o.as("vic").get(o.apps("/hello")).Is(200) // recorded
 
 	faulty.place = errors.New("secret detail")
 	answer := o.as("dev").post(o.apps(""), `{"name":"other","image":"registry.example/hello:v1"}`)
 	answer.Refused(500, "internal")
 	if strings.Contains(string(answer.Body), "secret") {
-		t.Errorf("the cause got out: %s", answer.Body)
+		t.Errorf("the response contains the cause: %s", answer.Body)
 	}
 
 	faulty.withdraw = problem.Of(problem.Unavailable)
@@ -548,7 +537,7 @@ func TestClusterTrouble(t *testing.T) {
 	o.as("dev").delete(o.apps("/hello")).Is(200)
 }
 
-// TestDeletedWhileBeingMade deletes an app between its document and its objects.
+// TestDeletedWhileBeingMade deletes an app after its document and before its objects are written.
 func TestDeletedWhileBeingMade(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -562,11 +551,10 @@ func TestDeletedWhileBeingMade(t *testing.T) {
 	o.start(faulty)
 	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).Refused(404, "not_found")
 	if seen, err := o.cluster.Objects(t.Context(), ref); err != nil || !seen.None() {
-		t.Errorf("objects of an app that is gone: %v", err)
+		t.Errorf("objects of a deleted app: %v", err)
 	}
 }
 
-// TestOneNameManyTimes creates one app from eight sides at once.
 func TestOneNameManyTimes(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -583,7 +571,7 @@ func TestOneNameManyTimes(t *testing.T) {
 	}
 	group.Wait()
 	if got[201] != 1 || got[409] != 7 {
-		t.Errorf("answers by status: %v, want one 201 and seven 409", got)
+		t.Errorf("responses by status: got %v, want one 201 and seven 409", got)
 	}
 	if s := o.state("hello"); s.Deployment != cluster.Right || s.Route != cluster.RouteOpen {
 		t.Errorf("in the cluster: %+v", s)

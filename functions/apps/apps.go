@@ -1,95 +1,40 @@
-// Package apps is the function that manages projects, their members and service tokens,
-// their environments and the apps in them (promises A6, A7, A8, A12, S9, S10).
+// Package apps manages projects, their members and service tokens, their environments and the
+// apps in them (promises A6, A7, A8, A12, S9, S10). It also returns 404 for paths below /api that
+// no function serves.
 //
-// Its routes are those of package api with this name. What no other function has below
-// /api comes here too, and is told that it is not there.
+// # Names and hosts
 //
-// # Decisions
+// Only admins create projects, because project names determine the names of Kubernetes
+// namespaces. A project keeps at least one owner.
 //
-// Only admins make projects, because a project's name decides the names of
-// Kubernetes namespaces; whoever makes one becomes its owner. A project keeps at
-// least one owner. Namespaces of the cluster's own and of Sluice's are refused as
-// taken.
+// A host belongs to one app in the installation. Its default follows APP_HOST. An app cannot have
+// the default host of another environment's app, nor a host above or below it. With a pattern
+// such as "{app}-{namespace}", two apps can have the same default; the second gets host_taken and
+// must set a host.
 //
-// A host belongs to one app in the whole installation. Without one an app gets what
-// APP_HOST says, e.g. "hello-shop-prod.apps.example.com"; a host that another
-// environment's app would get by default, or above or below one, is refused, so that
-// nobody can take it. Where two apps have the same default, as "a" in "b-c-d" and "a-b"
-// in "c-d" with that pattern, the second is told host_taken and asks for another.
+// # Writes
 //
-// A change of the host or the port is a change of the document. Wiring then changes the
-// cluster's objects: it removes the route for the former host first, and proves the gate on
-// the new one. Requests fail until a pod listens on a new port.
+// Creating an app writes the document first, which claims the name and the host, and then the
+// cluster. If the cluster does not respond, the call returns 503, the app remains recorded, and
+// wiring creates its objects. The document includes revision 1 of an image, resolved to a digest,
+// or a git app's first build.
 //
-// # Documents first
+// Deleting an app is repeatable. It deletes the route, the other objects, the app's name in the
+// scopes of keys, and the document. Then it deletes objects that wiring has restored in the
+// meantime. Namespaces remain. A scope without apps covers none, so a later app of the same name
+// is not open to old keys.
 //
-// Creating an app writes its document first, which claims its name and its host,
-// and then the cluster. When the cluster does not answer, the call fails with 503
-// and the app stays recorded: the wiring function makes what is missing. So a
-// second attempt is told already_exists, and that is true.
+// # Webhooks and service tokens
 //
-// The image that an app is made with is its revision 1, resolved to a digest as
-// any deployment's is (package deploys).
+// A webhook is enabled while its token exists, in a Secret. Since the token is not in the store,
+// its audit record is written before the change and completed afterwards. Developers with a
+// session can read the token; viewers and service tokens cannot. A test sends a signed ping to
+// the webhook's public address.
 //
-// A git app's first build is recorded in the same commit, so that it is never lost; the
-// builds function starts it.
-//
-// Deleting an app goes the other way: first the route, then the rest of the
-// cluster's objects, then the scopes of keys that name the app, then the document, and
-// finally the objects that wiring has restored in the meantime. It can be repeated. The
-// Kubernetes namespace of an environment stays, because it may hold other objects.
-//
-// A scope whose last app is deleted covers no app, so a later app of the same name is not
-// open to old keys. The response lists the keys. An earlier version left deleted apps in
-// scopes: a new app of such a name is rejected as name_in_scope while a usable key names it.
-//
-// # Webhooks
-//
-// An app's webhook is enabled as long as there is a token for it, in a Secret of the
-// namespace that holds the tokens and nothing else. The webhook function reads the
-// Secret again before every deployment, so that a new token, or none, counts from the
-// next call on. The token goes with its app; one that a crash has left behind goes
-// before an app of that name is made again. Developers who sign in can read it again, since it
-// lets them do nothing that they may not do anyway. Viewers and service tokens see only
-// whether there is one.
-//
-// Tokens are not kept in the store, so their audit records are written before they
-// are changed, and completed afterwards; see package audit.
-//
-// What came of a webhook's calls is kept by the webhook function, and listed here as its
-// deliveries, to viewers too: nothing in it opens anything. A test sends a provider's ping
-// to the webhook's address, the way that a pipeline takes: by BASE_URL alone, since whoever
-// asks chooses the Host header, and signed, so that the token stays here. The body that is
-// signed means nothing under any other event's name, which the signature does not cover,
-// so that who sees it can do nothing with it. That the address cannot be reached from here
-// is a result of the test, and not its failure.
-//
-// # Service tokens
-//
-// Owners make them and revoke them; whoever is a member sees which there are, as they see
-// the members: what acts in a project, with which role and until when, is no secret
-// there, and stands in its deployments. No token can have more than its maker, who is an
-// owner, and none can make, change or revoke one, or a member: what has leaked cannot
-// provide for the time after its end. For the same reason a token can neither read nor renew
-// a webhook's token, nor add a trust. API keys are the exception, because issuing them is the
-// purpose of a token: its revocation lists the keys that it issued. A token belongs to its project. It goes on when
-// whoever made it leaves, and ends with the project; so an owner who goes is no reason
-// for a pipeline to stop, and a reason to look at the list.
-//
-// A revoked token is deleted, and its name is free again; the audit log keeps both.
-//
-// # Audit
-//
-// ?from= and ?to= are RFC 3339 times or UTC days, both inclusive; ?actor= and ?action=
-// must be equal, ?resource= names a resource and all below it. Package audit says what
-// is recorded and who reads it. An environment's activity is the same records for all
-// members, each with what has become of the deployment or the build that it began.
-//
-// # Gates
-//
-// Switching Require API key changes the document and tells wiring, without
-// waiting; the app's gate says how far that is. Wiring finds the same work by
-// itself with its next tick.
+// A service token has at most its creator's rights in one project. It can change neither tokens,
+// members nor trusts, and cannot read webhook tokens, so that a leaked token leaves nothing
+// behind. API keys are the exception; a revocation lists the keys that the token issued. A token
+// remains valid when its creator leaves.
 package apps
 
 import (
@@ -113,7 +58,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Store keeps all documents; *store.Store implements it.
+// Store stores the documents; *store.Store implements it.
 type Store interface {
 	httpapi.Resources
 	CreateProject(ctx context.Context, p app.Project) error
@@ -148,8 +93,7 @@ type Store interface {
 	Receipts(ctx context.Context, ref app.Ref, since time.Time, page store.Page) ([]hook.Receipt, string, error)
 }
 
-// Cluster runs apps and keeps the tokens of their webhooks; *cluster.Cluster implements
-// it. An app has a token as long as its webhook is enabled.
+// Cluster accesses the objects and webhook tokens of apps; *cluster.Cluster implements it.
 type Cluster interface {
 	EnsureNamespace(ctx context.Context, name string) error
 	NamespaceExists(ctx context.Context, name string) (bool, error)
@@ -166,11 +110,11 @@ type Cluster interface {
 
 // Registry resolves tags; *registry.Resolver implements it.
 type Registry interface {
-	// Resolve gives the digest, or "" and a note that says why not.
+	// Resolve returns the digest, or "" and a note with the reason.
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
-// Service answers the function's requests.
+// Service handles the function's requests.
 type Service struct {
 	cfg      Config
 	store    Store
@@ -184,7 +128,7 @@ type Service struct {
 	now      func() time.Time
 }
 
-// Parts are what a Service is put together from.
+// Parts are the dependencies of a [Service].
 type Parts struct {
 	Store    Store
 	Cluster  Cluster
@@ -193,16 +137,16 @@ type Parts struct {
 	Log      *slog.Logger
 }
 
-// eventSource is how other functions know who tells them.
+// eventSource identifies this function in events.
 const eventSource = "/sluice/apps"
 
-// New makes a service.
+// New returns a service.
 func New(cfg Config, p Parts) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	if cfg.baseHosts().SharesDomain("app." + strings.ToLower(cfg.AppsDomain)) {
-		p.Log.Warn("apps share the console's registrable domain; another domain for apps is safer", "apps_domain", cfg.AppsDomain, "base_url", cfg.BaseURL)
+		p.Log.Warn("apps share the console's registrable domain; use another domain for apps", "apps_domain", cfg.AppsDomain, "base_url", cfg.BaseURL)
 	}
 	s := &Service{
 		cfg: cfg, store: p.Store, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store).Within(cfg.Calls), log: p.Log, now: time.Now,
@@ -256,13 +200,13 @@ func (s *Service) serve() {
 	reference.Serve(s.api)
 }
 
-// moment returns the time in the resolution of the store.
+// moment returns the current time in the store's resolution.
 func (s *Service) moment() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
 
-// Handler serves the function's routes.
+// Handler returns the handler of the function's routes.
 func (s *Service) Handler() http.Handler { return s.api }
 
-// Close waits for what is still being told to other functions, until ctx ends.
+// Close waits for events to other functions, until ctx ends.
 func (s *Service) Close(ctx context.Context) error {
 	return errors.Join(s.wiring.Close(ctx), s.deploys.Close(ctx), s.builds.Close(ctx))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// listAudit lists what was recorded in a project. Owners see what has happened since
-// their project was made, admins also what befell earlier ones of that name.
+// listAudit lists a project's records. Only admins see those of earlier projects of the same
+// name.
 func (s *Service) listAudit(ctx context.Context, in httpapi.Scope, asked api.Audit) (wire.List[wire.AuditRecord], error) {
 	q, err := newQuery(asked)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Service) listAudit(ctx context.Context, in httpapi.Scope, asked api.Aud
 	return s.listRecords(ctx, q, asked.Page)
 }
 
-// listInstallationAudit lists what was recorded of no project.
+// listInstallationAudit lists records that belong to no project.
 func (s *Service) listInstallationAudit(ctx context.Context, _ httpapi.Scope, asked api.Audit) (wire.List[wire.AuditRecord], error) {
 	q, err := newQuery(asked)
 	if err != nil {
@@ -39,8 +39,7 @@ func (s *Service) listInstallationAudit(ctx context.Context, _ httpapi.Scope, as
 	return s.listRecords(ctx, q, asked.Page)
 }
 
-// listActivity lists what happened in an environment since it was made, for all members;
-// owners see from where.
+// listActivity lists an environment's records for all members. Only owners see client addresses.
 func (s *Service) listActivity(ctx context.Context, in httpapi.Scope, asked api.Activity) (list wire.List[wire.Activity], err error) {
 	q, err := newQuery(api.Audit{From: asked.From, To: asked.To, Actor: asked.Actor})
 	if err != nil {
@@ -48,7 +47,7 @@ func (s *Service) listActivity(ctx context.Context, in httpapi.Scope, asked api.
 	}
 	kind := audit.Kind(asked.Kind)
 	if kind != "" && !slices.Contains(audit.Kinds(), kind) {
-		return list, problem.At("kind", problem.New(problem.InvalidParameter, "There is no activity of that kind."))
+		return list, problem.At("kind", problem.New(problem.InvalidParameter, "kind is not a kind of activity."))
 	}
 	if q.From.Before(in.Environment.CreatedAt) {
 		q.From = in.Environment.CreatedAt
@@ -97,7 +96,6 @@ func (s *Service) listRecords(ctx context.Context, q audit.Query, page api.Page)
 	return list, nil
 }
 
-// newQuery is what was asked for. Problems: invalid_date, invalid_window.
 func newQuery(asked api.Audit) (q audit.Query, err error) {
 	q = audit.Query{Actor: asked.Actor, Resource: asked.Resource}
 	if asked.Action != "" {
@@ -115,8 +113,7 @@ func newQuery(asked api.Audit) (q audit.Query, err error) {
 	return q, nil
 }
 
-// readMoment reads an RFC 3339 time, or a UTC day, which stands for the moment that
-// is so long after its begin. Problem: invalid_date.
+// readMoment parses an RFC 3339 time, or a UTC day, to which it adds intoDay.
 func readMoment(text string, intoDay time.Duration) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -126,7 +123,7 @@ func readMoment(text string, intoDay time.Duration) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.Year() < 1970 || at.Year() > 9999 {
-		return time.Time{}, problem.New(problem.InvalidDate, "from and to are UTC days, YYYY-MM-DD, or RFC 3339 times.")
+		return time.Time{}, problem.New(problem.InvalidDate, "from and to must be UTC days (YYYY-MM-DD) or RFC 3339 times.")
 	}
 	return at.UTC(), nil
 }
@@ -145,9 +142,8 @@ func wireRecord(r audit.Record) (wire.AuditRecord, error) {
 	return out, err
 }
 
-// recorded makes a change of what is not kept in the store, with its record around
-// it: the record is there before the change is begun and says afterwards what came of
-// it.
+// recorded makes a change outside of the store. It writes the audit record before the change, and
+// completes it afterwards.
 func (s *Service) recorded(ctx context.Context, c audit.Change, change func() error) error {
 	c.Outcome = audit.Requested
 	id, err := s.store.Record(ctx, c)

@@ -19,7 +19,7 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// audited gives a project's records as "who what outcome", newest first.
+// audited returns a project's records as "actor action outcome", newest first.
 func (o *office) audited(who, query string) []string {
 	o.Helper()
 	var got []string
@@ -34,7 +34,7 @@ func TestAudit(t *testing.T) {
 	o := newOffice(t)
 	o.createApp("hello")
 	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).Is(200)
-	o.as("vic").patch(o.apps("/hello"), `{"require_api_key":false}`).Refused(403, "forbidden") // leaves nothing
+	o.as("vic").patch(o.apps("/hello"), `{"require_api_key":false}`).Refused(403, "forbidden") // not recorded
 	all := []string{
 		"dev app.update succeeded", "dev app.create succeeded", "ada environment.create succeeded", "root project.set_members succeeded",
 	}
@@ -63,8 +63,8 @@ func TestAudit(t *testing.T) {
 	o.as("").get(o.at("/audit")).Refused(401, "unauthenticated")
 }
 
-// TestActivity: every member sees what happened in an environment, owners from where too;
-// nobody what befell an earlier one of its name.
+// TestActivity tests that all members see an environment's records, only owners see addresses,
+// and no one sees those of an earlier environment.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -75,7 +75,7 @@ func TestActivity(t *testing.T) {
 		t.Helper()
 		for _, a := range functest.Read[wire.List[wire.Activity]](o.as(who).get(path+query), 200).Items {
 			if owner := who == "ada" || who == "root"; owner != (a.ClientAddress != "") {
-				t.Errorf("%s sees that %s came from %q", who, a.Action, a.ClientAddress)
+				t.Errorf("%s sees the address of %s: %q", who, a.Action, a.ClientAddress)
 			}
 			got = append(got, a.Actor.Name+" "+a.Action)
 		}
@@ -104,7 +104,7 @@ func TestActivity(t *testing.T) {
 	o.as("ada").delete(o.at("/environments/prod")).Is(204)
 	o.as("ada").post(o.at("/environments"), `{"name":"prod"}`).Is(201)
 	if got := of("vic", ""); !cmp.Equal(got, all[2:]) {
-		t.Errorf("of an environment that was made anew: %v", got)
+		t.Errorf("records of the new environment: got %v", got)
 	}
 }
 
@@ -121,8 +121,7 @@ func TestInstallationAudit(t *testing.T) {
 	}
 }
 
-// TestAuditOfAnEarlierProject: the owners of a project that was made anew do not see
-// what befell the one that had its name; admins do.
+// TestAuditOfAnEarlierProject tests that only admins see an earlier project's records.
 func TestAuditOfAnEarlierProject(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -131,14 +130,14 @@ func TestAuditOfAnEarlierProject(t *testing.T) {
 	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).Is(201)
 	o.as("root").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).Is(200)
 	if got := o.audited("eve", "?from=2020-01-01"); !cmp.Equal(got, []string{"root project.set_members succeeded"}) {
-		t.Errorf("the new owner sees %v", got)
+		t.Errorf("new owner: got %v", got)
 	}
 	if got := o.audited("root", ""); len(got) != 4 {
-		t.Errorf("an admin sees %v", got)
+		t.Errorf("admin: got %v", got)
 	}
 }
 
-// brokenWebhooks refuses tokens, and tells what the audit says at that moment.
+// brokenWebhooks rejects tokens, and calls a function first.
 type brokenWebhooks struct {
 	Cluster
 	meanwhile func()
@@ -149,8 +148,7 @@ func (b brokenWebhooks) SetWebhookToken(context.Context, app.Ref, hook.Token) er
 	return problem.Of(problem.Unavailable)
 }
 
-// TestAuditOfTokens: the record of a token stands before the token is changed, and
-// says afterwards what came of it.
+// TestAuditOfTokens tests that the record is written before the change and completed afterwards.
 func TestAuditOfTokens(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -162,23 +160,22 @@ func TestAuditOfTokens(t *testing.T) {
 	check.Equal(t, "records", want, o.audited("ada", query))
 	o.service.cluster = brokenWebhooks{o.cluster, func() {
 		if got := o.audited("ada", query+"&page_size=1"); !cmp.Equal(got, []string{"dev webhook.enable requested"}) {
-			t.Errorf("meanwhile: %v", got)
+			t.Errorf("during the change: got %v", got)
 		}
 	}}
 	o.as("dev").post(o.apps("/hello/webhook"), "").Refused(503, "unavailable")
 	if got := o.audited("ada", query+"&page_size=1"); !cmp.Equal(got, []string{"dev webhook.enable failed"}) {
-		t.Errorf("afterwards: %v", got)
+		t.Errorf("after the change: got %v", got)
 	}
 	o.service.store = brokenRecords{o.store}
 	o.service.cluster = brokenWebhooks{o.cluster, func() { t.Error("a token was changed without a record") }}
 	o.as("dev").post(o.apps("/hello/webhook"), "").Refused(503, "unavailable")
 	records := string(o.as("root").get(o.at("/audit")).Is(200).Body)
 	if strings.Contains(records, *token) {
-		t.Errorf("the token is in %s", records)
+		t.Errorf("the records contain the token: %s", records)
 	}
 }
 
-// brokenRecords cannot record anything.
 type brokenRecords struct{ *store.Store }
 
 func (brokenRecords) Record(context.Context, audit.Change) (string, error) {

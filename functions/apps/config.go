@@ -15,10 +15,10 @@ import (
 	"github.com/sluicegate/sluice/shared/registry"
 )
 
-// hostMark stands for an app's host in APP_URL.
+// hostMark is the placeholder of the host in APP_URL.
 const hostMark = "{host}"
 
-// Config is what the function reads from its environment.
+// Config is the function's configuration.
 type Config struct {
 	management.Config
 	cluster.Connection
@@ -27,59 +27,48 @@ type Config struct {
 	cluster.Webhooks
 	registry.Access
 
-	// AppsDomain is what apps get their default hosts under: its DNS points, with a
-	// wildcard, at the ingress.
+	// AppsDomain is the domain of default hosts. Its wildcard DNS record points to the ingress.
 	AppsDomain string `env:"APPS_DOMAIN, required"`
 
-	// AppHost is the host that an app gets when it asks for none, with {app}, {namespace}
-	// and {domain}, which is APPS_DOMAIN. By default it is one label below the domain, so
-	// that a wildcard certificate covers it; "{app}.{namespace}.{domain}" keeps apps of
-	// different namespaces from ever getting the same. Apps that are there keep theirs.
+	// AppHost is the pattern of default hosts, with {app}, {namespace} and {domain}
+	// (APPS_DOMAIN). By default it is one label below the domain, for a wildcard certificate.
+	// "{app}.{namespace}.{domain}" prevents equal defaults of different namespaces. Existing apps
+	// keep their hosts.
 	AppHost string `env:"APP_HOST, default={app}-{namespace}.{domain}"`
 
-	// AppURL says where a host is reached from outside: its scheme and port depend
-	// on the ingress.
+	// AppURL is the public URL of a host; scheme and port depend on the ingress.
 	AppURL string `env:"APP_URL, default=https://{host}"`
 
-	// BaseURL is the API's own address from outside, which pipelines call webhooks
-	// below, e.g. "https://sluice.example.com". Without one it is the address by which
-	// a caller has reached the API, which is wrong behind a proxy that changes Host.
-	// No app gets a host that is this one, below it or above it. A log line reports an app
-	// whose host has the same registrable domain: it can fill browsers with cookies that
-	// they also send to the console.
+	// BaseURL is the API's public address, which pipelines use for webhooks, e.g.
+	// "https://sluice.example.com". If it is empty, the request's host is used, which is wrong
+	// behind a proxy that changes Host. Apps cannot have this host, nor one above or below it. An
+	// app with the same registrable domain is logged, because it can fill browsers with cookies
+	// for the console.
 	BaseURL string `env:"BASE_URL"`
 
-	// ExtraHosts are further hosts that serve the API and the console, such as an address
-	// inside the cluster. Apps may have none of them, as with BASE_URL.
+	// ExtraHosts are other hosts of the API and the console, treated like BASE_URL.
 	ExtraHosts []string `env:"EXTRA_HOSTS"`
 
-	// IngressCAFile has the authorities, PEM, that vouch for BASE_URL's certificate besides
-	// the system's, e.g. "/var/run/sluice/ingress-ca/ca.crt". It is read for each test of a
-	// webhook; a missing file adds none.
+	// IngressCAFile is a PEM file with certificate authorities for BASE_URL, in addition to the
+	// system's, e.g. "/var/run/sluice/ingress-ca/ca.crt". It is read for each webhook test. A
+	// missing file adds none.
 	IngressCAFile string `env:"INGRESS_CA_FILE"`
 
-	// WiringURL is where the wiring function takes CloudEvents; without one a
-	// switched gate waits for wiring's next tick.
-	WiringURL string `env:"WIRING_URL"`
-
-	// DeploysURL is where the deploys function takes CloudEvents; without one a
-	// new app's first revision waits for its next tick to be called live.
+	// WiringURL, DeploysURL and BuildsURL are the functions' addresses for CloudEvents. Without
+	// them, work waits for the function's next resync.
+	WiringURL  string `env:"WIRING_URL"`
 	DeploysURL string `env:"DEPLOYS_URL"`
+	BuildsURL  string `env:"BUILDS_URL"`
 
-	// BuildsURL is where the builds function takes CloudEvents; without one a new git
-	// app's first build waits for its next tick.
-	BuildsURL string `env:"BUILDS_URL"`
-
-	// Issuers are those whose pipelines an app may trust, as the webhook function has them.
+	// Issuers are the CI systems that apps may trust, as in the webhook function.
 	Issuers []string `env:"OIDC_ISSUERS"`
 
-	// ReservedHosts are refused as hosts of apps: Sluice's own and others on the
-	// same ingress. "example.com" is that host alone, ".example.com" everything
-	// below it. APPS_DOMAIN itself always is.
+	// ReservedHosts cannot be hosts of apps. "example.com" is only that host, ".example.com"
+	// every host below it. APPS_DOMAIN is always reserved.
 	ReservedHosts []string `env:"RESERVED_HOSTS"`
 
-	// ReservedNamespaces are refused to environments: what runs there is not for
-	// projects to change. Those that begin with "kube-" always are, and WEBHOOK_NAMESPACE.
+	// ReservedNamespaces cannot be namespaces of environments. WEBHOOK_NAMESPACE and names that
+	// begin with "kube-" are always reserved.
 	ReservedNamespaces []string `env:"RESERVED_NAMESPACES, default=sluice-system,cert-manager,knative-serving,knative-eventing,tekton-pipelines"`
 }
 
@@ -91,15 +80,15 @@ func (c Config) check() error {
 		return fmt.Errorf("APP_HOST %q: %w", c.AppHost, err)
 	}
 	if c.baseHosts().Above("app." + strings.ToLower(c.AppsDomain)) {
-		return fmt.Errorf("apps of APPS_DOMAIN %q are below a host of BASE_URL or EXTRA_HOSTS and could set cookies for the console", c.AppsDomain)
+		return fmt.Errorf("APPS_DOMAIN %q is below a host in BASE_URL or EXTRA_HOSTS; its apps could set cookies for the console", c.AppsDomain)
 	}
 	u, err := url.Parse(strings.ReplaceAll(c.AppURL, hostMark, "host"))
 	if err != nil || !strings.Contains(c.AppURL, hostMark) || u.Host == "" {
-		return fmt.Errorf("APP_URL %q is no URL with %s in it", c.AppURL, hostMark)
+		return fmt.Errorf("APP_URL %q must be a URL that contains %s", c.AppURL, hostMark)
 	}
 	for name, s := range map[string]string{"WIRING_URL": c.WiringURL, "DEPLOYS_URL": c.DeploysURL, "BUILDS_URL": c.BuildsURL, "BASE_URL": c.BaseURL} {
 		if u, err := url.Parse(s); s != "" && (err != nil || u.Host == "") {
-			return fmt.Errorf("%s %q is no URL", name, s)
+			return fmt.Errorf("%s %q must be a URL", name, s)
 		}
 	}
 	if len(c.EntryPoints) == 0 {
@@ -108,12 +97,11 @@ func (c Config) check() error {
 	return nil
 }
 
-// The functions framework finds a function by what its package registers.
+// The functions framework finds the function by its registration.
 //
 //nolint:gochecknoinits // the framework's way
 func init() { funcmain.HTTP("apps", newFunction) }
 
-// newFunction puts the function together.
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	st, keys, err := cfg.Open(ctx)
 	if err != nil {

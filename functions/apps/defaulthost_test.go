@@ -29,7 +29,7 @@ func TestAppHostIsChecked(t *testing.T) {
 		"*.{app}-{namespace}.{domain}", "{app} {namespace}.{domain}", "{app}`) || Host(`{namespace}.{domain}",
 	} {
 		if err := checkAppHost(bad); err == nil {
-			t.Errorf("%q was taken", bad)
+			t.Errorf("%q: got no error", bad)
 		}
 	}
 }
@@ -40,7 +40,7 @@ func TestDefaultHost(t *testing.T) {
 	tests := []struct {
 		pattern string
 		ref     app.Ref
-		want    string // "" is refused
+		want    string // "" if rejected
 	}{
 		{oneLabel, app.Ref{Namespace: "shop-prod", Name: "hello"}, "hello-shop-prod.apps.example.com"},
 		{twoLabels, app.Ref{Namespace: "shop-prod", Name: "hello"}, "hello.shop-prod.apps.example.com"},
@@ -54,23 +54,21 @@ func TestDefaultHost(t *testing.T) {
 		c := Config{AppsDomain: "apps.example.com", AppHost: tt.pattern, ReservedHosts: []string{"admin-internal-tools.apps.example.com"}}
 		got, err := c.host(nil, tt.ref)
 		if got != tt.want || (err == nil) != (tt.want != "") {
-			t.Errorf("%s for %s: %q, %v; want %q", tt.pattern, tt.ref, got, err, tt.want)
+			t.Errorf("%s for %s: got %q, %v; want %q", tt.pattern, tt.ref, got, err, tt.want)
 		}
 	}
 }
 
-// TestAnothersHost: what apps of other environments get by default is not to be had, nor
-// what is above or below it.
 func TestAnothersHost(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		pattern, name string // in the domain
-		refused       bool   // to shop-prod
+		pattern, name string // below the domain
+		refused       bool   // for shop-prod
 	}{
 		{oneLabel, "hello-shop-prod", false},
-		{oneLabel, "a-b-shop-prod", false}, // also the default of "a" in b-shop-prod: first come
+		{oneLabel, "a-b-shop-prod", false}, // also the default of "a" in b-shop-prod
 		{oneLabel, "v2.hello-shop-prod", false},
-		{oneLabel, "hello.shop-prod", false}, // as apps had it before the pattern
+		{oneLabel, "hello.shop-prod", false}, // a host of an earlier pattern
 		{oneLabel, "hello", false},
 		{oneLabel, "my-shop", false}, // too short for a default
 		{oneLabel, "hello-bank-prod", true},
@@ -88,7 +86,7 @@ func TestAnothersHost(t *testing.T) {
 		{twoLabels, "hello", false},
 		{twoLabels, "hello.bank-prod", true},
 		{twoLabels, "a.b.bank-prod", true},
-		{twoLabels, "bank-prod", true}, // above them all: it could set cookies for them
+		{twoLabels, "bank-prod", true}, // could set cookies for all of them
 		{"run-{namespace}-{app}.{domain}", "run-shop-prod-hello", false},
 		{"run-{namespace}-{app}.{domain}", "run-bank-prod-hello", true},
 		{"run-{namespace}-{app}.{domain}", "bank-prod-hello", false},
@@ -97,13 +95,12 @@ func TestAnothersHost(t *testing.T) {
 		c := Config{AppsDomain: "apps.example.com", AppHost: tt.pattern}
 		host := tt.name + ".apps.example.com"
 		if _, err := c.host(&host, app.Ref{Namespace: "shop-prod", Name: "x"}); (err != nil) != tt.refused {
-			t.Errorf("%s with %s: %v, refused shall be %v", host, tt.pattern, err, tt.refused)
+			t.Errorf("%s with %s: got %v, want rejected %v", host, tt.pattern, err, tt.refused)
 		}
 	}
 }
 
-// TestPatternOfHosts: one label by default; two apps whose default would be the same are
-// told so; a changed pattern moves nobody.
+// TestPatternOfHosts tests the default pattern, equal defaults, and a changed pattern.
 func TestPatternOfHosts(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -111,10 +108,10 @@ func TestPatternOfHosts(t *testing.T) {
 	o.cfg.AppHost = oneLabel
 	o.start(o.cluster)
 	if got := functest.Read[wire.App](o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`), 201).Host; got != "hello-"+o.namespace()+".localhost" {
-		t.Errorf("by default %s", got)
+		t.Errorf("default host: got %s", got)
 	}
 	if got := functest.Read[wire.App](o.as("vic").get(o.apps("/first")), 200); got.Host != before.Host {
-		t.Errorf("the pattern has moved %s to %s", before.Host, got.Host)
+		t.Errorf("the changed pattern moved %s to %s", before.Host, got.Host)
 	}
 
 	// "a-x" in "{project}-prod", "a" in "x-{project}-prod".
@@ -126,7 +123,7 @@ func TestPatternOfHosts(t *testing.T) {
 	refused := o.as("root").post(at, `{"name":"a","image":"a:1"}`)
 	refused.Refused(409, "host_taken")
 	if host := "a-x-" + o.namespace() + ".localhost"; !strings.Contains(string(refused.Body), host) {
-		t.Errorf("the message does not name %s: %s", host, refused.Body)
+		t.Errorf("the message does not contain %s: %s", host, refused.Body)
 	}
 	o.as("root").post(at, `{"name":"a","image":"a:1","host":"a-of-x.example.com"}`).Is(201)
 

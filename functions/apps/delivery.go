@@ -27,19 +27,18 @@ import (
 )
 
 const (
-	// pingTimeout bounds a test, and maxPong what is read of its answer, in bytes.
+	// pingTimeout limits a test, and maxPong the part of the response that is read, in bytes.
 	pingTimeout = 5 * time.Second
 	maxPong     = 4 << 10
 
-	// maxTold bounds what a test tells of the answer's own words, in bytes.
+	// maxTold limits text from the response in a message, in bytes.
 	maxTold = 200
 )
 
-// pingBody is the body of a test. A commit that is no text makes it a pipeline's call that
-// is refused, and without a ref it is no push.
+// pingBody has an invalid commit and no ref. The signature does not cover the event's name, and
+// with any other name this body is rejected.
 const pingBody = `{"zen":"This is a test.","commit":false}`
 
-// listDeliveries lists the calls of an app's webhook.
 func (s *Service) listDeliveries(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.WebhookDelivery], error) {
 	receipts, next, err := s.store.Receipts(ctx, in.App.Ref(), in.App.CreatedAt, store.Page(page))
 	if err != nil {
@@ -56,11 +55,12 @@ func (s *Service) listDeliveries(ctx context.Context, in httpapi.Scope, page api
 	return list, nil
 }
 
-// testWebhook sends a ping to an app's webhook. Problem: conflict while it is disabled.
+// testWebhook sends a ping to an app's webhook. It returns a conflict problem if the webhook is
+// disabled.
 func (s *Service) testWebhook(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.WebhookTest, error) {
 	token, err := s.cluster.WebhookToken(ctx, in.App.Ref())
 	if problem.Is(err, problem.NotFound) {
-		return wire.WebhookTest{}, problem.New(problem.Conflict, "The webhook is disabled; enable it before you test it.")
+		return wire.WebhookTest{}, problem.New(problem.Conflict, "The webhook is disabled. Enable it before you test it.")
 	}
 	if err != nil {
 		return wire.WebhookTest{}, err
@@ -71,23 +71,22 @@ func (s *Service) testWebhook(ctx context.Context, in httpapi.Scope, _ api.Empty
 	return out, nil
 }
 
-// ping sends a provider's ping and tells how it was answered.
 func (s *Service) ping(ctx context.Context, ref app.Ref, token hook.Token) wire.WebhookTest {
 	none := wire.WebhookTest{Result: wire.HookTestUnreachable}
 	if s.cfg.BaseURL == "" {
-		none.Message = "Nothing was sent: this installation does not know its own address from outside. Its operator sets BASE_URL."
+		none.Message = "No ping was sent, because this installation does not know its public address. An operator must set BASE_URL."
 		return none
 	}
 	status, answer, err := s.sendPing(ctx, ref, token)
 	if err != nil {
 		s.log.WarnContext(ctx, "test webhook failed", "app", ref.String(), "error", err)
-		none.Message = "The webhook's address cannot be reached from Sluice itself: " + whyNot(err) + ". Pipelines elsewhere may reach it all the same."
+		none.Message = "The webhook's address cannot be reached from Sluice itself: " + whyNot(err) + ". Pipelines outside may still reach it."
 		return none
 	}
 	return judge(status, answer)
 }
 
-// sendPing makes the call, over a connection of its own, and reads the answer.
+// sendPing calls the webhook over a new connection and returns the response.
 func (s *Service) sendPing(ctx context.Context, ref app.Ref, token hook.Token) (status int, answer []byte, err error) {
 	roots, err := outbound.Authorities(s.cfg.IngressCAFile)
 	if err != nil {
@@ -113,16 +112,16 @@ func (s *Service) sendPing(ctx context.Context, ref app.Ref, token hook.Token) (
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 	}
 	defer transport.CloseIdleConnections()
-	resp, err := span.Transport(transport, "webhook", true).RoundTrip(req) // a redirect is an answer like any other
+	resp, err := span.Transport(transport, "webhook", true).RoundTrip(req) // follows no redirects
 	if err != nil {
 		return 0, nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // nothing was written through it
+	defer func() { _ = resp.Body.Close() }()
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxPong))
 	return resp.StatusCode, answer, err
 }
 
-// judge tells what an answer to a ping means.
+// judge classifies the response to a ping.
 func judge(status int, answer []byte) wire.WebhookTest {
 	out := wire.WebhookTest{Result: wire.HookTestRefused, Status: wire.Ordinal(status)}
 	var said struct{ Status, Code, Message string }
@@ -131,18 +130,18 @@ func judge(status int, answer []byte) wire.WebhookTest {
 	}
 	switch {
 	case status == http.StatusOK && said.Status == "pong":
-		out.Result, out.Message = wire.HookTestPong, "The webhook has answered the ping."
+		out.Result, out.Message = wire.HookTestPong, "The webhook responded to the ping."
 	case status/100 == 3:
-		out.Message = fmt.Sprintf("The webhook's address answers with a redirect (%d), which senders of webhooks do not follow.", status)
+		out.Message = fmt.Sprintf("The webhook's address returned a redirect (%d), which senders of webhooks do not follow. Check BASE_URL.", status)
 	case said.Code != "":
-		out.Message = fmt.Sprintf("The webhook has refused the ping: %d %s. %s", status, app.Printable(said.Code, maxTold), app.Printable(said.Message, maxTold))
+		out.Message = fmt.Sprintf("The webhook rejected the ping: %d %s. %s", status, app.Printable(said.Code, maxTold), app.Printable(said.Message, maxTold))
 	default:
-		out.Message = fmt.Sprintf("Something else than the webhook has answered, with %d: what is in front of Sluice does not lead to it.", status)
+		out.Message = fmt.Sprintf("The response (%d) is not from the webhook. Check that the proxy in front of Sluice routes to it.", status)
 	}
 	return out
 }
 
-// whyNot says in a few words why there was no answer.
+// whyNot returns a short reason for a missing response.
 func whyNot(err error) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -153,7 +152,7 @@ func whyNot(err error) string {
 	case errors.As(err, &certificate):
 		return "its certificate is not trusted"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Sprintf("there was no answer within %s", pingTimeout)
+		return fmt.Sprintf("there was no response within %s", pingTimeout)
 	}
 	return "the connection failed"
 }

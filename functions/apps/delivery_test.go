@@ -19,7 +19,7 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// TestDeliveries: what was kept of an app's calls since it was made, by pages of 50 at most.
+// TestDeliveries tests that an app's calls are listed since its creation, in pages of at most 50.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -28,7 +28,7 @@ func TestDeliveries(t *testing.T) {
 	check.Equal(t, "before the first call", []wire.WebhookDelivery{}, functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path), 200).Items)
 	at := a.CreatedAt.Add(time.Second)
 	receipts := []hook.Receipt{
-		{App: a.Ref(), At: a.CreatedAt.Add(-time.Second), Result: hook.Ponged, Count: 1}, // of an app of that name before
+		{App: a.Ref(), At: a.CreatedAt.Add(-time.Second), Result: hook.Ponged, Count: 1}, // of an earlier app of that name
 		{App: app.Ref{Namespace: o.namespace(), Name: "other"}, At: at, Result: hook.Ponged, Count: 1},
 		{App: a.Ref(), At: at, Result: hook.Unproven, Count: 12, Last: at.Add(time.Minute), Code: "invalid_token", RequestID: "r2"},
 		{
@@ -45,10 +45,10 @@ func TestDeliveries(t *testing.T) {
 	check.OK(t, o.store.KeepReceipts(t.Context(), receipts))
 	first := functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path+"?page_size=50"), 200)
 	if len(first.Items) != 50 || first.Items[0].Build != 55 || first.NextPageToken == "" {
-		t.Fatalf("first page: %d, %+v", len(first.Items), first.Items[0])
+		t.Fatalf("first page: got %d, %+v", len(first.Items), first.Items[0])
 	}
 	if all := functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path+"?page_size=500"), 200); len(all.Items) != 57 {
-		t.Errorf("a page of 500 has %d deliveries, want 57", len(all.Items))
+		t.Errorf("page of 500: got %d deliveries, want 57", len(all.Items))
 	}
 	o.as("vic").get(path+"?page_size=501").Refused(400, "invalid_page")
 	second := o.as("vic").get(path + "?page_token=" + first.NextPageToken).Is(200)
@@ -61,7 +61,7 @@ func TestDeliveries(t *testing.T) {
 	}
 	check.Equal(t, "the oldest", want, functest.Read[wire.List[wire.WebhookDelivery]](second, second.Status).Items[5:])
 	if !strings.Contains(string(second.Body), `"count":12,"result":"unproven","code":"invalid_token","reason":null,"event":null,"revision":null,"build":null,"commit":null,`) {
-		t.Errorf("absent fields are not null: %s", second.Body)
+		t.Errorf("missing fields are not null: %s", second.Body)
 	}
 }
 
@@ -81,10 +81,10 @@ func TestDeliveriesAreRefused(t *testing.T) {
 	o.as("").post(test, "").Refused(401, "unauthenticated")
 	o.as("dev").post(o.apps("/nobody/webhook/test"), "").Refused(404, "not_found")
 	o.as("dev").post(test, `{"url":"http://evil.example"}`).Refused(400, "unknown_field")
-	o.as("dev").post(test, "").Refused(409, "conflict") // it is disabled
+	o.as("dev").post(test, "").Refused(409, "conflict") // disabled
 }
 
-// gateway is what stands at the address of webhooks, and what it was asked.
+// gateway is the server at the webhooks' address. It records its request.
 type gateway struct {
 	*httptest.Server
 
@@ -111,8 +111,7 @@ func newGateway(t *testing.T, start func(http.Handler) *httptest.Server) *gatewa
 	return g
 }
 
-// TestWebhookTest: the ping goes to the address of webhooks and nowhere else, signed, and
-// what comes of it is told.
+// TestWebhookTest tests that the ping is signed and goes only to the webhooks' address.
 func TestWebhookTest(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -125,19 +124,19 @@ func TestWebhookTest(t *testing.T) {
 		t.Helper()
 		got := functest.Read[wire.WebhookTest](o.as("dev").post(o.apps("/hello/webhook/test"), ""), 200)
 		if got.RequestID != g.asked.Header.Get("X-Request-Id") {
-			t.Errorf("the ping was request %q, told is %q", g.asked.Header.Get("X-Request-Id"), got.RequestID)
+			t.Errorf("request ID of the ping: got %q, response has %q", g.asked.Header.Get("X-Request-Id"), got.RequestID)
 		}
 		got.RequestID, got.DurationMS = "", 0
 		return got
 	}
-	check.Equal(t, "a pong", wire.WebhookTest{Result: "pong", Status: 200, Message: "The webhook has answered the ping."}, test())
+	check.Equal(t, "a pong", wire.WebhookTest{Result: "pong", Status: 200, Message: "The webhook responded to the ping."}, test())
 	claim, ok := hook.ClaimOf(g.asked.Header)
 	if !ok || claim.CarriesToken() || !claim.Proves(o.token("hello"), g.sent) || hook.EventOf(g.asked.Header) != hook.Ping ||
 		g.asked.Method != http.MethodPost || g.asked.URL.Path != "/api/v1/webhook/"+o.namespace()+"/hello" {
 		t.Errorf("sent %s %s %v %s", g.asked.Method, g.asked.URL, g.asked.Header, g.sent)
 	}
 	if everything := fmt.Sprint(g.asked.Header, string(g.sent)); strings.Contains(everything, string(o.token("hello"))) {
-		t.Errorf("the token travels: %s", everything)
+		t.Errorf("the request contains the token: %s", everything)
 	}
 	tests := []struct {
 		name         string
@@ -146,12 +145,12 @@ func TestWebhookTest(t *testing.T) {
 		header       map[string]string
 		result, says string
 	}{
-		{"refused", 401, `{"code":"invalid_token","message":"No."}`, nil, "refused", "The webhook has refused the ping: 401 invalid_token. No."},
+		{"refused", 401, `{"code":"invalid_token","message":"No."}`, nil, "refused", "The webhook rejected the ping: 401 invalid_token. No."},
 		{"hostile", 500, `{"code":"a\u001b[31m","message":"b\r\n` + strings.Repeat("é", 500) + `"}`, nil, "refused", "500 a?[31m. b??"},
-		{"a page", 200, `<html>`, nil, "refused", "Something else than the webhook has answered, with 200"},
-		{"endless", 502, strings.Repeat("x", 1<<20), nil, "refused", "with 502"},
-		{"a redirect", 308, "", map[string]string{"Location": "http://127.0.0.1:1/"}, "refused", "answers with a redirect (308)"},
-		{"another pong", 202, `{"status":"pong"}`, nil, "refused", "with 202"},
+		{"a page", 200, `<html>`, nil, "refused", "The response (200) is not from the webhook."},
+		{"endless", 502, strings.Repeat("x", 1<<20), nil, "refused", "response (502)"},
+		{"a redirect", 308, "", map[string]string{"Location": "http://127.0.0.1:1/"}, "refused", "returned a redirect (308)"},
+		{"another pong", 202, `{"status":"pong"}`, nil, "refused", "response (202)"},
 	}
 	for _, tt := range tests {
 		g.status, g.body, g.header = tt.status, tt.body, tt.header
@@ -161,7 +160,6 @@ func TestWebhookTest(t *testing.T) {
 	}
 }
 
-// TestWebhookTestUnreachable: an address that cannot be reached is a result.
 func TestWebhookTestUnreachable(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -170,7 +168,7 @@ func TestWebhookTestUnreachable(t *testing.T) {
 	secure, closed := newGateway(t, httptest.NewTLSServer), newGateway(t, httptest.NewServer)
 	closed.Close()
 	for _, tt := range []struct{ base, caFile, says string }{
-		{"", "", "does not know its own address"}, // and not the Host that the caller has sent
+		{"", "", "does not know its public address"}, // the caller's Host is not used
 		{closed.URL, "", "the connection failed"},
 		{secure.URL, "", "its certificate is not trusted"},
 		{secure.URL, filepath.Join(t.TempDir(), "missing.pem"), "its certificate is not trusted"},
@@ -184,19 +182,18 @@ func TestWebhookTestUnreachable(t *testing.T) {
 		}
 	}
 	if secure.asked != nil {
-		t.Error("a server that is not trusted was asked")
+		t.Error("the untrusted server received a request")
 	}
 }
 
-// TestPingBodyMeansNothing: what is signed is no push and no pipeline's call, whoever sends
-// it again under another event's name.
+// TestPingBodyMeansNothing tests that the signed body is neither a push nor a pipeline's call.
 func TestPingBodyMeansNothing(t *testing.T) {
 	t.Parallel()
 	if _, err := hook.ParseEvent(hook.Push, []byte(pingBody)); err == nil {
 		t.Error("the body is a push")
 	}
 	if call, err := hook.ParseEvent(hook.Ping, []byte(pingBody)); err != nil || call.Event != hook.Ping {
-		t.Errorf("the body is no ping: %v", err)
+		t.Errorf("the body is not a ping: %v", err)
 	}
 	var in wire.WebhookCall
 	if err := httpapi.UnmarshalKnown([]byte(pingBody), &in); err == nil {

@@ -85,13 +85,12 @@ func TestConfig(t *testing.T) {
 		c := good
 		change(&c)
 		if c.check() == nil {
-			t.Errorf("a bad %s was taken", name)
+			t.Errorf("invalid %s: got no error", name)
 		}
 	}
 }
 
-// TestHostsNearTheConsole tests that an app gets no host that could set cookies for the
-// console, whether the console is at BASE_URL or at an extra host.
+// TestHostsNearTheConsole tests that an app gets no host that could set cookies for the console.
 func TestHostsNearTheConsole(t *testing.T) {
 	t.Parallel()
 	const refused, told, free = "refused", "told", "free"
@@ -107,7 +106,7 @@ func TestHostsNearTheConsole(t *testing.T) {
 		{"https://sluice.example.com", "example.org", free},
 		{"https://sluice.example.co.uk", "shop.co.uk", free},
 		{"https://sluice.example.co.uk", "shop.example.co.uk", told},
-		{"https://sluice.github.io", "shop.github.io", free}, // each has its own cookies
+		{"https://sluice.github.io", "shop.github.io", free}, // a public suffix
 		{"https://sluice.github.io", "x.sluice.github.io", refused},
 		{"http://localhost:8080", "hello.shop-prod.localhost", free},
 		{"http://sluice.localhost", "hello.shop-prod.localhost", free},
@@ -130,19 +129,18 @@ func TestHostsNearTheConsole(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got := near(Config{AppsDomain: "elsewhere.example", BaseURL: tt.base}, tt.host); got != tt.want {
-			t.Errorf("%s with BASE_URL %q is %s, want %s", tt.host, tt.base, got, tt.want)
+			t.Errorf("%s with BASE_URL %q: got %s, want %s", tt.host, tt.base, got, tt.want)
 		}
 		base, err := url.Parse(tt.base)
 		check.OK(t, err)
 		extra := []string{"internal.example.net", base.Hostname()}
 		if got := near(Config{AppsDomain: "elsewhere.example", BaseURL: "https://console.example.net", ExtraHosts: extra}, tt.host); got != tt.want {
-			t.Errorf("%s with EXTRA_HOSTS %q is %s, want %s", tt.host, extra, got, tt.want)
+			t.Errorf("%s with EXTRA_HOSTS %q: got %s, want %s", tt.host, extra, got, tt.want)
 		}
 	}
 }
 
-// FuzzHost holds the check against Kubernetes' own, which the cluster applies
-// before a host gets into a rule.
+// FuzzHost compares the check with Kubernetes' own, which the cluster applies to routes.
 func FuzzHost(f *testing.F) {
 	for _, s := range []string{"a.example.com", "A.example.com", "a", "10.0.0.1", "a..b", "-a.b", "a`b.c", "xn--mnchen-3ya.de", "a.1", "ａ.com"} {
 		f.Add(s)
@@ -159,7 +157,7 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// FuzzGitSource holds what is taken against what git would misread.
+// FuzzGitSource tests that git cannot misread an accepted source.
 func FuzzGitSource(f *testing.F) {
 	f.Add("https://git.example/x", "main", "a/b")
 	f.Add("git@git.example:x/y", "feature/x", "")
@@ -170,11 +168,11 @@ func FuzzGitSource(f *testing.F) {
 		}
 		for _, s := range []string{repository, branch, folder} {
 			if strings.HasPrefix(s, "-") || strings.ContainsAny(s, " \n\r\t\x00\\") {
-				t.Errorf("took %q", s)
+				t.Errorf("%q was accepted", s)
 			}
 		}
 		if strings.HasPrefix(folder, "/") || strings.Contains("/"+folder+"/", "/../") || strings.Contains(branch, "..") {
-			t.Errorf("took %q %q", branch, folder)
+			t.Errorf("%q and %q were accepted", branch, folder)
 		}
 	})
 }

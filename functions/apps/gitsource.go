@@ -20,11 +20,10 @@ const (
 	maxPath       = 512  // characters
 )
 
-// scpRepository is git's short form of ssh, "user@host:path".
+// scpRepository matches git's short form of an ssh URL, "user@host:path".
 var scpRepository = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9~_/.][A-Za-z0-9~_/.-]*$`)
 
-// setGitSource makes an app a git app, or changes what it is built from. It goes on
-// running what it runs until its next build.
+// setGitSource sets the source of an app. The app runs its current image until the next build.
 func (s *Service) setGitSource(ctx context.Context, in httpapi.Scope, body wire.GitSource) (wire.App, error) {
 	source := app.GitSource{Repository: body.Repository, Branch: body.Branch, Path: body.Path}
 	if err := checkGitSource(source); err != nil {
@@ -39,9 +38,8 @@ func (s *Service) setGitSource(ctx context.Context, in httpapi.Scope, body wire.
 	return s.wireApp(a), err
 }
 
-// removeGitSource makes a git app an image app, which keeps running its image. One
-// that has never been built has none, and waits for the first deployment. A build
-// that is under way deploys nothing any more.
+// removeGitSource makes a git app an image app. The app continues to run its image, and a build
+// in progress is not deployed.
 func (s *Service) removeGitSource(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
 	_, err := s.change(ctx, in, func(a *app.App) error {
 		if a.GitSource == nil {
@@ -53,10 +51,9 @@ func (s *Service) removeGitSource(ctx context.Context, in httpapi.Scope, _ api.N
 	return api.None{}, err
 }
 
-// checkGitSource takes a clone URL (https, http, ssh, or git's "user@host:path"),
-// a branch and a folder. Everything in it ends up as an argument of git, so what
-// git would read as an option, or as another command, is refused, and so are
-// credentials, which would show to every viewer. Problem: invalid_git_source.
+// checkGitSource returns an invalid_git_source problem unless the source is a clone URL, a branch
+// and a folder. It rejects text that git reads as an option or a command, and credentials, which
+// all viewers would see.
 func checkGitSource(g app.GitSource) error {
 	var wrong []error
 	for _, f := range []struct {
@@ -68,7 +65,7 @@ func checkGitSource(g app.GitSource) error {
 		{"path", "a folder inside the repository, such as services/api", validFolder(g.Path)},
 	} {
 		if !f.valid {
-			wrong = append(wrong, problem.At(f.name, problem.New(problem.InvalidSource, "git_source.%s is %s.", f.name, f.is)))
+			wrong = append(wrong, problem.At(f.name, problem.New(problem.InvalidSource, "git_source.%s must be %s.", f.name, f.is)))
 		}
 	}
 	return problem.All(wrong...)
@@ -95,7 +92,7 @@ func validRepository(s string) bool {
 	return false
 }
 
-// validBranch follows git-check-ref-format.
+// validBranch applies the rules of git-check-ref-format.
 func validBranch(s string) bool {
 	if s == "" || len(s) > maxBranch || !visible(s) || s == "@" || strings.HasPrefix(s, "-") {
 		return false
@@ -121,9 +118,8 @@ func validFolder(s string) bool {
 		!path.IsAbs(s) && path.Clean(s) == s && s != "." && s != ".." && !strings.HasPrefix(s, "../")
 }
 
-// visible tells whether s is visible ASCII: no blanks, no control characters, and
-// nothing that a shell or Tekton's variables take for more than text. What it names
-// ends up in the parameters of a pipeline that somebody else wrote.
+// visible reports whether s is visible ASCII without characters that are special to a shell or to
+// Tekton. Pipelines of others use it as a parameter.
 func visible(s string) bool {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c > '~' || strings.IndexByte("$`'\"\\;|&<>(){}", c) >= 0 {

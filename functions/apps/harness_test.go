@@ -22,9 +22,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// office is the function over a real store, real sessions and a real Kubernetes
-// API. "root" is an admin; ada owns the project, dev develops, vic views, and eve
-// has no part in it. The project's name is random, because tests share the cluster.
+// office is the function with a real store, real sessions and a real Kubernetes API. "root" is an
+// admin, ada the project's owner, dev a developer, vic a viewer, and eve has no access. The
+// project's name is random, because tests share the cluster.
 type office struct {
 	*testing.T
 	cfg      Config
@@ -58,7 +58,6 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// tags is a registry that knows the digests of some images.
 type tags map[string]string
 
 func (t tags) Resolve(_ context.Context, image string) (digest, note string) {
@@ -68,7 +67,6 @@ func (t tags) Resolve(_ context.Context, image string) (digest, note string) {
 	return "", "Not asked."
 }
 
-// start makes the service, e.g. after a change of the configuration.
 func (o *office) start(c Cluster) {
 	o.Helper()
 	s, err := New(o.cfg, Parts{
@@ -84,8 +82,7 @@ func (o *office) start(c Cluster) {
 	})
 }
 
-// watchWiring starts the service with a wiring function, and returns the subjects of the
-// events that wiring receives.
+// watchWiring starts the service with a wiring function and returns the subjects of its events.
 func (o *office) watchWiring() <-chan string {
 	o.Helper()
 	notified := make(chan string, 9)
@@ -96,14 +93,14 @@ func (o *office) watchWiring() <-chan string {
 	return notified
 }
 
-// at is a path in the project, apps one in its environment "prod".
+// at returns a path in the project, and apps one in its environment "prod".
 func (o *office) at(path string) string { return "/projects/" + o.project + path }
 
 func (o *office) apps(path string) string { return o.at("/environments/prod/apps" + path) }
 
 func (o *office) namespace() string { return o.project + "-prod" }
 
-// createApp makes an app with an image and gives it as it is stored.
+// createApp creates an app with an image and returns the stored app.
 func (o *office) createApp(name string) app.App {
 	o.Helper()
 	o.as("dev").post(o.apps(""), `{"name":"`+name+`","image":"registry.example/`+name+`:v1"}`).Is(201)
@@ -112,7 +109,6 @@ func (o *office) createApp(name string) app.App {
 	return a
 }
 
-// state compares an app's objects with its document.
 func (o *office) state(name string) cluster.State {
 	o.Helper()
 	ref := app.Ref{Namespace: o.namespace(), Name: name}
@@ -123,12 +119,11 @@ func (o *office) state(name string) cluster.State {
 	return o.cluster.State(seen, a, nil)
 }
 
-// person is someone who calls.
 type person struct {
 	*office
-	name string // "" has no session
+	name string // "" without a session
 
-	bearer string // sent instead of a session
+	bearer string // used instead of a session
 }
 
 func (o *office) as(name string) person { return person{office: o, name: name} }
@@ -157,7 +152,7 @@ func (p person) do(method, path, body string) functest.Answer {
 	return p.match(method, path, body)
 }
 
-// match is do with If-Match, of as many lines as there are tags.
+// match is do with one If-Match line for each tag.
 func (p person) match(method, path, body string, tags ...string) functest.Answer {
 	p.Helper()
 	if p.name != "" {

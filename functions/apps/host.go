@@ -16,8 +16,8 @@ const (
 	maxHostLabel = 63  // characters of one of its labels
 )
 
-// host is the public host of a new app: the given one, in lower case, or the
-// app's default. Problem: invalid_host.
+// host returns the given host in lower case, or the app's default host. It returns an
+// invalid_host problem if the host is invalid or reserved.
 func (c Config) host(given *string, ref app.Ref) (string, error) {
 	if given == nil {
 		return c.defaultHost(ref)
@@ -27,12 +27,12 @@ func (c Config) host(given *string, ref app.Ref) (string, error) {
 		return "", err
 	}
 	if c.reservedHost(host) || c.anothersHost(host, ref.Namespace) {
-		return "", problem.New(problem.InvalidHost, "That host is reserved.")
+		return "", problem.New(problem.InvalidHost, "This host is reserved. Choose another host.")
 	}
 	return host, nil
 }
 
-// reservedHost tells whether a host belongs to Sluice or to others on its ingress.
+// reservedHost reports whether a host belongs to Sluice or is configured as reserved.
 func (c Config) reservedHost(host string) bool {
 	if host == strings.ToLower(c.AppsDomain) || c.baseHosts().Overlap(host) {
 		return true
@@ -46,23 +46,22 @@ func (c Config) reservedHost(host string) bool {
 	return false
 }
 
-// baseHosts are the hosts of the API and the console.
 func (c Config) baseHosts() cluster.BaseHosts { return cluster.BaseHostsOf(c.BaseURL, c.ExtraHosts) }
 
-// checkHost takes a DNS name of two labels or more, in lower case and without a
-// dot at the end; no IP address. Problem: invalid_host.
+// checkHost returns an invalid_host problem unless host is a lowercase DNS name of two labels or
+// more, without a trailing dot.
 func checkHost(host string) error {
 	labels := strings.Split(host, ".")
 	ok := len(host) <= maxHost && len(labels) >= 2
 	for _, l := range labels {
 		ok = ok && validHostLabel(l)
 	}
-	// A name that ends in a number is read as an IPv4 address by browsers.
+	// Browsers read a name that ends in a number as an IPv4 address.
 	if ok && strings.Trim(labels[len(labels)-1], "0123456789") == "" {
 		ok = false
 	}
 	if !ok {
-		return problem.New(problem.InvalidHost, "host is a DNS name such as shop.example.com, in ASCII, of at most %d characters.", maxHost)
+		return problem.New(problem.InvalidHost, "host must be an ASCII DNS name such as shop.example.com, of at most %d characters.", maxHost)
 	}
 	return nil
 }
@@ -79,25 +78,23 @@ func validHostLabel(l string) bool {
 	return true
 }
 
-// What stands for something else in APP_HOST.
 const (
 	appMark       = "{app}"
 	namespaceMark = "{namespace}"
 	domainMark    = "{domain}"
 )
 
-// Regular expressions of names; a namespace is a project and an environment.
 const (
 	anyLabel     = `[a-z0-9](?:[a-z0-9-]*[a-z0-9])?`
 	anyNamespace = anyLabel + "-" + anyLabel
 )
 
-// checkAppHost takes a pattern of one label or two below the domain. The last of them
-// names the namespace, so that it tells whose a host is.
+// checkAppHost returns an error unless the pattern has one or two labels below the domain. The
+// last one must name the namespace, which owns the host.
 func checkAppHost(pattern string) error {
 	for _, mark := range []string{appMark, namespaceMark, domainMark} {
 		if strings.Count(pattern, mark) != 1 {
-			return fmt.Errorf("%s must be in it once", mark)
+			return fmt.Errorf("it must contain %s exactly once", mark)
 		}
 	}
 	name, found := strings.CutSuffix(pattern, "."+domainMark)
@@ -106,35 +103,33 @@ func checkAppHost(pattern string) error {
 	case !found:
 		return errors.New("it must end in ." + domainMark)
 	case checkHost(sample+".example.com") != nil:
-		return errors.New("it becomes no DNS name")
+		return errors.New("it does not yield a DNS name")
 	case len(labels) > 2 || len(labels) == 2 && (labels[0] == "" || !strings.Contains(labels[0], appMark)):
 		return errors.New("each of its labels must name the app or the namespace")
 	case !strings.Contains(labels[len(labels)-1], namespaceMark):
 		return errors.New("its last label before " + domainMark + " must name the namespace")
 	case strings.Contains(name, appMark+namespaceMark), strings.Contains(name, namespaceMark+appMark):
-		return errors.New("something must stand between the app and the namespace")
+		return errors.New("a character must separate the app and the namespace")
 	}
 	return nil
 }
 
-// defaultHost is the host of an app that asks for none. Problem: invalid_host.
 func (c Config) defaultHost(ref app.Ref) (string, error) {
 	host := strings.NewReplacer(appMark, ref.Name, namespaceMark, ref.Namespace, domainMark, c.AppsDomain).Replace(c.AppHost)
 	switch {
 	case checkHost(host) != nil:
 		return "", problem.New(problem.InvalidHost,
-			"The app's default host, %s, is no DNS name: its parts have at most %d characters each, and all of it %d. Set host to a shorter one.",
+			"The app's default host, %s, is too long: a DNS name has at most %d characters in each part and %d in all. Set host to a shorter name.",
 			host, maxHostLabel, maxHost)
 	case c.reservedHost(host):
-		return "", problem.New(problem.InvalidHost, "The app's default host, %s, is reserved. Set host to another one.", host)
+		return "", problem.New(problem.InvalidHost, "The app's default host, %s, is reserved. Set host to another name.", host)
 	}
 	return host, nil
 }
 
-// anothersHost tells whether a host is one that an app of another namespace may get by
-// default, or above or below such a one, where cookies for it could be set: that is for
-// the label directly below the domain to say. Names below the namespace's own are the
-// namespace's whatever the pattern says now, since apps keep their hosts.
+// anothersHost reports whether a host may be the default host of an app in another namespace, or
+// is above or below one. The label below the domain decides. All names below a namespace's own
+// name belong to it, since apps keep their hosts when the pattern changes.
 func (c Config) anothersHost(host, namespace string) bool {
 	name, found := strings.CutSuffix(host, "."+c.AppsDomain)
 	if !found {
@@ -148,8 +143,8 @@ func (c Config) anothersHost(host, namespace string) bool {
 	return !own && (nested || c.lastLabel(anyNamespace).MatchString(label))
 }
 
-// lastLabel matches what stands directly below the domain in default hosts of a
-// namespace, given as a regular expression.
+// lastLabel matches the label directly below the domain in default hosts of a namespace, which is
+// given as a regular expression.
 func (c Config) lastLabel(namespace string) *regexp.Regexp {
 	name := strings.TrimSuffix(c.AppHost, "."+domainMark)
 	pattern := regexp.QuoteMeta(name[strings.LastIndexByte(name, '.')+1:])
@@ -157,11 +152,10 @@ func (c Config) lastLabel(namespace string) *regexp.Regexp {
 		regexp.QuoteMeta(appMark), anyLabel, regexp.QuoteMeta(namespaceMark), namespace).Replace(pattern) + "$")
 }
 
-// explainTaken says which host is taken to one who has not chosen it: with a pattern such
-// as {app}-{namespace}, two apps may have the same default host.
+// explainTaken names the taken host in the problem, if it was the app's default.
 func explainTaken(err error, host string) error {
 	if !problem.Is(err, problem.HostTaken) {
 		return err
 	}
-	return problem.New(problem.HostTaken, "Another app already answers on %s, this app's default host. Set host to another one.", host).Because(err)
+	return problem.New(problem.HostTaken, "Another app already uses %s, this app's default host. Set host to another name.", host).Because(err)
 }

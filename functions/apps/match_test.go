@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// An app's tag is of what is asked for: what is observed of it changes none.
+// TestAppTag tests that only settings change an app's tag, not its observed state.
 func TestAppTag(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -30,25 +30,24 @@ func TestAppTag(t *testing.T) {
 	} {
 		dev.match(c.method, c.path, c.body, `"of-before"`).Refused(412, "precondition_failed")
 		if now := dev.get(path).Is(200).Tag(); now != tag || now == "" {
-			t.Errorf("before %s: tag %s, want %s", c.body, now, tag)
+			t.Errorf("before %s: tag: got %s, want %s", c.body, now, tag)
 		}
 		made := dev.match(c.method, c.path, c.body, tag).Is(c.status).Tag()
 		dev.match(c.method, c.path, c.body, tag).Refused(412, "precondition_failed")
 		if tag = dev.get(path).Is(200).Tag(); made != "" && made != tag {
-			t.Errorf("the change was told the tag %s, and it is %s", made, tag)
+			t.Errorf("tag in the response: got %s, want %s", made, tag)
 		}
 		o.observe("hello")
 	}
 	runs := o.state("hello")
 	dev.match("DELETE", path, "", `"of-before"`).Refused(412, "precondition_failed")
 	if diff := cmp.Diff(runs, o.state("hello")); diff != "" {
-		t.Errorf("a refused deletion took something away (-before +after):\n%s", diff)
+		t.Errorf("a rejected deletion changed objects (-before +after):\n%s", diff)
 	}
 	dev.match("DELETE", path, "", tag).Is(200)
 	dev.get(path).Refused(404, "not_found")
 }
 
-// observe moves an app's gate on, as wiring does.
 func (o *office) observe(name string) {
 	o.Helper()
 	_, err := o.store.UpdateApp(o.Context(), app.Ref{Namespace: o.namespace(), Name: name}, func(a app.App) (app.App, error) {
@@ -59,7 +58,6 @@ func (o *office) observe(name string) {
 	check.OK(o, err)
 }
 
-// Who changes or deletes the same version of an app at once: one does.
 func TestAppAtOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -78,14 +76,13 @@ func TestAppAtOnce(t *testing.T) {
 	})
 }
 
-// Who changes the same list of members at once: one does.
 func TestMembersAtOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	ada, path := o.as("ada"), o.at("/members")
 	tag := ada.get(path).Is(200).Tag()
 	if page := ada.get(path + "?page_size=1").Is(200).Tag(); page != tag || tag == "" {
-		t.Errorf("a page has the tag %s, all of them %s", page, tag)
+		t.Errorf("tag of a page: got %s, want %s", page, tag)
 	}
 	o.once(6, func(i int) functest.Answer {
 		if i%2 == 0 {
@@ -95,14 +92,14 @@ func TestMembersAtOnce(t *testing.T) {
 	})
 	now := ada.get(path).Is(200).Tag()
 	if told := ada.match("PUT", path, `{"members":[{"username":"ada","role":"owner"}]}`, now).Is(200).Tag(); told == now || told != ada.get(path).Is(200).Tag() {
-		t.Errorf("the change was told the tag %s", told)
+		t.Errorf("tag in the response: got %s", told)
 	}
 	ada.match("PUT", path, `{"members":[{"username":"ada","role":"owner"},{"username":"eve","role":"owner"}]}`, now).Refused(412, "precondition_failed")
 	ada.match("DELETE", path+"/vic", "", "*").Refused(404, "not_found")
 }
 
-// once makes calls at once, of which one must succeed and the others find that it is
-// another version, or gone.
+// once makes concurrent calls, of which exactly one must succeed. The others must find another
+// version, or no app.
 func (o *office) once(callers int, call func(i int) functest.Answer) {
 	o.Helper()
 	replies := make([]functest.Answer, callers)
@@ -122,6 +119,6 @@ func (o *office) once(callers int, call func(i int) functest.Answer) {
 		}
 	}
 	if made != 1 {
-		o.Errorf("%d of %d changed the same version", made, callers)
+		o.Errorf("%d of %d calls changed the same version, want 1", made, callers)
 	}
 }

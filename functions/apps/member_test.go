@@ -23,7 +23,7 @@ func TestMembers(t *testing.T) {
 	o.as("vic").get(o.at("/members?page_token=%21")).Refused(400, "invalid_page")
 	o.as("eve").get(o.at("/members")).Refused(403, "forbidden")
 	if got := functest.Read[wire.Member](o.as("vic").get(o.at("/members/dev")), 200); got != all[1] {
-		t.Errorf("the member is %+v, want %+v", got, all[1])
+		t.Errorf("member: got %+v, want %+v", got, all[1])
 	}
 	o.as("vic").get(o.at("/members/eve")).Refused(404, "not_found")
 	o.as("eve").get(o.at("/members/dev")).Refused(403, "forbidden")

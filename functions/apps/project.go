@@ -24,13 +24,13 @@ func (s *Service) listProjects(ctx context.Context, in httpapi.Scope, page api.P
 	}
 	member := in.Caller.Username
 	if in.Caller.Admin {
-		member = "" // all of them
+		member = "" // all projects
 	}
 	projects, next, err := s.store.Projects(ctx, member, store.Page(page))
 	return wire.ListOf(projects, next, func(p app.Project) wire.Project { return wireProject(p, in.Caller.RoleIn(p)) }), err
 }
 
-// listOwnProject lists the project of a service token, which is a member of none.
+// listOwnProject lists the project of a service token.
 func (s *Service) listOwnProject(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Project], error) {
 	if page.Token != "" {
 		return wire.List[wire.Project]{}, problem.Of(problem.InvalidPage)
@@ -39,7 +39,7 @@ func (s *Service) listOwnProject(ctx context.Context, in httpapi.Scope, page api
 	return wire.ListOf([]app.Project{p}, "", func(p app.Project) wire.Project { return wireProject(p, in.Caller.RoleIn(p)) }), err
 }
 
-// createProject makes a project, which its maker owns.
+// createProject creates a project that the caller owns.
 func (s *Service) createProject(ctx context.Context, in httpapi.Scope, body wire.CreateProject) (wire.Project, error) {
 	name, err := label("project", body.Name)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Service) getProject(_ context.Context, in httpapi.Scope, _ api.None) (w
 	return wireProject(in.Project, in.Role), nil
 }
 
-// settings are the settings that the tag of a project stands for.
+// settings are the fields of a project's tag. Members have a separate tag.
 type settings struct {
 	LeakPolicy apikey.LeakPolicy
 	Registries []string
@@ -64,8 +64,6 @@ func settingsOf(p app.Project) settings {
 	return settings{LeakPolicy: p.LeakPolicy, Registries: append([]string{}, p.Registries...)}
 }
 
-// updateProject changes the settings that the body names. The tag is of them alone: members
-// have one of their own.
 func (s *Service) updateProject(ctx context.Context, in httpapi.Scope, body wire.UpdateProject) (wire.Project, error) {
 	p, err := s.store.UpdateProject(ctx, in.Project.Name, func(p app.Project) (app.Project, error) {
 		if err := in.Match.Check(settingsOf(p)); err != nil {
@@ -109,8 +107,7 @@ func wireProject(p app.Project, role app.Role) wire.Project {
 	}
 }
 
-// label is a required field that names a project or an environment. Problems:
-// missing_field, invalid_name.
+// label returns the required name of a project or an environment.
 func label(what string, value *string) (string, error) {
 	if value == nil {
 		return "", httpapi.Missing("name")
@@ -118,14 +115,12 @@ func label(what string, value *string) (string, error) {
 	return *value, app.CheckLabel(what, *value)
 }
 
-// listMembers lists members; the tag is of all of them, on every page.
+// listMembers returns a page of members. The tag covers all members.
 func (s *Service) listMembers(_ context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Member], error) {
 	in.Tag(in.Project.Members)
 	return pageOfMembers(in.Project.Members, page)
 }
 
-// getMember reads a member; the tag is of all members. It returns a not_found problem if the
-// user is not a member.
 func (s *Service) getMember(_ context.Context, in httpapi.Scope, _ api.None) (wire.Member, error) {
 	name := in.Param("username")
 	role, ok := in.Project.Members[name]
@@ -138,7 +133,6 @@ func (s *Service) getMember(_ context.Context, in httpapi.Scope, _ api.None) (wi
 
 func noMember() error { return problem.New(problem.NotFound, "There is no such member.") }
 
-// setMembers replaces the whole list of members.
 func (s *Service) setMembers(ctx context.Context, in httpapi.Scope, body wire.SetMembers) (wire.List[wire.Member], error) {
 	members, err := parseMembers(body.Members)
 	if err != nil {
@@ -161,7 +155,6 @@ func (s *Service) setMembers(ctx context.Context, in httpapi.Scope, body wire.Se
 	return pageOfMembers(p.Members, api.Page{Size: max(1, len(p.Members))})
 }
 
-// removeMember takes one user out of a project.
 func (s *Service) removeMember(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
 	username := in.Param("username")
 	_, err := s.store.UpdateMembers(ctx, in.Project.Name, func(members map[string]app.Role) (map[string]app.Role, error) {
@@ -177,7 +170,6 @@ func (s *Service) removeMember(ctx context.Context, in httpapi.Scope, _ api.None
 	return api.None{}, err
 }
 
-// parseMembers reads a whole list of members.
 func parseMembers(in []wire.Member) (map[string]app.Role, error) {
 	if in == nil {
 		return nil, httpapi.Missing("members")
@@ -200,11 +192,10 @@ func parseMembers(in []wire.Member) (map[string]app.Role, error) {
 	return members, problem.At("members", requireOwner(members))
 }
 
-// memberField names a field of one of a list of members.
 func memberField(i int, name string) string { return fmt.Sprintf("members[%d].%s", i, name) }
 
-// unknownUsers says which of the members that a request lists are nobody. Problem:
-// unknown_user.
+// unknownUsers returns an unknown_user problem for each of the names, with its field in the
+// request.
 func unknownUsers(in []wire.Member, names []string) error {
 	wrong := make([]error, len(names))
 	for n, name := range names {
@@ -223,8 +214,8 @@ func requireOwner(members map[string]app.Role) error {
 	return problem.Of(problem.LastOwner)
 }
 
-// pageOfMembers is a page of members by name; the token is the last name of the
-// page before.
+// pageOfMembers returns a page of members by name. The page token is the last name of the
+// previous page.
 func pageOfMembers(members map[string]app.Role, page api.Page) (wire.List[wire.Member], error) {
 	after, err := base64.RawURLEncoding.DecodeString(page.Token)
 	if err != nil {
@@ -249,8 +240,8 @@ func (s *Service) listEnvironments(ctx context.Context, in httpapi.Scope, page a
 	return wire.ListOf(environments, next, wireEnvironment), err
 }
 
-// createEnvironment makes an environment, and its namespace if that works now: the
-// first app of the environment needs it, and makes it if it isn't there.
+// createEnvironment creates an environment and tries to create its namespace. If that fails, the
+// first app creates it.
 func (s *Service) createEnvironment(ctx context.Context, in httpapi.Scope, body wire.CreateEnvironment) (wire.Environment, error) {
 	name, err := label("environment", body.Name)
 	if err != nil {
@@ -278,9 +269,9 @@ func (s *Service) createEnvironment(ctx context.Context, in httpapi.Scope, body 
 	return wireEnvironment(e), nil
 }
 
-// createReleased stores an environment whose namespace belonged to another project, if the
-// cluster no longer has such a namespace. It returns a namespace_not_empty problem otherwise:
-// the namespace may hold that project's Secrets and volumes.
+// createReleased stores an environment whose namespace belonged to another project. It returns a
+// namespace_not_empty problem if the namespace still exists, since it may hold that project's
+// data.
 func (s *Service) createReleased(ctx context.Context, e app.Environment) error {
 	exists, err := s.cluster.NamespaceExists(ctx, e.Namespace)
 	if err != nil {

@@ -51,13 +51,12 @@ func TestProjects(t *testing.T) {
 	o.as("ada").delete(o.at("")).Is(204)
 }
 
-// TestProjectSettings: owners set what becomes of keys that leak (promise L5).
 func TestProjectSettings(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	policy := func() string { return functest.Read[wire.Project](o.as("vic").get(o.at("")), 200).LeakPolicy }
 	if got := policy(); got != "disable" {
-		t.Errorf("at first it is %q", got)
+		t.Errorf("initial policy: got %q", got)
 	}
 	o.as("dev").patch(o.at(""), `{"leak_policy":"revoke"}`).Refused(403, "forbidden")
 	for body, want := range map[string]string{
@@ -67,17 +66,17 @@ func TestProjectSettings(t *testing.T) {
 	}
 	o.as("ada").patch(o.at(""), `{"name":"other"}`).Refused(400, "unknown_field")
 	if got := policy(); got != "disable" {
-		t.Errorf("what was refused has made it %q", got)
+		t.Errorf("policy after a rejected change: got %q", got)
 	}
 	for range 2 {
 		if got := functest.Read[wire.Project](o.as("ada").patch(o.at(""), `{"leak_policy":"revoke"}`), 200); got.LeakPolicy != "revoke" || got.Role != "owner" {
-			t.Errorf("answered %+v", got)
+			t.Errorf("response: got %+v", got)
 		}
 	}
 	o.as("ada").patch(o.at(""), `{}`).Is(200)
 	o.as("ada").put(o.at("/members"), `{"members":[{"username":"ada","role":"owner"},{"username":"vic","role":"viewer"}]}`).Is(200)
 	if got := policy(); got != "revoke" {
-		t.Errorf("after other changes it is %q", got)
+		t.Errorf("policy after other changes: got %q", got)
 	}
 }
 
@@ -113,13 +112,13 @@ func TestBadNames(t *testing.T) {
 		})
 	}
 	if got := functest.Read[wire.List[wire.Project]](o.as("root").get("/projects"), o.as("root").get("/projects").Status); len(got.Items) != 1 {
-		t.Errorf("projects %v, want one", got.Items)
+		t.Errorf("projects: got %v, want one", got.Items)
 	}
 	if got := functest.Read[wire.List[wire.Environment]](o.as("vic").get(o.at("/environments")), o.as("vic").get(o.at("/environments")).Status); len(got.Items) != 1 {
-		t.Errorf("environments %v, want one", got.Items)
+		t.Errorf("environments: got %v, want one", got.Items)
 	}
 	if got := functest.Read[wire.List[wire.App]](o.as("vic").get(o.apps("")), o.as("vic").get(o.apps("")).Status); len(got.Items) != 0 {
-		t.Errorf("apps %v, want none", got.Items)
+		t.Errorf("apps: got %v, want none", got.Items)
 	}
 }
 
@@ -133,7 +132,7 @@ func TestEnvironments(t *testing.T) {
 		t.Errorf("environment %+v", got)
 	}
 	if err := o.cluster.EnsureNamespace(t.Context(), got.Namespace); err != nil {
-		t.Errorf("its namespace: %v", err)
+		t.Errorf("namespace: %v", err)
 	}
 	o.as("ada").post(o.at("/environments"), `{"name":"staging"}`).Refused(409, "already_exists")
 	list := functest.Read[wire.List[wire.Environment]](o.as("vic").get(o.at("/environments?page_size=1")), 200)
@@ -156,7 +155,7 @@ func TestEnvironments(t *testing.T) {
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	// "{project}-x" + "prod" makes the namespace of "{project}" + "x-prod".
+	// "{project}-x" + "prod" yields the namespace of "{project}" + "x-prod".
 	o.as("root").post("/projects", `{"name":"`+o.project+`-x"}`).Is(201)
 	o.as("root").post("/projects/"+o.project+"-x/environments", `{"name":"prod"}`).Is(201)
 	o.as("ada").post(o.at("/environments"), `{"name":"x-prod"}`).Refused(409, "namespace_taken")
@@ -171,8 +170,8 @@ func TestNamespaces(t *testing.T) {
 	o.as("root").post("/projects/"+long+"/environments", `{"name":"`+long+`"}`).Refused(422, "invalid_name")
 }
 
-// The namespace of a deleted environment is for its project only, until the cluster has no such
-// namespace. A project that is created under the same name is another project.
+// TestNamespaceOfADeletedEnvironment tests that only the same project can reuse a namespace,
+// until the cluster no longer has it. A new project of the same name is another project.
 func TestNamespaceOfADeletedEnvironment(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -185,7 +184,7 @@ func TestNamespaceOfADeletedEnvironment(t *testing.T) {
 		o.as("root").post("/projects", `{"name":"`+o.project+`"}`).Is(201)
 	}
 	o.as("root").delete(o.at("/environments/prod")).Is(204)
-	o.as("root").post(o.at("/environments"), `{"name":"prod"}`).Is(201) // its own one
+	o.as("root").post(o.at("/environments"), `{"name":"prod"}`).Is(201) // its own namespace
 	again()
 	o.as("root").post(o.at("/environments"), `{"name":"prod"}`).Refused(409, "namespace_not_empty")
 	faulty.noNamespace = true
@@ -196,13 +195,12 @@ func TestNamespaceOfADeletedEnvironment(t *testing.T) {
 	o.as("root").post(o.at("/environments"), `{"name":"other"}`).Is(201)
 }
 
-// Owners set the registries that images may come from; none is any.
 func TestProjectRegistries(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	registries := func() []string { return functest.Read[wire.Project](o.as("vic").get(o.at("")), 200).Registries }
 	if got := registries(); got == nil || len(got) != 0 {
-		t.Errorf("got %v at first, want an empty list", got)
+		t.Errorf("initial registries: got %v, want an empty list", got)
 	}
 	o.as("dev").patch(o.at(""), `{"registries":["ghcr.io"]}`).Refused(403, "forbidden")
 	o.as("ada").patch(o.at(""), `{"registries":["https://ghcr.io"]}`).Refused(422, "invalid_registries")

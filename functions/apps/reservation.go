@@ -10,7 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// listReservations lists the hosts that apps gave up and that are reserved for their projects.
+// listReservations lists the hosts of former apps that are reserved for their projects.
 func (s *Service) listReservations(ctx context.Context, _ httpapi.Scope, page api.Page) (list wire.List[wire.HostReservation], err error) {
 	all, next, err := s.store.Reservations(ctx, store.Page(page))
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Service) listReservations(ctx context.Context, _ httpapi.Scope, page ap
 	return list, nil
 }
 
-// releaseHost lets any project have a reserved host.
+// releaseHost makes a reserved host available to all projects.
 func (s *Service) releaseHost(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
 	return api.None{}, s.store.ReleaseReservation(ctx, strings.ToLower(in.Param("host")))
 }

@@ -21,17 +21,17 @@ func TestGitSourceOfAnApp(t *testing.T) {
 	got := functest.Read[wire.App](o.as("dev").put(path, `{"repository":"https://git.example.com/shop/hello.git","branch":"main","path":"services/api"}`), 200)
 	check.Equal(t, "source", &source, got.GitSource)
 	if got.Kind != "git" || got.Image != before.Image || got.Revision != before.Revision {
-		t.Errorf("attached, it is a %s app and runs %s, revision %d", got.Kind, got.Image, got.Revision)
+		t.Errorf("after attaching: %s app with image %s, revision %d", got.Kind, got.Image, got.Revision)
 	}
 	got = functest.Read[wire.App](o.as("dev").put(path, `{"repository":"git@git.example.com:shop/hello.git","branch":"release"}`), 200)
 	if got.GitSource.Branch != "release" || got.GitSource.Path != "" {
-		t.Errorf("changed, its source is %+v", got.GitSource)
+		t.Errorf("after the change: source %+v", got.GitSource)
 	}
 
 	o.as("dev").delete(path).Is(204)
 	got = functest.Read[wire.App](o.as("dev").get(o.apps("/hello")), 200)
 	if got.Kind != "image" || got.GitSource != nil || got.Image != before.Image || got.Revision != before.Revision {
-		t.Errorf("detached, it is %+v", got)
+		t.Errorf("after detaching: %+v", got)
 	}
 	o.as("dev").delete(path).Refused(404, "not_found")
 }
@@ -69,9 +69,9 @@ func TestGitSourceIsRefused(t *testing.T) {
 	o.as("dev").put(o.apps("/nobody/git-source"), good).Refused(404, "not_found")
 	o.as("dev").delete(o.apps("/nobody/git-source")).Refused(404, "not_found")
 	if got := functest.Read[wire.App](o.as("dev").get(o.apps("/hello")), 200); got.GitSource != nil {
-		t.Errorf("hello has the source %+v", got.GitSource)
+		t.Errorf("source of hello: got %+v", got.GitSource)
 	}
 	if got := functest.Read[wire.App](o.as("dev").get(o.apps("/site")), 200); got.GitSource == nil {
-		t.Error("site has lost its source")
+		t.Error("site has no source")
 	}
 }

@@ -20,14 +20,12 @@ func (s *Service) listTokens(ctx context.Context, in httpapi.Scope, page api.Pag
 	return wire.ListOf(tokens, next, func(t servicetoken.Token) wire.Token { return wireToken(t, now) }), err
 }
 
-// getToken reads a service token of the project.
 func (s *Service) getToken(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Token, error) {
 	t, err := s.tokenOf(ctx, in)
 	return wireToken(t, s.now()), err
 }
 
-// tokenOf returns the token that the path names. It returns a not_found problem if the project
-// has no such token.
+// tokenOf returns the token in the path, or a not_found problem.
 func (s *Service) tokenOf(ctx context.Context, in httpapi.Scope) (servicetoken.Token, error) {
 	t, err := s.store.ServiceToken(ctx, servicetoken.ID(in.Param("token_id")))
 	if err == nil && t.Project != in.Project.Name {
@@ -36,7 +34,7 @@ func (s *Service) tokenOf(ctx context.Context, in httpapi.Scope) (servicetoken.T
 	return t, err
 }
 
-// createToken makes a service token and answers its full token, this once.
+// createToken creates a service token. Only this response contains the full token.
 func (s *Service) createToken(ctx context.Context, in httpapi.Scope, body wire.CreateToken) (wire.IssuedToken, error) {
 	now := s.moment()
 	t, err := newToken(body, now)
@@ -51,8 +49,6 @@ func (s *Service) createToken(ctx context.Context, in httpapi.Scope, body wire.C
 	return wire.IssuedToken{Token: wireToken(t, now), FullToken: string(full)}, s.store.CreateToken(ctx, t)
 }
 
-// newToken checks what a token is made from. Problems: missing_field, invalid_name,
-// invalid_role, invalid_expiry, expiry_in_past.
 func newToken(in wire.CreateToken, now time.Time) (servicetoken.Token, error) {
 	switch {
 	case in.Name == nil:
@@ -71,11 +67,11 @@ func newToken(in wire.CreateToken, now time.Time) (servicetoken.Token, error) {
 	return servicetoken.Token{Name: *in.Name, Role: role, ExpiresAt: expires, CreatedAt: now}, err
 }
 
-// maxTokenKeys is the highest number of keys in the response to a revocation.
+// maxTokenKeys limits the keys in the response to a revocation.
 const maxTokenKeys = 100
 
-// revokeToken revokes a token, then lists the keys that it issued. The revocation stands even
-// if the keys cannot be read; the response then says so.
+// revokeToken revokes a token and lists the keys that it issued. If the keys cannot be read, the
+// response has no key count.
 func (s *Service) revokeToken(ctx context.Context, in httpapi.Scope, _ api.None) (wire.RevokedToken, error) {
 	t, err := s.tokenOf(ctx, in)
 	if err != nil {

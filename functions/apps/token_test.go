@@ -21,13 +21,11 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// issue makes a service token of the office's project.
 func (o *office) issue(name string, role app.Role) wire.IssuedToken {
 	o.Helper()
 	return functest.Read[wire.IssuedToken](o.as("ada").post(o.at("/tokens"), fmt.Sprintf(`{"name":%q,"role":%q}`, name, role)), 201)
 }
 
-// with is somebody who comes with a bearer token.
 func (o *office) with(token string) person { return person{office: o, bearer: token} }
 
 func (o *office) tokens(as person) []wire.Token {
@@ -46,11 +44,11 @@ func TestTokens(t *testing.T) {
 	}
 	for _, name := range []string{"ada", "dev", "vic", "root"} {
 		if diff := cmp.Diff([]wire.Token{issued.Token}, o.tokens(o.as(name))); diff != "" {
-			t.Errorf("%s sees (-want +got):\n%s", name, diff)
+			t.Errorf("tokens for %s (-want +got):\n%s", name, diff)
 		}
 	}
 	if list := string(o.as("ada").get(o.at("/tokens")).Is(200).Body); strings.Contains(list, issued.FullToken) || strings.Contains(list, "hash") {
-		t.Errorf("the list shows more than it should: %s", list)
+		t.Errorf("the list contains a secret: %s", list)
 	}
 	check.Equal(t, "the token", issued.Token, functest.Read[wire.Token](o.as("vic").get(o.at("/tokens/"+issued.ID)), 200))
 	o.as("root").post("/projects", `{"name":"other-`+o.project[:8]+`"}`).Is(201)
@@ -68,7 +66,7 @@ func TestTokens(t *testing.T) {
 	o.with(issued.FullToken).get(o.at("")).Is(200)
 	used := o.tokens(o.as("vic"))
 	if used[0].LastUsedAt == nil || used[0].LastUsedAt.Before(before) {
-		t.Errorf("used, it is %+v", used[0])
+		t.Errorf("used token: %+v", used[0])
 	}
 	o.as("ada").delete(o.at("/tokens/token-000000000000")).Refused(404, "not_found")
 	o.as("ada").delete(o.at("/tokens/nightly")).Refused(404, "not_found")
@@ -77,12 +75,10 @@ func TestTokens(t *testing.T) {
 	o.as("ada").delete(o.at("/tokens/"+issued.ID)).Refused(404, "not_found")
 	o.with(issued.FullToken).get(o.at("")).Refused(401, "unauthenticated")
 	if left := o.tokens(o.as("ada")); len(left) != 0 {
-		t.Errorf("left: %+v", left)
+		t.Errorf("remaining tokens: %+v", left)
 	}
 }
 
-// TestRevocationListsKeys checks that the response to a revocation has the keys that the token
-// issued, at most 100, and their number.
 func TestRevocationListsKeys(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -139,12 +135,12 @@ func TestCreateTokenRefused(t *testing.T) {
 	at := in(366*24*time.Hour - time.Minute)
 	got := functest.Read[wire.IssuedToken](o.as("ada").post(o.at("/tokens"), `{"name":"year","role":"viewer","expires_at":"`+at+`"}`), 201)
 	if got.ExpiresAt.Format(time.RFC3339) != at {
-		t.Errorf("it expires at %s, not %s", got.ExpiresAt, at)
+		t.Errorf("expiry: got %s, want %s", got.ExpiresAt, at)
 	}
 }
 
-// TestTokenMayWhatItsRoleMay in its own project, and nothing elsewhere; nor may it make
-// or change what would outlive it.
+// TestTokenMayWhatItsRoleMay tests a token in its project and elsewhere, and changes that would
+// outlive it.
 func TestTokenMayWhatItsRoleMay(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -159,7 +155,7 @@ func TestTokenMayWhatItsRoleMay(t *testing.T) {
 	o.with(owner.FullToken).get(o.at("/audit")).Is(200)
 	o.with(owner.FullToken).post(o.at("/environments"), `{"name":"next"}`).Is(201)
 	if rev, err := o.store.Deployment(t.Context(), app.Ref{Namespace: o.namespace(), Name: "hello"}, 1); err != nil || rev.Actor != "token:d" {
-		t.Errorf("deployed by %q, %v", rev.Actor, err)
+		t.Errorf("actor: got %q, %v", rev.Actor, err)
 	}
 
 	projects := functest.Read[wire.List[wire.Project]](o.with(owner.FullToken).get("/projects"), 200).Items
@@ -173,7 +169,7 @@ func TestTokenMayWhatItsRoleMay(t *testing.T) {
 		as := o.with(token.FullToken)
 		for _, elsewhere := range []string{"/projects/" + other, "/projects/none", "/projects/" + other + "/tokens", "/projects/" + other + "/members"} {
 			if got, stranger := as.get(elsewhere).Is(403), o.as("eve").get(elsewhere).Is(403); string(got.Body) != string(stranger.Body) {
-				t.Errorf("%s: got %s, want %s as for a stranger", elsewhere, got.Body, stranger.Body)
+				t.Errorf("%s: got %s, want %s as without access", elsewhere, got.Body, stranger.Body)
 			}
 		}
 		as.post("/projects", `{"name":"mine"}`).Refused(403, "forbidden")
@@ -185,11 +181,10 @@ func TestTokenMayWhatItsRoleMay(t *testing.T) {
 		as.delete(o.at("/tokens/"+token.ID)).Refused(403, "forbidden")
 	}
 	if n := len(o.tokens(o.as("ada"))); n != 3 {
-		t.Errorf("%d tokens", n)
+		t.Errorf("got %d tokens", n)
 	}
 }
 
-// TestTokenOutlivesItsMaker, and its record outlives it; a deleted project takes it along.
 func TestTokenOutlivesItsMaker(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -209,6 +204,6 @@ func TestTokenOutlivesItsMaker(t *testing.T) {
 	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).Is(201)
 	o.with(again.FullToken).get(o.at("")).Refused(401, "unauthenticated")
 	if left := o.tokens(o.as("root")); len(left) != 0 {
-		t.Errorf("the new project has %+v", left)
+		t.Errorf("tokens of the new project: %+v", left)
 	}
 }

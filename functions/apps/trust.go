@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// listTrusts lists the pipelines that deploy an app without a secret, oldest first.
+// listTrusts lists the pipelines that may deploy an app without a secret, oldest first.
 func (s *Service) listTrusts(_ context.Context, in httpapi.Scope, _ api.None) (wire.List[wire.Trust], error) {
 	list := wire.List[wire.Trust]{Items: make([]wire.Trust, len(in.App.Trusts))}
 	for i, t := range in.App.Trusts {
@@ -23,7 +23,6 @@ func (s *Service) listTrusts(_ context.Context, in httpapi.Scope, _ api.None) (w
 	return list, nil
 }
 
-// getTrust reads a trust. It returns a not_found problem if the app has no such trust.
 func (s *Service) getTrust(_ context.Context, in httpapi.Scope, _ api.None) (wire.Trust, error) {
 	i := slices.IndexFunc(in.App.Trusts, func(t app.Trust) bool { return t.ID == in.Param("trust_id") })
 	if i < 0 {
@@ -32,9 +31,8 @@ func (s *Service) getTrust(_ context.Context, in httpapi.Scope, _ api.None) (wir
 	return wireTrust(in.App.Trusts[i]), nil
 }
 
-// addTrust lets pipelines deploy an app. It adds the restrictions of the provider that the body
-// does not mention. Problems: invalid_trust; already_exists;
-// too_many_trusts.
+// addTrust allows pipelines to deploy an app. It adds the provider's default restrictions for
+// missing claims.
 func (s *Service) addTrust(ctx context.Context, in httpapi.Scope, body wire.AddTrust) (wire.Trust, error) {
 	provider := cmp.Or(app.Provider(body.Provider), app.Other)
 	t := app.Trust{
@@ -52,17 +50,16 @@ func (s *Service) addTrust(ctx context.Context, in httpapi.Scope, body wire.AddT
 	return wireTrust(t), s.store.AddTrust(context.WithoutCancel(ctx), in.App.Ref(), t)
 }
 
-// checkIssuer tells whether the installation believes an issuer. Problems: missing_field;
-// invalid_trust.
+// checkIssuer returns a problem unless the installation accepts the issuer.
 func (s *Service) checkIssuer(issuer string) error {
 	var wrong *problem.Error
 	switch {
 	case issuer == "":
-		wrong = problem.New(problem.MissingField, "issuer is required: this provider has no public one.")
+		wrong = problem.New(problem.MissingField, "issuer is required, because this provider has no public issuer.")
 	case len(s.cfg.Issuers) == 0:
-		wrong = problem.New(problem.InvalidTrust, "This installation believes no issuer; its operator names those that it shall believe.")
+		wrong = problem.New(problem.InvalidTrust, "This installation accepts no issuers. An operator must set OIDC_ISSUERS.")
 	case !slices.Contains(s.cfg.Issuers, issuer):
-		wrong = problem.New(problem.InvalidTrust, "This installation believes these issuers alone: %s.", strings.Join(s.cfg.Issuers, ", "))
+		wrong = problem.New(problem.InvalidTrust, "This installation accepts only these issuers: %s.", strings.Join(s.cfg.Issuers, ", "))
 	default:
 		return nil
 	}
@@ -70,7 +67,6 @@ func (s *Service) checkIssuer(issuer string) error {
 	return wrong
 }
 
-// removeTrust takes a trust away.
 func (s *Service) removeTrust(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
 	return api.None{}, s.store.RemoveTrust(context.WithoutCancel(ctx), in.App.Ref(), in.Param("trust_id"))
 }

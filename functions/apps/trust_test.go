@@ -9,8 +9,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// TestTrusts: developers say which pipelines deploy an app, viewers see it, and it is of
-// issuers alone that the installation believes.
 func TestTrusts(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -38,7 +36,7 @@ func TestTrusts(t *testing.T) {
 	}
 	open := functest.Read[wire.Trust](o.as("dev").post(path, `{"provider":"github","claims":{"repository":"org/open","event_name":"*"}}`), 201)
 	if !open.Open {
-		t.Errorf("a trust in all events is not listed as open: %+v", open)
+		t.Errorf("trust in all events: got %+v, want open", open)
 	}
 	o.as("dev").delete(path + "/" + open.ID).Is(204)
 	o.as("dev").post(path, `{"provider":"github","claims":{"repository":7}}`).Refused(400, "wrong_type")
@@ -48,11 +46,11 @@ func TestTrusts(t *testing.T) {
 		t.Errorf("listed: %+v", listed)
 	}
 	if got := functest.Read[wire.Trust](o.as("vic").get(path+"/"+added.ID), 200); !got.CreatedAt.Equal(added.CreatedAt) || got.ID != added.ID || got.Audience != added.Audience {
-		t.Errorf("the trust is %+v, want %+v", got, added)
+		t.Errorf("trust: got %+v, want %+v", got, added)
 	}
 	o.as("vic").get(path+"/"+open.ID).Refused(404, "not_found")
 	o.as("eve").get(path+"/"+added.ID).Refused(403, "forbidden")
-	// What else changes the app leaves its trusts.
+	// Other changes of the app keep its trusts.
 	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).Is(200)
 	if listed := functest.Read[wire.List[wire.Trust]](o.as("vic").get(path), 200); len(listed.Items) != 1 {
 		t.Errorf("after a change of the app: %+v", listed)
@@ -61,6 +59,6 @@ func TestTrusts(t *testing.T) {
 	o.as("dev").delete(path + "/" + added.ID).Is(204)
 	o.as("dev").delete(path+"/"+added.ID).Refused(404, "not_found")
 	if got := functest.Read[wire.Webhook](o.as("vic").get(o.apps("/hello/webhook")), 200); len(got.Issuers) != 1 || got.Issuers[0] != issuer {
-		t.Errorf("the webhook names the issuers %v", got.Issuers)
+		t.Errorf("issuers of the webhook: got %v", got.Issuers)
 	}
 }

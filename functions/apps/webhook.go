@@ -14,9 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// getWebhook returns an app's webhook. Developers who sign in see its token, because they may
-// deploy anyway. Viewers do not. Service tokens do not either, because the webhook's token
-// would stay valid after their revocation.
+// getWebhook returns an app's webhook. Only developers with a session see its token. Service
+// tokens do not, because the webhook's token would remain valid after their revocation.
 func (s *Service) getWebhook(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Webhook, error) {
 	token, err := s.cluster.WebhookToken(ctx, in.App.Ref())
 	if err != nil && !problem.Is(err, problem.NotFound) {
@@ -38,8 +37,8 @@ func (s *Service) wireWebhook(in httpapi.Scope, token hook.Token, enabled bool) 
 	return out
 }
 
-// enableWebhook gives an app's webhook a token; the one before, if any, is worth
-// nothing from then on. Problem: conflict when somebody else does the same meanwhile.
+// enableWebhook sets a new token. The previous token is no longer valid. It returns a conflict
+// problem if another call did the same concurrently.
 func (s *Service) enableWebhook(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.Webhook, error) {
 	token, err := hook.NewToken(rand.Reader)
 	if err != nil {
@@ -50,9 +49,8 @@ func (s *Service) enableWebhook(ctx context.Context, in httpapi.Scope, _ api.Emp
 	return s.wireWebhook(in, token, true), err
 }
 
-// setToken writes a token, and takes it away again if the app has been deleted
-// meanwhile: an app of that name that comes later must not have it. Problems:
-// not_found when it was; conflict.
+// setToken writes a token, and deletes it if the app was deleted in the meantime: a later app of
+// that name must not have it.
 func (s *Service) setToken(ctx context.Context, ref app.Ref, token hook.Token) error {
 	if err := s.cluster.SetWebhookToken(ctx, ref, token); err != nil {
 		return err
@@ -67,7 +65,6 @@ func (s *Service) setToken(ctx context.Context, ref app.Ref, token hook.Token) e
 	return gone
 }
 
-// disableWebhook takes the token away; again is no error.
 func (s *Service) disableWebhook(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
 	ctx = context.WithoutCancel(ctx)
 	return api.None{}, s.recorded(ctx, tokenChange(in.App, audit.DisableWebhook), func() error {
@@ -75,7 +72,6 @@ func (s *Service) disableWebhook(ctx context.Context, in httpapi.Scope, _ api.No
 	})
 }
 
-// tokenChange is a change of the token of an app's webhook.
 func tokenChange(a app.App, action audit.Action) audit.Change {
 	return audit.Change{
 		Action: action, Project: a.Project,
@@ -83,7 +79,7 @@ func tokenChange(a app.App, action audit.Action) audit.Change {
 	}
 }
 
-// webhookURL is where a pipeline calls an app's webhook.
+// webhookURL returns the address of an app's webhook for pipelines.
 func (s *Service) webhookURL(in httpapi.Scope) string {
 	return in.BaseURL(s.cfg.BaseURL) + api.CallWebhook.URL(url.PathEscape, in.App.Namespace, in.App.Name)
 }

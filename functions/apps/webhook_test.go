@@ -37,19 +37,19 @@ func TestWebhook(t *testing.T) {
 		t.Fatalf("enabled: %+v", first)
 	}
 	if got := o.token("hello"); string(got) != *first.Token {
-		t.Error("the cluster holds another token than the one shown")
+		t.Error("the cluster's token differs from the response")
 	}
 	check.Equal(t, "status", first, functest.Read[wire.Webhook](o.as("dev").get(path), 200))
 	check.Equal(t, "a viewer sees", wire.Webhook{Enabled: true, URL: url, Issuers: o.cfg.Issuers}, functest.Read[wire.Webhook](o.as("vic").get(path), 200))
 
 	second := functest.Read[wire.Webhook](o.as("dev").post(path, "{}"), 200)
 	if second.Token == nil || *second.Token == *first.Token || string(o.token("hello")) != *second.Token {
-		t.Error("enabled again, it has no new token")
+		t.Error("the token did not change when the webhook was enabled again")
 	}
 	o.as("dev").delete(path).Is(204)
 	o.as("dev").delete(path).Is(204)
 	if got := o.token("hello"); got != "" {
-		t.Error("disabled, there still is a token")
+		t.Error("the disabled webhook has a token")
 	}
 	check.Equal(t, "after", disabled, functest.Read[wire.Webhook](o.as("dev").get(path), 200))
 }
@@ -74,12 +74,10 @@ func TestWebhookIsRefused(t *testing.T) {
 	o.as("dev").post(path, `{"token":"mine"}`).Refused(400, "unknown_field")
 	o.as("dev").post(path, `[]`).Refused(400, "wrong_type")
 	if got := o.token("hello"); got != "" {
-		t.Error("there is a token")
+		t.Error("the webhook has a token")
 	}
 }
 
-// TestServiceTokenAtWebhook checks that a service token can neither read nor create what
-// deploys an app after the token's revocation.
 func TestServiceTokenAtWebhook(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -91,20 +89,19 @@ func TestServiceTokenAtWebhook(t *testing.T) {
 		program := o.with(o.issue("program-"+string(role), role).FullToken)
 		got := functest.Read[wire.Webhook](program.get(path), 200)
 		if !got.Enabled || got.Token != nil {
-			t.Errorf("a service token of role %s reads %+v, want an enabled webhook without its token", role, got)
+			t.Errorf("service token with role %s: got %+v, want an enabled webhook without its token", role, got)
 		}
 		program.post(path, "").Refused(403, "forbidden")
 		program.post(path+"/trusts", `{"provider":"github","claims":{"repository":"org/repo"}}`).Refused(403, "forbidden")
 	}
 	if o.token("hello") != before {
-		t.Error("the webhook has another token")
+		t.Error("the webhook's token changed")
 	}
 	if got := functest.Read[wire.List[wire.Trust]](o.as("dev").get(path+"/trusts"), 200); len(got.Items) > 0 {
-		t.Errorf("the app has the trusts %+v", got.Items)
+		t.Errorf("trusts: got %+v", got.Items)
 	}
 }
 
-// TestTokenGoesWithItsApp: an app of the same name that comes later starts without.
 func TestTokenGoesWithItsApp(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -114,20 +111,20 @@ func TestTokenGoesWithItsApp(t *testing.T) {
 	o.as("dev").post(o.apps("/other/webhook"), "").Is(200)
 	kept := o.token("other")
 	if kept == o.token("hello") {
-		t.Error("two apps have one token")
+		t.Error("two apps have the same token")
 	}
 	o.as("dev").delete(o.apps("/hello")).Is(200)
 	o.createApp("hello")
 	if got := functest.Read[wire.Webhook](o.as("dev").get(o.apps("/hello/webhook")), 200); got.Enabled {
-		t.Error("the new app has the old one's webhook")
+		t.Error("the new app has the previous app's webhook")
 	}
 	if o.token("other") != kept {
-		t.Error("the other app's token has changed")
+		t.Error("the other app's token changed")
 	}
 }
 
-// TestEnabledAtOnce: whoever is told a token is told one that counts, unless a
-// later one replaced it; nobody's token is lost without a conflict.
+// TestEnabledAtOnce tests that the returned token is valid unless a later call replaced it, and
+// that a lost token causes a conflict.
 func TestEnabledAtOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -149,12 +146,11 @@ func TestEnabledAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	if !shown[string(o.token("hello"))] {
-		t.Error("the token that counts was shown to nobody")
+		t.Error("the valid token was not returned to any caller")
 	}
 }
 
-// TestTokenLeftBehind: an app's token outlives it where its deletion has crashed; the
-// next app of that name does not get it.
+// TestTokenLeftBehind tests that a new app does not get the token of an incomplete deletion.
 func TestTokenLeftBehind(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -163,12 +159,12 @@ func TestTokenLeftBehind(t *testing.T) {
 	check.OK(t, o.cluster.SetWebhookToken(t.Context(), app.Ref{Namespace: o.namespace(), Name: "hello"}, left))
 	o.createApp("hello")
 	if got := o.token("hello"); got != "" {
-		t.Error("the new app has a token that nobody enabled")
+		t.Error("the new app has a token")
 	}
 	o.as("dev").post(o.apps("/hello/webhook"), "").Is(200)
 	kept := o.token("hello")
 	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`).Refused(409, "already_exists")
 	if o.token("hello") != kept {
-		t.Error("an app that was not made has changed the token")
+		t.Error("the failed creation changed the token")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// Every wrong field is told of at once.
+// TestWrongFields tests that one response lists all invalid fields.
 func TestWrongFields(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -107,8 +107,8 @@ func TestSendATest(t *testing.T) {
 		wants []string
 	}{
 		{
-			wire.WebhookTest{Result: "pong", Status: 200, Message: "The webhook has answered the ping.", RequestID: "r-9", DurationMS: 12},
-			[]string{`class="notice good" role="status"`, "The webhook has answered the ping.", "HTTP 200 after 12 ms", "r-9"},
+			wire.WebhookTest{Result: "pong", Status: 200, Message: "The webhook responded to the ping.", RequestID: "r-9", DurationMS: 12},
+			[]string{`class="notice good" role="status"`, "The webhook responded to the ping.", "HTTP 200 after 12 ms", "r-9"},
 		},
 		{
 			wire.WebhookTest{Result: "unreachable", Message: "It <b>cannot</b> be reached.", RequestID: "r-9", DurationMS: 5000},

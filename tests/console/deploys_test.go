@@ -112,7 +112,7 @@ func TestDeliveries(t *testing.T) {
 			s.Post(url, []byte(`{}`), "X-Service-Token", "wrong")
 		}
 		s.Deliveries("hello", 3)
-		v.clicks("Send a test").sees("Test succeeded. The webhook has answered the ping.")
+		v.clicks("Send a test").sees("Test succeeded. The webhook responded to the ping.")
 		s.Deliveries("hello", 4)
 		v.clicks("Back to deliveries").sees("Ping succeeded", "Rejected with image_required", "without a valid token")
 		v.shot("deliveries")

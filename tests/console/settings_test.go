@@ -96,7 +96,7 @@ func TestGitSource(t *testing.T) {
 		v.opens(s.page("apps", "hello", "settings"))
 		v.clicks("Connect a git source")
 		v.submits("Save git source", "Repository", "ftp://nowhere")
-		v.sees("git_source.repository is a clone URL over https, http or ssh")
+		v.sees("git_source.repository must be a clone URL over https, http or ssh")
 		v.submits("Save git source", "Repository", "https://git.example/hello.git")
 		v.sees("Git source saved.", "https://git.example/hello.git")
 		v.shot("git-source")

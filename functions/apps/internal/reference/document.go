@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// document is an OpenAPI 3.1 description, as far as the page shows it.
+// document holds the parts of an OpenAPI 3.1 description that the page shows.
 type document struct {
 	Info struct {
 		Title       string
@@ -51,10 +51,10 @@ type operation struct {
 		Content  map[string]media
 	}
 	Responses map[string]response   // by status
-	Security  []map[string][]string // any one of these; of one all
+	Security  []map[string][]string // alternatives, each with all of its parts
 }
 
-// Proofs are the ways to say who is asking, each with all of its parts.
+// Proofs returns the ways to authenticate, each with all of its parts.
 func (o operation) Proofs() [][]string {
 	var all [][]string
 	for _, one := range o.Security {
@@ -84,7 +84,7 @@ type securityScheme struct {
 	Description string
 }
 
-// Where is what carries the proof.
+// Where returns the part of a request that carries the authentication.
 func (s securityScheme) Where() string {
 	if s.Type == "http" {
 		return "header Authorization: Bearer …"
@@ -92,7 +92,7 @@ func (s securityScheme) Where() string {
 	return s.In + " " + s.Name
 }
 
-// header is the proof in a call by curl.
+// header returns the header for curl.
 func (s securityScheme) header() string {
 	switch {
 	case s.Type == "http":
@@ -103,7 +103,7 @@ func (s securityScheme) header() string {
 	return `"` + s.Name + `: $TOKEN"`
 }
 
-// schema is a JSON schema, as far as the page shows it.
+// schema holds the parts of a JSON schema that the page shows.
 type schema struct {
 	Ref         string `json:"$ref"`
 	Type        types
@@ -128,7 +128,7 @@ type schema struct {
 	Pattern          string
 }
 
-// types are one type or several.
+// types is one type or several.
 type types []string
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -140,7 +140,7 @@ func (t *types) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &(*t)[0])
 }
 
-// resolve follows a reference to a named schema.
+// resolve returns the schema that s references, and its name.
 func (d *document) resolve(s schema) (object schema, name string) {
 	name, named := strings.CutPrefix(s.Ref, "#/components/schemas/")
 	if !named {

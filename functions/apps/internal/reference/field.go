@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// deepest is how many objects inside of one another are shown.
+// deepest limits the depth of nested objects.
 const deepest = 5
 
-// field is one value that is sent or answered.
+// field is a value of a request or a response.
 type field struct {
 	Name     string // e.g. "items[].gate.state"
 	Type     string // e.g. "list of string", "string (date) or null"
@@ -22,7 +22,7 @@ type field struct {
 	Example  string
 }
 
-// names are those of an object's fields: first what is always there, in its order.
+// names returns the names of an object's fields, the required ones first.
 func (s schema) names() []string {
 	names := slices.Clone(s.Required)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -33,7 +33,7 @@ func (s schema) names() []string {
 	return names
 }
 
-// fields are those of an object and of the objects in it.
+// fields returns the fields of an object and of the objects in it.
 func (d *document) fields(object schema, prefix string, depth int) []field {
 	if depth == deepest {
 		return nil
@@ -48,7 +48,7 @@ func (d *document) fields(object schema, prefix string, depth int) []field {
 	return all
 }
 
-// inner is the object in a list, or beside null.
+// inner returns the object in a list or in an optional value.
 func (d *document) inner(s schema) (object schema, lists string) {
 	for {
 		object, _ = d.resolve(s)
@@ -84,7 +84,7 @@ func (d *document) field(name string, s schema, required bool, about string) fie
 	return f
 }
 
-// kind is a type in words.
+// kind returns a description of a type.
 func (d *document) kind(s schema) string {
 	object, name := d.resolve(s)
 	var all []string
@@ -111,7 +111,7 @@ func (d *document) kind(s schema) string {
 	return strings.Join(all, " or ")
 }
 
-// limits are what a value must keep to, in words with `code`.
+// limits returns the constraints of a value, in words with `code`.
 func limits(s schema) []string {
 	var all []string
 	if len(s.Enum) > 0 {
@@ -131,13 +131,13 @@ func limits(s schema) []string {
 		all = append(all, fmt.Sprintf("at most %d items", s.MaxItems))
 	}
 	if s.UniqueItems {
-		all = append(all, "no two the same")
+		all = append(all, "no duplicates")
 	}
 	if s.Pattern != "" {
-		all = append(all, "like `"+s.Pattern+"`")
+		all = append(all, "matches `"+s.Pattern+"`")
 	}
 	if len(s.Default) > 0 {
-		all = append(all, "`"+plain(s.Default)+"` if left out")
+		all = append(all, "default `"+plain(s.Default)+"`")
 	}
 	return all
 }
@@ -161,7 +161,7 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// plain is a JSON value as people write it: text without quotes.
+// plain returns a JSON value for display: text without quotes.
 func plain(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil && string(value) != "null" {
@@ -174,8 +174,8 @@ func plain(value json.RawMessage) string {
 	return b.String()
 }
 
-// example is JSON of a schema: what is required, and what else has an example and is no
-// object, of which there may be others to choose from.
+// example returns JSON with the required fields, and with other fields that have an example and
+// are not objects. Such objects may be alternatives.
 func (d *document) example(s schema) string {
 	object, _ := d.resolve(s)
 	switch {
@@ -203,7 +203,6 @@ func (d *document) example(s schema) string {
 	return unknown
 }
 
-// unknown is the example of a value that has none.
 const unknown = `"…"`
 
 func compact(value json.RawMessage) string {
@@ -214,13 +213,13 @@ func compact(value json.RawMessage) string {
 	return b.String()
 }
 
-// run is a piece of a text.
+// run is a part of a text.
 type run struct {
 	Code bool
 	Text string
 }
 
-// marked is a text with `code` in it.
+// marked splits a text with `code` in it.
 func marked(text string) []run {
 	var all []run
 	for i, part := range strings.Split(text, "`") {
@@ -231,5 +230,4 @@ func marked(text string) []run {
 	return all
 }
 
-// paragraphs are those of a text.
 func paragraphs(text string) []string { return strings.Split(text, "\n\n") }

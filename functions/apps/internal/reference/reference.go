@@ -1,6 +1,5 @@
-// Package reference serves the API's OpenAPI description, and a page for people that is
-// made of it: all that the page says of the API comes from there. It is one file, without
-// a script and without anything from outside.
+// Package reference serves the API's OpenAPI description, and a page that is rendered from it.
+// The page is one file without scripts or external resources.
 package reference
 
 import (
@@ -29,8 +28,7 @@ var layout string
 //go:embed style.css
 var style string
 
-// Serve answers the routes of the API's description. The files are made when they are
-// first asked for: a start does not wait for them.
+// Serve registers the routes. The files are rendered on first use.
 func Serve(a *httpapi.API) {
 	description := sync.OnceValues(func() (httpapi.File, error) {
 		return httpapi.NewFile("application/json", "no-cache", api.OpenAPI)
@@ -57,37 +55,35 @@ func Serve(a *httpapi.API) {
 	serve(api.GetReference.Row, page, closed+"; style-src '"+styleHash()+"'")
 }
 
-// closed is a content security policy that allows nothing.
 const closed = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// styleHash is how a policy names the page's own style sheet.
+// styleHash identifies the page's style sheet in the policy.
 func styleHash() string {
 	sum := sha256.Sum256([]byte(style))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// render makes the page of a description in JSON.
 func render(description []byte) ([]byte, error) {
 	var d document
 	if err := json.Unmarshal(description, &d); err != nil {
-		return nil, fmt.Errorf("read the API's description: %w", err)
+		return nil, fmt.Errorf("read API description: %w", err)
 	}
 	t, err := template.New("page").Funcs(template.FuncMap{"marked": marked, "paragraphs": paragraphs}).Parse(layout)
 	if err != nil {
-		return nil, fmt.Errorf("parse the reference page: %w", err)
+		return nil, fmt.Errorf("parse reference page: %w", err)
 	}
 	var b bytes.Buffer
 	err = t.Execute(&b, page{
 		document: d, Groups: d.groups(), Events: d.events(),
-		Style: template.CSS(style), //nolint:gosec // this package's own
+		Style: template.CSS(style), //nolint:gosec // embedded
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the reference page: %w", err)
+		return nil, fmt.Errorf("render reference page: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	document
 	Groups []group
@@ -95,7 +91,7 @@ type page struct {
 	Style  template.CSS
 }
 
-// sent is an event that is sent to a sink.
+// sent is an event for a sink.
 type sent struct {
 	operation
 	Type   string
@@ -103,7 +99,6 @@ type sent struct {
 	Sample string
 }
 
-// events are in the order of their types.
 func (d *document) events() []sent {
 	var all []sent
 	for _, name := range slices.Sorted(maps.Keys(d.Webhooks)) {
@@ -121,39 +116,36 @@ func (d *document) events() []sent {
 	return all
 }
 
-// group is the operations with one tag.
 type group struct {
 	Name       string
 	About      string
 	Operations []shown
 }
 
-// shown is an operation as it is shown.
+// shown is an operation on the page.
 type shown struct {
 	operation
 	Method, Path string
 	Short        string // the summary, for a list
 	Parameters   []parameter
-	Body         *content // what is sent, or nil
+	Body         *content // request body, or nil
 	Answers      []answer // successful ones
 	Problems     []failure
 	Curl         string
 }
 
-// parameter is a field that is not in the body.
 type parameter struct {
 	In string // path, query or header
 	field
 }
 
-// content is a body: the fields of its shapes, any one of which it has.
+// content is a body with one of several shapes.
 type content struct {
 	Kind     string // media type
 	Optional bool
 	Shapes   []shape
 }
 
-// shape is an object with its fields.
 type shape struct {
 	Name   string
 	About  string
@@ -163,10 +155,10 @@ type shape struct {
 type answer struct {
 	Status int
 	About  string
-	Body   *content // nil is none
+	Body   *content // nil if there is none
 }
 
-// failure is what can go wrong with one status.
+// failure lists the problems with one status.
 type failure struct {
 	Status int
 	Codes  []string
@@ -219,7 +211,7 @@ func (d *document) show(method, path string, op operation) shown {
 	return s
 }
 
-// content is the first kind of a body; of JSON with its fields.
+// content returns the first kind of a body, with its fields.
 func (d *document) content(kinds map[string]media) *content {
 	if len(kinds) == 0 {
 		return nil
@@ -236,7 +228,7 @@ func (d *document) content(kinds map[string]media) *content {
 	return c
 }
 
-// codes are the problems of a response.
+// codes returns the problem codes of a response.
 func (d *document) codes(r response) []string {
 	var all []string
 	for _, m := range r.Content {
@@ -250,7 +242,7 @@ func (d *document) codes(r response) []string {
 	return all
 }
 
-// curl is a call of an operation, for a shell.
+// curl returns a call of an operation for a shell.
 func (d *document) curl(s shown) string {
 	var b strings.Builder
 	path := s.Path

@@ -18,12 +18,12 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// lines are the words of a part of the page, a line for each row, paragraph and heading.
+// lines returns the text of a part of the page by rows, paragraphs and headings.
 func lines(t *testing.T, page, id string) []string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, `id="`+id+`">`)
 	if !found {
-		t.Fatalf("there is no %s", id)
+		t.Fatalf("the page has no part %s", id)
 	}
 	part := regexp.MustCompile(`(?s)^.*?</(?:article|section)>`).FindString(rest)
 	part = regexp.MustCompile(`</(?:td|th)>`).ReplaceAllString(part, " | ")
@@ -37,7 +37,7 @@ func lines(t *testing.T, page, id string) []string {
 	return all
 }
 
-// TestRender: all that a description says of an operation is on the page, as text.
+// TestRender tests that the page contains the whole description, as text.
 func TestRender(t *testing.T) {
 	t.Parallel()
 	description, err := os.ReadFile("testdata/api.json")
@@ -48,19 +48,19 @@ func TestRender(t *testing.T) {
 		"createThing": {
 			"Create a thing; its id comes from its name",
 			"POST /api/v1/houses/{house}/things",
-			"Needs the role developer. Sent with bearer, or cookie and csrf.",
+			"Needs the role developer. Authenticate with bearer, or cookie and csrf.",
 			"Parameters", "Name | Type | About",
-			"house path | string | like ^[a-z]+$", "e.g. shop",
+			"house path | string | matches ^[a-z]+$", "e.g. shop",
 			"Idempotency-Key header | string | Names the call.",
 			"Request", "CreateThing is the body of POST.", "Field | Type | About",
 			"name | string | Shown, as name.", "1 to 63 characters", "e.g. Ada's",
-			"parts | list of string | at most 3 items; no two the same; each one of a, b",
+			"parts | list of string | at most 3 items; no duplicates; each one of a, b",
 			"left_out optional | string",
 			"lid optional | Lid",
 			"lid.open | boolean",
 			"until optional | string (date-time) or null | e.g. 2026-12-31T23:59:59Z",
 			"weight optional | number | at least 0.01", "e.g. 10",
-			"Answer 200", "Had before.", "Field | Type | About",
+			"Response 200", "Had before.", "Field | Type | About",
 			"name | string",
 			"lid | Lid | On top.",
 			"lid.open | boolean",
@@ -68,7 +68,7 @@ func TestRender(t *testing.T) {
 			"inside.status | string | one of pong",
 			"or", "Pong answers a ping.", "Field | Type | About",
 			"status | string | one of pong",
-			"Answer 204", "Done. No body.",
+			"Response 204", "Done. No body.",
 			"Problems", "400 malformed_json wrong_type", "401 unauthenticated",
 			"Example",
 			`curl -X POST "$SLUICE_URL/api/v1/houses/shop/things" \ -H "Authorization: Bearer $SLUICE_TOKEN" \ ` +
@@ -76,11 +76,11 @@ func TestRender(t *testing.T) {
 		},
 		"listThings": {
 			"List things", "GET /api/v1/houses/{house}/things",
-			"Needs a session. Sent with bearer, or cookie.",
+			"Needs a session. Authenticate with bearer, or cookie.",
 			"Parameters", "Name | Type | About",
 			"house path | string",
-			"page_size query | integer | At most.", "1 to 500; 50 if left out",
-			"Answer 200", "Done.", "Field | Type | About",
+			"page_size query | integer | At most.", "1 to 500; default 50",
+			"Response 200", "Done.", "Field | Type | About",
 			"items | list of Thing",
 			"items[].name | string",
 			"items[].lid | Lid | On top.",
@@ -91,19 +91,19 @@ func TestRender(t *testing.T) {
 			"Example", `curl "$SLUICE_URL/api/v1/houses/HOUSE/things" \ -H "Authorization: Bearer $SLUICE_TOKEN"`,
 		},
 		"call": {
-			`Call "><img src=x onerror=alert(1)>`, "POST /api/v1/call", "Sent with token.",
-			"Request may be left out", "Field | Type | About",
+			`Call "><img src=x onerror=alert(1)>`, "POST /api/v1/call", "Authenticate with token.",
+			"Request optional", "Field | Type | About",
 			"again optional | Empty", "again.again optional | Empty", "again.again.again optional | Empty",
 			"again.again.again.again optional | Empty", "again.again.again.again.again optional | Empty",
-			"Answer 202", "Done.", "A body of text/plain.",
+			"Response 202", "Done.", "A body of text/plain.",
 			"Example", `curl -X POST "$SLUICE_URL/api/v1/call" \ -H "X-Token: $TOKEN"`,
 		},
 		"forget": {
-			"Forget", "DELETE /api/v1/call", "Answer 204", "Done. No body.",
+			"Forget", "DELETE /api/v1/call", "Response 204", "Done. No body.",
 			"Example", `curl -X DELETE "$SLUICE_URL/api/v1/call"`,
 		},
 		"problems": {
-			"Problems", `An error is {"code":"…","message":"…"}. Codes stay as they are; messages may change, and some say more than is written here.`,
+			"Problems", `An error is {"code":"…","message":"…"}. Codes are stable. Messages may change, and may contain more details than listed here.`,
 			"Code | Status | Message", "malformed_json | 400 | No JSON.", "wrong_type | 400 | Another <type>.", "unauthenticated | 401 | Sign in first.",
 		},
 	} {
@@ -112,27 +112,27 @@ func TestRender(t *testing.T) {
 	nothingFromOutside(t, string(page))
 	for _, text := range []string{"", "[]", `{"paths":[]}`, `{"components":{"schemas":{"A":{"type":1}}}}`} {
 		if page, err := render([]byte(text)); err == nil {
-			t.Errorf("%q makes a page of %d bytes", text, len(page))
+			t.Errorf("%q: got a page of %d bytes, want an error", text, len(page))
 		}
 	}
 }
 
-// nothingFromOutside: a page has no script, and loads and leads to nothing but its own
-// parts and its neighbours.
+// nothingFromOutside checks that a page has no script, no external resources, and only links to
+// its parts and its neighbors.
 func nothingFromOutside(t *testing.T, page string) {
 	t.Helper()
 	if found := regexp.MustCompile(`(?i)<(?:script|link|img|iframe|object|form|base|embed|svg)\b|<[^>]*\s(?:style|on[a-z]+|src|action)=|@import|url\(`).FindString(page); found != "" {
-		t.Errorf("the page has %q", found)
+		t.Errorf("the page contains %q", found)
 	}
 	for _, m := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		id, local := strings.CutPrefix(m[1], "#")
 		if local && !strings.Contains(page, `id="`+id+`"`) || !local && m[1] != "openapi.json" && m[1] != "/console" {
-			t.Errorf("a link to %q", m[1])
+			t.Errorf("the page links to %q", m[1])
 		}
 	}
 }
 
-// TestServe: the API's own description and its page, with every route of the table.
+// TestServe tests that the API's page has all routes.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	a := httpapi.NewAPI(slog.New(slog.DiscardHandler), nil, nil)
@@ -155,10 +155,10 @@ func TestServe(t *testing.T) {
 		}
 	}
 	if w := ask(api.GetReference.Row, "If-None-Match", page.Header().Get("ETag")); w.Code != http.StatusNotModified {
-		t.Errorf("the page again: %d", w.Code)
+		t.Errorf("second request of the page: status %d", w.Code)
 	}
 	if !json.Valid(description.Body.Bytes()) || description.Body.String() != string(api.OpenAPI) {
-		t.Error("the description is not the one that is kept")
+		t.Error("the description differs from the embedded one")
 	}
 	text := page.Body.String()
 	for _, row := range api.Table() {
@@ -174,11 +174,11 @@ func TestServe(t *testing.T) {
 	nothingFromOutside(t, text)
 	found := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindStringSubmatch(text)
 	if found == nil {
-		t.Fatal("there is no style sheet")
+		t.Fatal("the page has no style sheet")
 	}
 	sum := sha256.Sum256([]byte(found[1]))
 	want := "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	if got := page.Header().Get("Content-Security-Policy"); got != want {
-		t.Errorf("the policy is %q, want %q", got, want)
+		t.Errorf("policy: got %q, want %q", got, want)
 	}
 }

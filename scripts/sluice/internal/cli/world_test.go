@@ -50,7 +50,7 @@ const (
 		`{"id":"d3",` + deliveryStart + `"result":"ignored","code":null,"reason":"Only push events deploy.","event":"issues","revision":null,"build":null,"commit":null,"request_id":"r-3","delivery":null},` +
 		`{"id":"d2",` + deliveryStart + `"result":"refused","code":"image_required","reason":null,"event":null,"revision":null,"build":null,"commit":null,"request_id":"r-2","delivery":null},` +
 		`{"id":"d1","at":"2026-03-14T10:31:00Z","last_at":"2026-03-14T10:52:00Z","count":12,"result":"unproven","code":"invalid_token","reason":null,"event":null,"revision":null,"build":null,"commit":null,"request_id":"r-1","delivery":null}`
-	pongJSON    = `{"result":"pong","status":200,"message":"The webhook has answered the ping.","request_id":"r-7","duration_ms":12}`
+	pongJSON    = `{"result":"pong","status":200,"message":"The webhook responded to the ping.","request_id":"r-7","duration_ms":12}`
 	noPongJSON  = `{"result":"unreachable","status":null,"message":"The webhook's address cannot be reached from Sluice itself: its name was not found.","request_id":"r-8","duration_ms":3}`
 	buildJSON   = `{"build":7,"commit":"0123456789abcdef0123456789abcdef01234567","git_source":{"repository":"https://git.example.com/shop/site","branch":"main"},"actor":"webhook","status":"succeeded","image":"registry.example.com/shop/site:b7","revision":12,"requested_at":"2026-03-14T15:00:00Z","finished_at":"2026-03-14T15:05:00Z"}`
 	runningJSON = `{"build":8,"git_source":{"repository":"https://git.example.com/shop/site","branch":"main"},"actor":"ada","status":"running","requested_at":"2026-03-14T15:08:00Z","finished_at":null}`
