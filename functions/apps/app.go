@@ -17,7 +17,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// placeAttempts limits the tries of place after conflicts.
 const placeAttempts = 4
 
 func (s *Service) listApps(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.App], error) {
@@ -40,7 +39,7 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 			return wire.App{}, problem.At("image", err)
 		}
 	}
-	if err := s.forgetToken(ctx, a.Ref()); err != nil {
+	if err := s.deleteLeftToken(ctx, a.Ref()); err != nil {
 		return wire.App{}, err
 	}
 	if err := s.checkCluster(ctx, a); err != nil {
@@ -49,7 +48,7 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 	a, first := s.first(ctx, a, in.Caller.Username)
 	if err := s.store.CreateApp(ctx, a, first); err != nil {
 		if body.Host == nil {
-			err = explainTaken(err, a.Host)
+			err = nameDefaultHost(err, a.Host)
 		}
 		return wire.App{}, err
 	}
@@ -89,9 +88,9 @@ func (s *Service) change(ctx context.Context, in httpapi.Scope, f func(*app.App)
 	return a, err
 }
 
-// forgetToken deletes the webhook token of a previous app of that name whose deletion was
+// deleteLeftToken deletes the webhook token of a previous app of that name whose deletion was
 // incomplete. It returns an already_exists problem if the app exists.
-func (s *Service) forgetToken(ctx context.Context, ref app.Ref) error {
+func (s *Service) deleteLeftToken(ctx context.Context, ref app.Ref) error {
 	_, err := s.store.App(ctx, ref.Namespace, ref.Name)
 	if err == nil {
 		return problem.New(problem.AlreadyExists, "An app with this name already exists.")
@@ -113,7 +112,7 @@ func (s *Service) checkCluster(ctx context.Context, a app.App) error {
 }
 
 func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) {
-	now := s.moment()
+	now := s.storeTime()
 	a := app.App{
 		Name: httpapi.Given(in.Name), Project: e.Project, Environment: e.Name, Namespace: e.Namespace, Port: app.DefaultPort,
 		Preflight: app.PreflightApp, Gate: app.Gate{State: app.Ungated, Since: now}, CreatedAt: now, UpdatedAt: now,
@@ -144,7 +143,6 @@ func setPreflight(a *app.App, given *string) error {
 	return app.CheckPreflight(a.Preflight)
 }
 
-// from sets the source of a new app: an image or a git repository.
 func from(a *app.App, in wire.CreateApp) error {
 	switch {
 	case in.Image != nil && in.GitSource != nil:
@@ -160,7 +158,6 @@ func from(a *app.App, in wire.CreateApp) error {
 	return problem.At("image", httpapi.Missing("image or git_source"))
 }
 
-// first returns a new app and its initial state: revision 1, or the build of its branch's head.
 func (s *Service) first(ctx context.Context, a app.App, actor string) (app.App, store.First) {
 	if a.GitSource != nil {
 		b := deploy.NewBuild(*a.GitSource, "", deploy.Manual, actor, a.CreatedAt)
@@ -181,8 +178,7 @@ func (s *Service) firstRevision(ctx context.Context, a app.App, actor string) de
 }
 
 // place creates an app's objects. It reads them before the document, so that it never overwrites
-// newer ones. It returns a not_found problem if the app was deleted in the meantime, and an
-// unavailable problem if the cluster does not respond.
+// newer ones. It returns a not_found problem if the app was deleted in the meantime.
 func (s *Service) place(ctx context.Context, ref app.Ref) error {
 	err := s.tryPlace(ctx, ref)
 	for n := 1; n < placeAttempts && problem.Is(err, problem.Conflict); n++ {
@@ -236,7 +232,7 @@ func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.Upd
 		if rewired = rerouted || a.RequireAPIKey != was.RequireAPIKey; !rewired {
 			return nil
 		}
-		a.UpdatedAt = s.moment()
+		a.UpdatedAt = s.storeTime()
 		if rerouted {
 			a.Gate = a.Gate.Renew(a.UpdatedAt)
 		}
@@ -285,7 +281,7 @@ func (s *Service) warnShared(ctx context.Context, a app.App) {
 func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (wire.DeletedApp, error) {
 	if in.Match.Asked() {
 		_, err := s.change(ctx, in, func(a *app.App) error {
-			a.UpdatedAt = latest(s.moment(), a.UpdatedAt.Add(time.Microsecond))
+			a.UpdatedAt = latest(s.storeTime(), a.UpdatedAt.Add(time.Microsecond))
 			return nil
 		})
 		if err != nil {
@@ -343,7 +339,6 @@ func (s *Service) remove(ctx context.Context, a app.App) (narrowed store.Narrowe
 	return narrowed, s.clear(ctx, ref, allowed)
 }
 
-// clear deletes an app's objects and webhook token. A later app of that name must not get them.
 func (s *Service) clear(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
 	if err := s.cluster.DeleteIf(ctx, ref, allowed); err != nil {
 		return err

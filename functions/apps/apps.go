@@ -200,8 +200,8 @@ func (s *Service) serve() {
 	reference.Serve(s.api)
 }
 
-// moment returns the current time in the store's resolution.
-func (s *Service) moment() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+// storeTime returns the current time in the store's resolution.
+func (s *Service) storeTime() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
 
 // Handler returns the handler of the function's routes.
 func (s *Service) Handler() http.Handler { return s.api }

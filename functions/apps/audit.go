@@ -30,7 +30,6 @@ func (s *Service) listAudit(ctx context.Context, in httpapi.Scope, asked api.Aud
 	return s.listRecords(ctx, q, asked.Page)
 }
 
-// listInstallationAudit lists records that belong to no project.
 func (s *Service) listInstallationAudit(ctx context.Context, _ httpapi.Scope, asked api.Audit) (wire.List[wire.AuditRecord], error) {
 	q, err := newQuery(asked)
 	if err != nil {
@@ -101,10 +100,10 @@ func newQuery(asked api.Audit) (q audit.Query, err error) {
 	if asked.Action != "" {
 		q.Actions = []audit.Action{audit.Action(asked.Action)}
 	}
-	if q.From, err = readMoment(asked.From, 0); err != nil {
+	if q.From, err = parseTime(asked.From, 0); err != nil {
 		return audit.Query{}, err
 	}
-	if q.To, err = readMoment(asked.To, 24*time.Hour-time.Microsecond); err != nil {
+	if q.To, err = parseTime(asked.To, 24*time.Hour-time.Microsecond); err != nil {
 		return audit.Query{}, err
 	}
 	if !q.To.IsZero() && q.To.Before(q.From) {
@@ -113,8 +112,7 @@ func newQuery(asked api.Audit) (q audit.Query, err error) {
 	return q, nil
 }
 
-// readMoment parses an RFC 3339 time, or a UTC day, to which it adds intoDay.
-func readMoment(text string, intoDay time.Duration) (time.Time, error) {
+func parseTime(text string, intoDay time.Duration) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}

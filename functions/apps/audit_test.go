@@ -137,7 +137,6 @@ func TestAuditOfAnEarlierProject(t *testing.T) {
 	}
 }
 
-// brokenWebhooks rejects tokens, and calls a function first.
 type brokenWebhooks struct {
 	Cluster
 	meanwhile func()

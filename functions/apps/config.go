@@ -40,10 +40,9 @@ type Config struct {
 	AppURL string `env:"APP_URL, default=https://{host}"`
 
 	// BaseURL is the API's public address, which pipelines use for webhooks, e.g.
-	// "https://sluice.example.com". If it is empty, the request's host is used, which is wrong
-	// behind a proxy that changes Host. Apps cannot have this host, nor one above or below it. An
-	// app with the same registrable domain is logged, because it can fill browsers with cookies
-	// for the console.
+	// "https://sluice.example.com". By default the request's host is used, which is wrong behind
+	// a proxy that changes Host. Apps cannot have this host, nor one above or below it. Apps with
+	// the same registrable domain are logged, because they can fill browsers with cookies.
 	BaseURL string `env:"BASE_URL"`
 
 	// ExtraHosts are other hosts of the API and the console, treated like BASE_URL.

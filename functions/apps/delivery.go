@@ -31,8 +31,8 @@ const (
 	pingTimeout = 5 * time.Second
 	maxPong     = 4 << 10
 
-	// maxTold limits text from the response in a message, in bytes.
-	maxTold = 200
+	// maxQuoted limits text from the response in a message, in bytes.
+	maxQuoted = 200
 )
 
 // pingBody has an invalid commit and no ref. The signature does not cover the event's name, and
@@ -80,13 +80,12 @@ func (s *Service) ping(ctx context.Context, ref app.Ref, token hook.Token) wire.
 	status, answer, err := s.sendPing(ctx, ref, token)
 	if err != nil {
 		s.log.WarnContext(ctx, "test webhook failed", "app", ref.String(), "error", err)
-		none.Message = "The webhook's address cannot be reached from Sluice itself: " + whyNot(err) + ". Pipelines outside may still reach it."
+		none.Message = "The webhook's address cannot be reached from Sluice itself: " + failureReason(err) + ". Pipelines outside may still reach it."
 		return none
 	}
-	return judge(status, answer)
+	return classifyResponse(status, answer)
 }
 
-// sendPing calls the webhook over a new connection and returns the response.
 func (s *Service) sendPing(ctx context.Context, ref app.Ref, token hook.Token) (status int, answer []byte, err error) {
 	roots, err := outbound.Authorities(s.cfg.IngressCAFile)
 	if err != nil {
@@ -121,8 +120,7 @@ func (s *Service) sendPing(ctx context.Context, ref app.Ref, token hook.Token) (
 	return resp.StatusCode, answer, err
 }
 
-// judge classifies the response to a ping.
-func judge(status int, answer []byte) wire.WebhookTest {
+func classifyResponse(status int, answer []byte) wire.WebhookTest {
 	out := wire.WebhookTest{Result: wire.HookTestRefused, Status: wire.Ordinal(status)}
 	var said struct{ Status, Code, Message string }
 	if err := json.Unmarshal(answer, &said); err != nil {
@@ -134,15 +132,14 @@ func judge(status int, answer []byte) wire.WebhookTest {
 	case status/100 == 3:
 		out.Message = fmt.Sprintf("The webhook's address returned a redirect (%d), which senders of webhooks do not follow. Check BASE_URL.", status)
 	case said.Code != "":
-		out.Message = fmt.Sprintf("The webhook rejected the ping: %d %s. %s", status, app.Printable(said.Code, maxTold), app.Printable(said.Message, maxTold))
+		out.Message = fmt.Sprintf("The webhook rejected the ping: %d %s. %s", status, app.Printable(said.Code, maxQuoted), app.Printable(said.Message, maxQuoted))
 	default:
 		out.Message = fmt.Sprintf("The response (%d) is not from the webhook. Check that the proxy in front of Sluice routes to it.", status)
 	}
 	return out
 }
 
-// whyNot returns a short reason for a missing response.
-func whyNot(err error) string {
+func failureReason(err error) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	var timeout net.Error

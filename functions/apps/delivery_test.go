@@ -84,7 +84,6 @@ func TestDeliveriesAreRefused(t *testing.T) {
 	o.as("dev").post(test, "").Refused(409, "conflict") // disabled
 }
 
-// gateway is the server at the webhooks' address. It records its request.
 type gateway struct {
 	*httptest.Server
 

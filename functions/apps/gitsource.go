@@ -20,7 +20,6 @@ const (
 	maxPath       = 512  // characters
 )
 
-// scpRepository matches git's short form of an ssh URL, "user@host:path".
 var scpRepository = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9~_/.][A-Za-z0-9~_/.-]*$`)
 
 // setGitSource sets the source of an app. The app runs its current image until the next build.
@@ -31,7 +30,7 @@ func (s *Service) setGitSource(ctx context.Context, in httpapi.Scope, body wire.
 	}
 	a, err := s.change(ctx, in, func(a *app.App) error {
 		if a.GitSource == nil || *a.GitSource != source {
-			a.GitSource, a.UpdatedAt = &source, s.moment()
+			a.GitSource, a.UpdatedAt = &source, s.storeTime()
 		}
 		return nil
 	})
@@ -45,7 +44,7 @@ func (s *Service) removeGitSource(ctx context.Context, in httpapi.Scope, _ api.N
 		if a.GitSource == nil {
 			return problem.New(problem.NotFound, "The app has no git source.")
 		}
-		a.GitSource, a.UpdatedAt = nil, s.moment()
+		a.GitSource, a.UpdatedAt = nil, s.storeTime()
 		return nil
 	})
 	return api.None{}, err

@@ -82,7 +82,6 @@ func (o *office) start(c Cluster) {
 	})
 }
 
-// watchWiring starts the service with a wiring function and returns the subjects of its events.
 func (o *office) watchWiring() <-chan string {
 	o.Helper()
 	notified := make(chan string, 9)
@@ -100,7 +99,6 @@ func (o *office) apps(path string) string { return o.at("/environments/prod/apps
 
 func (o *office) namespace() string { return o.project + "-prod" }
 
-// createApp creates an app with an image and returns the stored app.
 func (o *office) createApp(name string) app.App {
 	o.Helper()
 	o.as("dev").post(o.apps(""), `{"name":"`+name+`","image":"registry.example/`+name+`:v1"}`).Is(201)

@@ -26,13 +26,12 @@ func (c Config) host(given *string, ref app.Ref) (string, error) {
 	if err := checkHost(host); err != nil {
 		return "", err
 	}
-	if c.reservedHost(host) || c.anothersHost(host, ref.Namespace) {
+	if c.reservedHost(host) || c.otherDefaultHost(host, ref.Namespace) {
 		return "", problem.New(problem.InvalidHost, "This host is reserved. Choose another host.")
 	}
 	return host, nil
 }
 
-// reservedHost reports whether a host belongs to Sluice or is configured as reserved.
 func (c Config) reservedHost(host string) bool {
 	if host == strings.ToLower(c.AppsDomain) || c.baseHosts().Overlap(host) {
 		return true
@@ -127,10 +126,10 @@ func (c Config) defaultHost(ref app.Ref) (string, error) {
 	return host, nil
 }
 
-// anothersHost reports whether a host may be the default host of an app in another namespace, or
+// otherDefaultHost reports whether a host may be the default host of an app in another namespace, or
 // is above or below one. The label below the domain decides. All names below a namespace's own
 // name belong to it, since apps keep their hosts when the pattern changes.
-func (c Config) anothersHost(host, namespace string) bool {
+func (c Config) otherDefaultHost(host, namespace string) bool {
 	name, found := strings.CutSuffix(host, "."+c.AppsDomain)
 	if !found {
 		return false
@@ -152,8 +151,8 @@ func (c Config) lastLabel(namespace string) *regexp.Regexp {
 		regexp.QuoteMeta(appMark), anyLabel, regexp.QuoteMeta(namespaceMark), namespace).Replace(pattern) + "$")
 }
 
-// explainTaken names the taken host in the problem, if it was the app's default.
-func explainTaken(err error, host string) error {
+// nameDefaultHost names the taken host in the problem, if it was the app's default.
+func nameDefaultHost(err error, host string) error {
 	if !problem.Is(err, problem.HostTaken) {
 		return err
 	}

@@ -30,7 +30,6 @@ func (s *Service) listProjects(ctx context.Context, in httpapi.Scope, page api.P
 	return wire.ListOf(projects, next, func(p app.Project) wire.Project { return wireProject(p, in.Caller.RoleIn(p)) }), err
 }
 
-// listOwnProject lists the project of a service token.
 func (s *Service) listOwnProject(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Project], error) {
 	if page.Token != "" {
 		return wire.List[wire.Project]{}, problem.Of(problem.InvalidPage)
@@ -39,13 +38,12 @@ func (s *Service) listOwnProject(ctx context.Context, in httpapi.Scope, page api
 	return wire.ListOf([]app.Project{p}, "", func(p app.Project) wire.Project { return wireProject(p, in.Caller.RoleIn(p)) }), err
 }
 
-// createProject creates a project that the caller owns.
 func (s *Service) createProject(ctx context.Context, in httpapi.Scope, body wire.CreateProject) (wire.Project, error) {
 	name, err := label("project", body.Name)
 	if err != nil {
 		return wire.Project{}, err
 	}
-	p := app.Project{Name: name, Members: map[string]app.Role{in.Caller.Username: app.Owner}, CreatedAt: s.moment(), LeakPolicy: apikey.LeakDisable}
+	p := app.Project{Name: name, Members: map[string]app.Role{in.Caller.Username: app.Owner}, CreatedAt: s.storeTime(), LeakPolicy: apikey.LeakDisable}
 	return wireProject(p, app.Owner), s.store.CreateProject(ctx, p)
 }
 
@@ -107,7 +105,6 @@ func wireProject(p app.Project, role app.Role) wire.Project {
 	}
 }
 
-// label returns the required name of a project or an environment.
 func label(what string, value *string) (string, error) {
 	if value == nil {
 		return "", httpapi.Missing("name")
@@ -194,8 +191,6 @@ func parseMembers(in []wire.Member) (map[string]app.Role, error) {
 
 func memberField(i int, name string) string { return fmt.Sprintf("members[%d].%s", i, name) }
 
-// unknownUsers returns an unknown_user problem for each of the names, with its field in the
-// request.
 func unknownUsers(in []wire.Member, names []string) error {
 	wrong := make([]error, len(names))
 	for n, name := range names {
@@ -254,7 +249,7 @@ func (s *Service) createEnvironment(ctx context.Context, in httpapi.Scope, body 
 	if s.cfg.reservedNamespace(namespace) {
 		return wire.Environment{}, problem.New(problem.NamespaceTaken, "The namespace %s is reserved.", namespace)
 	}
-	e := app.Environment{Project: in.Project.Name, Name: name, Namespace: namespace, CreatedAt: s.moment()}
+	e := app.Environment{Project: in.Project.Name, Name: name, Namespace: namespace, CreatedAt: s.storeTime()}
 	err = s.store.CreateEnvironment(ctx, e)
 	if problem.Is(err, problem.NamespaceNotEmpty) {
 		err = s.createReleased(ctx, e)

@@ -23,7 +23,6 @@ func (s *Service) listReservations(ctx context.Context, _ httpapi.Scope, page ap
 	return list, nil
 }
 
-// releaseHost makes a reserved host available to all projects.
 func (s *Service) releaseHost(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
 	return api.None{}, s.store.ReleaseReservation(ctx, strings.ToLower(in.Param("host")))
 }

@@ -25,7 +25,6 @@ func (s *Service) getToken(ctx context.Context, in httpapi.Scope, _ api.None) (w
 	return wireToken(t, s.now()), err
 }
 
-// tokenOf returns the token in the path, or a not_found problem.
 func (s *Service) tokenOf(ctx context.Context, in httpapi.Scope) (servicetoken.Token, error) {
 	t, err := s.store.ServiceToken(ctx, servicetoken.ID(in.Param("token_id")))
 	if err == nil && t.Project != in.Project.Name {
@@ -36,7 +35,7 @@ func (s *Service) tokenOf(ctx context.Context, in httpapi.Scope) (servicetoken.T
 
 // createToken creates a service token. Only this response contains the full token.
 func (s *Service) createToken(ctx context.Context, in httpapi.Scope, body wire.CreateToken) (wire.IssuedToken, error) {
-	now := s.moment()
+	now := s.storeTime()
 	t, err := newToken(body, now)
 	if err != nil {
 		return wire.IssuedToken{}, err
@@ -67,7 +66,6 @@ func newToken(in wire.CreateToken, now time.Time) (servicetoken.Token, error) {
 	return servicetoken.Token{Name: *in.Name, Role: role, ExpiresAt: expires, CreatedAt: now}, err
 }
 
-// maxTokenKeys limits the keys in the response to a revocation.
 const maxTokenKeys = 100
 
 // revokeToken revokes a token and lists the keys that it issued. If the keys cannot be read, the

@@ -139,8 +139,6 @@ func TestCreateTokenRefused(t *testing.T) {
 	}
 }
 
-// TestTokenMayWhatItsRoleMay tests a token in its project and elsewhere, and changes that would
-// outlive it.
 func TestTokenMayWhatItsRoleMay(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

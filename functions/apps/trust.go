@@ -38,7 +38,7 @@ func (s *Service) addTrust(ctx context.Context, in httpapi.Scope, body wire.AddT
 	t := app.Trust{
 		ID: "trust-" + strings.ToLower(rand.Text()[:10]), Provider: provider, Issuer: cmp.Or(body.Issuer, provider.Issuer()),
 		Audience: cmp.Or(body.Audience, s.webhookURL(in)), Claims: body.Claims,
-		CreatedAt: s.moment(), CreatedBy: in.Caller.Username,
+		CreatedAt: s.storeTime(), CreatedBy: in.Caller.Username,
 	}
 	if err := s.checkIssuer(t.Issuer); err != nil {
 		return wire.Trust{}, err
@@ -50,7 +50,6 @@ func (s *Service) addTrust(ctx context.Context, in httpapi.Scope, body wire.AddT
 	return wireTrust(t), s.store.AddTrust(context.WithoutCancel(ctx), in.App.Ref(), t)
 }
 
-// checkIssuer returns a problem unless the installation accepts the issuer.
 func (s *Service) checkIssuer(issuer string) error {
 	var wrong *problem.Error
 	switch {

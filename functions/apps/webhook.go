@@ -79,7 +79,6 @@ func tokenChange(a app.App, action audit.Action) audit.Change {
 	}
 }
 
-// webhookURL returns the address of an app's webhook for pipelines.
 func (s *Service) webhookURL(in httpapi.Scope) string {
 	return in.BaseURL(s.cfg.BaseURL) + api.CallWebhook.URL(url.PathEscape, in.App.Namespace, in.App.Name)
 }

@@ -12,7 +12,7 @@ type Config struct {
 	// "https://sluice-checker-replicas.sluice-system.svc:8443".
 	CheckersURL string `env:"CHECKERS_URL, required"`
 
-	TLSDir string `env:"TLS_DIR, required"` // contains tls.crt and tls.key; reloaded when they change
+	TLSDir string `env:"TLS_DIR, required"`
 
 	// Interval is the time between two probes of the checkers. It is part of the time in which
 	// clients get the proxy's response instead of the gate's.

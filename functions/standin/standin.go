@@ -1,7 +1,7 @@
 // Package standin responds for the checkers while none of them is reachable. Clients of gated
 // apps then get the gate's own 503 gate_unavailable (promise G13) instead of the proxy's bare
-// 500. The stand-in can only deny: it has no keys and reads no store. CORS preflights pass,
-// because browsers otherwise hide the denial from a page.
+// 500. The stand-in can only deny. CORS preflights pass, because browsers otherwise hide the
+// denial from a page.
 //
 // # Routing
 //
@@ -13,22 +13,18 @@
 // once, since each may reach another replica. Two failed probes in a row make the stand-in ready,
 // and one success makes it unready.
 //
-// Clients must return to the checkers as soon as one is reachable, but stay on their connections.
-// From then on each response therefore closes its connection. While the stand-in is ready, one
-// response a second does so, in case the probes miss a checker. More would make proxies retry
-// waiting requests with growing pauses.
+// Proxies keep their connections. When a checker is reachable again, each response therefore
+// closes its connection. Before, one response a second does so, in case the probes miss a
+// checker. More would make proxies retry waiting requests with growing pauses.
 //
-// # Window
-//
-// After the last checker ends, proxies find no endpoint and use their own response (Traefik: 500
-// without a body; access remains denied). This lasts for the probes (0.3 s), this pod's readiness
-// probe (at most 1 s) and the update of the Service's endpoints.
+// After the last checker ends, proxies use their own response (Traefik: 500 without a body) for
+// the time of the probes (0.3 s), of the readiness probe (at most 1 s) and of the endpoint
+// update.
 //
 // # Certificates
 //
 // The stand-in serves the checkers' certificate, but does not verify theirs: it sends them no
-// data, and a verification that fails by mistake would turn away requests that a checker could
-// allow.
+// data, and a mistake would turn away requests that a checker could allow.
 package standin
 
 import (
@@ -107,7 +103,6 @@ func (s *Standin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// closesConnection reports whether this response closes its connection.
 func (s *Standin) closesConnection() bool {
 	if !s.watch.alone.Load() {
 		return true

@@ -34,7 +34,6 @@ type watch struct {
 	alone  atomic.Bool  // the last probes failed
 }
 
-// newClient returns a client that does not verify certificates; see the package documentation.
 func newClient(once bool) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -70,7 +69,6 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// note returns the number of consecutive failed probes, at most misses.
 func (w *watch) note(missed int, err error) int {
 	if err == nil {
 		if w.alone.CompareAndSwap(true, false) {

@@ -99,9 +99,9 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 	return ca, nil
 }
 
-// authorities returns the CAs, and stores renewed ones before they sign. If the Secret cannot be
-// read, it creates new CAs; gates then deny all requests until the copies in the apps' namespaces
-// are updated.
+// authorities returns the CAs, and stores renewed ones before they sign. It replaces an
+// unreadable Secret; gates then deny all requests until the copies in the apps' namespaces are
+// updated.
 func (s *Service) authorities(ctx context.Context) (authority.Bundle, []byte, error) {
 	kept, err := s.secret(ctx, s.cfg.CheckerSecret+"-ca", cluster.OpaqueSecret)
 	if err != nil {
@@ -128,7 +128,6 @@ func (s *Service) authorities(ctx context.Context) (authority.Bundle, []byte, er
 	return trusted, ca, nil
 }
 
-// secret returns a Secret of the system namespace, or a new one.
 func (s *Service) secret(ctx context.Context, name string, kind cluster.SecretType) (cluster.Secret, error) {
 	found, err := s.cluster.Secret(ctx, s.cfg.SystemNamespace, name)
 	if !problem.Is(err, problem.NotFound) {

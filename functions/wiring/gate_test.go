@@ -294,8 +294,6 @@ func TestSwitchedOften(t *testing.T) {
 	}
 }
 
-// switchOffAndOn switches the gate off, and on again after each pause. It fails if a request
-// without a key is served while the gate is engaged, within watch after each switch.
 func (s *site) switchOffAndOn(pauses []time.Duration, watch time.Duration) {
 	s.Helper()
 	s.ready()

@@ -109,7 +109,6 @@ func (s *site) listen(address string) net.Listener {
 	return l
 }
 
-// replica returns another process of the function.
 func (s *site) replica() *Service {
 	s.Helper()
 	service, err := New(s.cfg, s.store, s.cluster, functest.Quiet())
@@ -118,7 +117,6 @@ func (s *site) replica() *Service {
 	return service
 }
 
-// makeApp records an app, without objects in the cluster.
 func (s *site) makeApp(name string) app.Ref {
 	s.Helper()
 	return s.makeAppAt(name, name+"."+s.cfg.SystemNamespace+".localhost")
@@ -184,7 +182,6 @@ func (s *site) serveApp() {
 	s.Cleanup(server.Close)
 }
 
-// ready brings up the ungated app and the checker.
 func (s *site) ready() {
 	s.Helper()
 	s.tick()
@@ -270,7 +267,6 @@ func (s *site) request(headers map[string]string) (int, http.Header) {
 	return resp.StatusCode, got
 }
 
-// within waits until wrong returns "".
 func (s *site) within(wrong func() string) {
 	s.Helper()
 	var what string

@@ -25,7 +25,6 @@ import (
 const ProbePath = "/.well-known/sluice-gate"
 
 const (
-	// probeTimeout limits a probe of one address.
 	probeTimeout = 2 * time.Second
 
 	// maxProbeBody is larger than a denial, in bytes.
@@ -61,7 +60,6 @@ func newIngress(rawURL, caFile string) (*ingress, error) {
 	}, nil
 }
 
-// probeRequest describes a probe.
 type probeRequest struct {
 	app.App
 
@@ -91,7 +89,6 @@ func (i *ingress) addresses(ctx context.Context) ([]string, error) {
 	return i.lookup(ctx, i.host)
 }
 
-// probeOne probes one address over a new connection.
 func (i *ingress) probeOne(ctx context.Context, address string, q probeRequest, roots *x509.CertPool) probeResult {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -225,7 +222,6 @@ func (a probeResult) proves(sought proof) bool {
 	return false
 }
 
-// message returns the problem for operators.
 func (a probeResult) message() string {
 	switch a.kind {
 	case untrusted:
@@ -247,10 +243,8 @@ func firstFew(ways []string) string {
 	return strings.Join(ways, ", ")
 }
 
-// maxNames limits the certificate's names in a message.
 const maxNames = 3
 
-// tlsMessage returns a message for a TLS error, and "" for other errors.
 func tlsMessage(err error, now time.Time) string {
 	var (
 		certificate *tls.CertificateVerificationError

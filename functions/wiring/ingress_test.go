@@ -84,7 +84,6 @@ func TestAfterFailedProbe(t *testing.T) {
 	}
 }
 
-// TestEveryAddressIsAsked has an ingress of two replicas, one of which is late.
 func TestEveryAddressIsAsked(t *testing.T) {
 	t.Parallel()
 	hello, key := app.App{Name: "hello", Namespace: "shop-prod", Host: "hello.example.com"}, checkers.ProofKey{}

@@ -50,7 +50,6 @@ func (s *site) watch() (stop func() (open, refused, asked int64)) {
 	}
 }
 
-// moved resyncs until no object of the former kind is left.
 func (s *site) moved() {
 	s.Helper()
 	s.within(func() string {
@@ -113,7 +112,6 @@ func TestMoveWithASwitch(t *testing.T) {
 	s.answers(http.StatusOK) // the ingress may have removed the former route first
 }
 
-// TestMissingMiddleware tests that an HTTPRoute with a missing Middleware is not served.
 func TestMissingMiddleware(t *testing.T) {
 	t.Parallel()
 	s := siteOf(t, cluster.GatewayTraefikRoutes)

@@ -22,7 +22,7 @@ const (
 	// get one probe per resync, so that they do not delay others.
 	freshFor = time.Minute
 
-	// doubtPatience limits the wait for the proof of an engaged gate.
+	// engagedTimeout limits the wait for the proof of an engaged gate.
 	engagedTimeout = time.Second
 )
 
@@ -46,7 +46,6 @@ func (s *Service) prove(ctx context.Context, q probeRequest, sought proof, timeo
 	}
 }
 
-// earlierCheckers reports whether a checker's proofs name no generation.
 func (s *Service) earlierCheckers(ctx context.Context) bool {
 	list, err := s.store.Members(ctx, store.CanaryKeys)
 	if err != nil {
@@ -99,7 +98,6 @@ func newReproveSchedule(every time.Duration, draw func(time.Duration) time.Durat
 	return &reproveSchedule{every: every, draw: draw, next: map[app.Ref]time.Time{}}
 }
 
-// due reports whether it is time to prove a gate again.
 func (p *reproveSchedule) due(ref app.Ref, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +116,6 @@ func (p *reproveSchedule) proven(ref app.Ref, now time.Time) {
 	p.next[ref] = now.Add(p.every*3/4 + p.draw(p.every/2+1))
 }
 
-// doubt schedules a proof for the next resync.
 func (p *reproveSchedule) doubt(ref app.Ref, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,9 +132,9 @@ func (p *reproveSchedule) keepOnly(existing map[app.Ref]bool) {
 	}
 }
 
-// proofKeys holds the keys of the checkers' proofs: the key of the current certificate, and that of
-// the previous one, which checkers may still serve. A new process knows only the current key, and
-// may reject proofs for up to a minute after a renewal.
+// proofKeys holds the keys of the checkers' proofs, from the current and the previous
+// certificate. A new process knows only the current one, and may reject proofs for up to a minute
+// after a renewal.
 type proofKeys struct {
 	mu                sync.Mutex
 	current, previous checkers.ProofKey

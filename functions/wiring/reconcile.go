@@ -13,7 +13,6 @@ import (
 	"github.com/sluicegate/sluice/shared/span"
 )
 
-// step is a write to the cluster.
 type step int
 
 const (
@@ -35,7 +34,6 @@ const (
 	showKnative
 )
 
-// proof is the expected result of a probe.
 type proof int
 
 const (
@@ -44,7 +42,6 @@ const (
 	proveReleased       // the gate no longer responds
 )
 
-// transition lists the next steps for an app.
 type transition struct {
 	drifted bool   // the gate was engaged and has been changed
 	refused bool   // the host is reserved, and the gate does not report it yet
@@ -57,9 +54,8 @@ func (p transition) idle() bool {
 	return len(p.steps) == 0 && !p.refused && p.prove == proveNothing && len(p.after) == 0
 }
 
-// decide compares an app's document with its objects. due reports whether an engaged gate should
-// be proven again, and reserved whether the app must not have its host. The parts of a gate exist
-// before the route names them, and remain until no route does.
+// decide compares an app's document with its objects. The parts of a gate exist before the route
+// names them, and remain until no route does.
 func decide(a app.App, s cluster.State, due, reserved bool) transition {
 	var p transition
 	if s.Service == cluster.Absent {
@@ -107,7 +103,6 @@ func leave(p *transition, a app.App, s cluster.State) {
 	}
 }
 
-// refuse removes the routes of an app with a reserved host.
 func refuse(p *transition, a app.App, s cluster.State) {
 	if s.Route != cluster.RouteAbsent {
 		p.steps = append(p.steps, removeRoute)
@@ -118,7 +113,6 @@ func refuse(p *transition, a app.App, s cluster.State) {
 	p.refused = a.Gate.State != refusedState(a) || a.Gate.Message != reservedMessage
 }
 
-// refusedState returns the gate's state of an app without a route.
 func refusedState(a app.App) app.GateState {
 	if a.RequireAPIKey {
 		return app.Pending
@@ -184,7 +178,6 @@ func release(p *transition, a app.App, s cluster.State) {
 	}
 }
 
-// pass runs a resync of the apps that need work.
 func (s *Service) pass(ctx context.Context) error {
 	return s.queue.Pass(ctx, func(ctx context.Context, work func(app.Ref) bool) error {
 		ca, err := s.certify(ctx)
@@ -206,7 +199,6 @@ func (s *Service) pass(ctx context.Context) error {
 	})
 }
 
-// todo returns the apps that seem to need work; the work itself checks each app again.
 func (s *Service) todo(ctx context.Context, ca []byte) ([]app.Ref, error) {
 	inventory, err := s.cluster.Inventory(ctx)
 	if err != nil {
@@ -286,7 +278,6 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 	return errors.Join(fmt.Errorf("%s keeps changing", ref), last)
 }
 
-// cleanUp deletes objects that were written after the app was deleted.
 func (s *Service) cleanUp(ctx context.Context, ref app.Ref, wrote bool) error {
 	if !wrote {
 		return nil
@@ -294,7 +285,6 @@ func (s *Service) cleanUp(ctx context.Context, ref app.Ref, wrote bool) error {
 	return s.cluster.Delete(ctx, ref)
 }
 
-// verify proves the gate, then takes the steps that depend on the proof.
 func (s *Service) verify(ctx context.Context, seen cluster.Objects, a app.App, p transition, wrote bool) error {
 	if p.prove == proveNothing {
 		return nil
@@ -414,8 +404,8 @@ func (s *Service) record(ctx context.Context, a app.App, state app.GateState, me
 	return nil
 }
 
-// advance returns the next gate of an app. is is stored, and was is what was read before. A new
-// message does not change the state's time.
+// advance returns the next gate of the stored app, unless its gate differs from the one that was
+// read. A new message does not change the state's time.
 func advance(is, was app.App, next app.Gate) (app.Gate, error) {
 	if is.RequireAPIKey != was.RequireAPIKey || is.Gate.State != was.Gate.State || !is.Gate.Since.Equal(was.Gate.Since) {
 		return app.Gate{}, errSwitched
@@ -429,7 +419,6 @@ func advance(is, was app.App, next app.Gate) (app.Gate, error) {
 	return next, nil
 }
 
-// afterFailedProbe returns the state and the message of a gate after a failed proof.
 func afterFailedProbe(state app.GateState, sought proof, got probeResult) (app.GateState, string) {
 	if sought == proveEngaged && state == app.Engaged && got.passes() {
 		return app.Pending, got.message()

@@ -10,7 +10,6 @@ const (
 	// maxReplicas limits the addresses of the ingress. With more, no gate is engaged.
 	maxReplicas = 16
 
-	// maxLookups limits the DNS lookups for one result.
 	maxLookups = 3
 )
 
@@ -23,9 +22,8 @@ type replicas struct {
 // probe probes all replicas concurrently. It returns a result that proves what is sought only if
 // all do.
 //
-// A replica that does not respond counts while the ingress's host resolves to it. If it is gone,
-// probe probes the replicas that replaced it. The next proof finds replicas that are added after
-// the lookup.
+// If a replica that did not respond is gone, the replicas that replaced it are probed. The next
+// proof finds replicas that are added later.
 func (r replicas) probe(ctx context.Context, sought proof) probeResult {
 	results, found := map[string]probeResult{}, probeResult{kind: unreachable}
 	for range maxLookups {

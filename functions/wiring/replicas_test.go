@@ -30,7 +30,6 @@ func (r *resolver) lookup(context.Context) ([]string, error) {
 	return slices.Clone(addresses), nil
 }
 
-// replicas returns the result of each address; other addresses do not respond.
 func (r *resolver) replicas(answers map[string]kind) replicas {
 	r.asked = map[string]int{}
 	return replicas{r.lookup, func(_ context.Context, address string) probeResult {

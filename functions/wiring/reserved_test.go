@@ -44,7 +44,6 @@ func TestDecideReserved(t *testing.T) {
 	}
 }
 
-// TestReservedHost reserves the hosts of a gated and an open app, and frees them again.
 func TestReservedHost(t *testing.T) {
 	t.Parallel()
 	for _, gate := range []bool{true, false} {
@@ -79,7 +78,6 @@ func TestReservedHost(t *testing.T) {
 	}
 }
 
-// reserved returns the metric's value.
 func (s *site) reserved() float64 {
 	s.Helper()
 	n, ok := functest.Metrics(s, s.service.Collectors()...)["sluice_wiring_reserved_hosts"]

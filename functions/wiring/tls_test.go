@@ -50,7 +50,6 @@ func newIssuer(t *testing.T, name string, until time.Time) *issuer {
 	return i
 }
 
-// sign issues a certificate; it is self-signed if the issuer has none yet.
 func (i *issuer) sign(c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	i.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -236,7 +235,6 @@ func (s *site) keep(name string, c tls.Certificate) {
 	check.OK(s, err)
 }
 
-// byDefault makes a Secret's certificate Traefik's default.
 func (s *site) byDefault(secret string) {
 	s.Helper()
 	kind := middlewareKind()
@@ -254,7 +252,6 @@ func (s *site) byDefault(secret string) {
 	})
 }
 
-// says resyncs until the gate has the state and a message with all parts.
 func (s *site) says(state app.GateState, parts ...string) {
 	s.Helper()
 	s.within(func() string {

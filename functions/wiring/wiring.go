@@ -28,8 +28,6 @@
 // off, the gate is releasing until no replica returns its response, then ungated. A state changes
 // only if Require API key has not been switched in the meantime.
 //
-// # Drift
-//
 // A changed gate is repaired, and pending until it is proven. The proof is repeated every few
 // minutes. If a request passes the gate, the gate is pending; if the ingress or the checker
 // fails, it remains engaged, because no request passes.
@@ -175,7 +173,6 @@ func (g *gauges) count(gates map[app.GateState]int) {
 	}
 }
 
-// serves sets the expiry time of a PEM certificate.
 func (g *gauges) serves(cert []byte) {
 	expires := time.Time{}
 	if block, _ := pem.Decode(cert); block != nil {

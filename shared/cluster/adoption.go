@@ -68,13 +68,13 @@ func selectedByOthers(managed []metav1.ManagedFieldsEntry) bool {
 func (o Objects) Taken(ref app.Ref) error {
 	switch {
 	case o.knative != nil && foreign(o.knative):
-		return taken("Knative Service", ref)
+		return nameTaken("Knative Service", ref)
 	case foreign(o.deployment):
-		return taken("Deployment", ref)
+		return nameTaken("Deployment", ref)
 	case foreign(o.service):
-		return taken("Service", ref)
+		return nameTaken("Service", ref)
 	case foreign(o.route):
-		return taken(o.route.GetKind(), ref)
+		return nameTaken(o.route.GetKind(), ref)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (c *Cluster) CheckAdoption(ctx context.Context, o Objects, a app.App) error
 	return nil // any other error is that of the write
 }
 
-func taken(kind string, ref app.Ref) error {
+func nameTaken(kind string, ref app.Ref) error {
 	return problem.New(problem.NameTaken,
 		"The namespace %s has a %s named %s that Sluice did not make. To let the app adopt it, a cluster administrator must set the annotation %s: \"true\" on it.",
 		ref.Namespace, kind, ref.Name, adoptAnnotation)
@@ -126,17 +126,17 @@ func (c *Cluster) releaseKnative(ctx context.Context, w Workload) error {
 	if !ours(w.knative) {
 		return nil
 	}
-	shall := w.knative.DeepCopy()
-	all := shall.GetLabels()
+	desired := w.knative.DeepCopy()
+	all := desired.GetLabels()
 	delete(all, managedByLabel)
 	delete(all, appLabel)
-	if hiddenBySluice(shall) {
+	if hiddenBySluice(desired) {
 		delete(all, visibilityLabel)
 	}
-	shall.SetLabels(all)
-	notes := shall.GetAnnotations()
+	desired.SetLabels(all)
+	notes := desired.GetAnnotations()
 	delete(notes, hiddenAnnotation)
-	shall.SetAnnotations(notes)
-	_, err := c.knativeServices(w.ref.Namespace).write(ctx, shall)
+	desired.SetAnnotations(notes)
+	_, err := c.knativeServices(w.ref.Namespace).write(ctx, desired)
 	return err
 }

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// BaseHosts are the lowercase hosts of the API and the console. Apps must not be too close to
-// them (promise A7). IP addresses are excluded: no app can have one, and they share cookies with
-// no other host.
+// BaseHosts are the lowercase hosts of the API and the console, except IP addresses. Apps must
+// not be too close to them (promise A7).
 type BaseHosts []string
 
 // BaseHostsOf returns the host of baseURL, if set, and the extra hosts.
@@ -48,8 +47,8 @@ func (b BaseHosts) Above(host string) bool {
 }
 
 // SharesDomain reports whether a host has the same registrable domain as a base host, such as
-// "shop.example.com" and "sluice.example.com". Such an app cannot set the console's own cookies,
-// but can set so many for the common domain that browsers drop them.
+// "shop.example.com" and "sluice.example.com". Such an app can set so many cookies for the common
+// domain that browsers drop the console's.
 func (b BaseHosts) SharesDomain(host string) bool {
 	domain, err := publicsuffix.EffectiveTLDPlusOne(host)
 	return err == nil && slices.ContainsFunc(b, func(base string) bool {

@@ -27,7 +27,6 @@ const (
 	// label only if this annotation exists.
 	hiddenAnnotation = "sluice.dev/visibility"
 
-	// knativeServiceLabel marks each Service that Knative creates for a Knative Service.
 	knativeServiceLabel = "serving.knative.dev/service"
 )
 
@@ -66,14 +65,14 @@ func (c *Cluster) show(ctx context.Context, o Objects, ref app.Ref, change func(
 	if o.knative == nil {
 		return nil
 	}
-	shall := o.knative.DeepCopy()
+	desired := o.knative.DeepCopy()
 	labels, annotations := map[string]string{}, map[string]string{}
-	maps.Copy(labels, shall.GetLabels())
-	maps.Copy(annotations, shall.GetAnnotations())
+	maps.Copy(labels, desired.GetLabels())
+	maps.Copy(annotations, desired.GetAnnotations())
 	change(labels, annotations)
-	shall.SetLabels(labels)
-	shall.SetAnnotations(annotations)
-	_, err := c.knativeServices(ref.Namespace).write(ctx, shall)
+	desired.SetLabels(labels)
+	desired.SetAnnotations(annotations)
+	_, err := c.knativeServices(ref.Namespace).write(ctx, desired)
 	return err
 }
 
@@ -94,9 +93,9 @@ func (c *Cluster) Bypass(ctx context.Context, ref app.Ref) (Bypass, error) {
 	if err != nil {
 		return Bypass{}, err
 	}
-	targets := leading(services, w)
+	targets := targetServices(services, w)
 	for _, s := range services {
-		if targets[s.Name] && outside(s) {
+		if targets[s.Name] && hasExternalAddress(s) {
 			b.Ways = append(b.Ways, fmt.Sprintf("Service %s (%s)", s.Name, s.Spec.Type))
 		}
 	}
@@ -129,9 +128,9 @@ func publicAddresses(s *unstructured.Unstructured) []string {
 	return public
 }
 
-// leading returns the names of the Services that route to an app: by name, by selector, through
+// targetServices returns the names of the Services that route to an app: by name, by selector, through
 // Knative, or as aliases of these.
-func leading(services []*corev1.Service, w Workload) map[string]bool {
+func targetServices(services []*corev1.Service, w Workload) map[string]bool {
 	targets := map[string]bool{w.ref.Name: true}
 	for _, s := range services {
 		selector := k8slabels.SelectorFromSet(s.Spec.Selector)
@@ -164,11 +163,10 @@ func aliases(s *corev1.Service, services []*corev1.Service, targets map[string]b
 	})
 }
 
-func outside(s *corev1.Service) bool {
+func hasExternalAddress(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeLoadBalancer || s.Spec.Type == corev1.ServiceTypeNodePort || len(s.Spec.ExternalIPs) > 0
 }
 
-// referrer is a kind of object that routes requests from outside to Services.
 type referrer struct {
 	objects anyKind
 	ways    func(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string
@@ -188,7 +186,7 @@ func (c *Cluster) referrers(namespace string) []referrer {
 }
 
 func (c *Cluster) routeWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string {
-	if c.own(u, ref) {
+	if c.isOwnRoute(u, ref) {
 		return nil
 	}
 	var ways []string
@@ -210,7 +208,7 @@ func (c *Cluster) routeWays(u *unstructured.Unstructured, ref app.Ref, targets m
 
 // gatewayWays ignores policies that may gate a route.
 func (c *Cluster) gatewayWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string {
-	if c.own(u, ref) {
+	if c.isOwnRoute(u, ref) {
 		return nil
 	}
 	var ways []string
@@ -236,8 +234,8 @@ func gates(name string, ref app.Ref) bool {
 	return name == gateName(ref) || name == preflightName(ref) || generationIn(name, ref) != ""
 }
 
-// own reports whether an object is the app's own present or former route.
-func (c *Cluster) own(u *unstructured.Unstructured, ref app.Ref) bool {
+// isOwnRoute reports whether an object is the app's own present or former route.
+func (c *Cluster) isOwnRoute(u *unstructured.Unstructured, ref app.Ref) bool {
 	if u.GetName() != ref.Name || c.routing == nil {
 		return false
 	}
@@ -250,7 +248,6 @@ func inNamespace(reference map[string]any, ref app.Ref) bool {
 	return namespace == "" || namespace == ref.Namespace
 }
 
-// ingressWays considers the annotation for the Middlewares of a whole Ingress.
 func ingressWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string {
 	chain := strings.Split(u.GetAnnotations()["traefik.ingress.kubernetes.io/router.middlewares"], ",")
 	if slices.ContainsFunc(chain, func(m string) bool {

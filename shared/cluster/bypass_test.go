@@ -101,8 +101,8 @@ func TestKnativeVisibility(t *testing.T) {
 	ctx, ref := t.Context(), b.app.Ref()
 	says := func(address, tag, routes string) {
 		t.Helper()
-		there := b.cluster.knativeServices(ref.Namespace).api
-		s, err := there.Get(ctx, ref.Name, metav1.GetOptions{})
+		existing := b.cluster.knativeServices(ref.Namespace).api
+		s, err := existing.Get(ctx, ref.Name, metav1.GetOptions{})
 		b.must(err)
 		status := map[string]any{
 			"conditions": []any{map[string]any{"type": "RoutesReady", "status": routes}},
@@ -110,7 +110,7 @@ func TestKnativeVisibility(t *testing.T) {
 			"url":        "http://" + address,
 		}
 		s.Object["status"] = status
-		_, err = there.UpdateStatus(ctx, s, metav1.UpdateOptions{})
+		_, err = existing.UpdateStatus(ctx, s, metav1.UpdateOptions{})
 		b.must(err)
 	}
 	const public, local = "hello.shop-prod.knative.example.com", "hello.shop-prod.svc.cluster.local"

@@ -110,10 +110,10 @@ type (
 // Options configures [Open]. Operations whose option is empty are not available.
 type Options struct {
 	Kubeconfig       string
-	Routes           *Routes // nil if routes are neither read nor written
-	CheckerURL       string  // e.g. "https://sluice-checker.sluice-system.svc:8443"; "" if gates are not written
-	SystemNamespace  string  // see [Accounts]; "" if rights are not granted
-	WebhookNamespace string  // see [Webhooks]; "" if tokens are neither read nor written
+	Routes           *Routes
+	CheckerURL       string // e.g. "https://sluice-checker.sluice-system.svc:8443"; "" if gates are not written
+	SystemNamespace  string
+	WebhookNamespace string
 
 	// Log receives client-go's log messages, for the whole process. nil leaves them unchanged.
 	Log *slog.Logger
@@ -124,7 +124,7 @@ type Cluster struct {
 	dynamic  dynamic.Interface
 	routing  routing // nil if routes are neither read nor written
 	former   routing
-	checker  string // URL, without a trailing slash
+	checker  string
 	system   string
 	webhooks string
 	now      func() time.Time

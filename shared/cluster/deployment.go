@@ -33,15 +33,15 @@ func (c *Cluster) ApplyDeployment(ctx context.Context, o Objects, a app.App) err
 		return fmt.Errorf("apply deployment %s: %w", a.Ref(), errors.New("app has no image"))
 	}
 	if foreign(o.deployment) {
-		return taken("Deployment", a.Ref())
+		return nameTaken("Deployment", a.Ref())
 	}
 	return c.deployments(a.Namespace).apply(ctx, deployment(o.deployment, a))
 }
 
-func deployment(there *appsv1.Deployment, a app.App) *unstructured.Unstructured {
-	selector, pod := podLabels(there, a)
+func deployment(existing *appsv1.Deployment, a app.App) *unstructured.Unstructured {
+	selector, pod := podLabels(existing, a)
 	container := map[string]any{
-		"name":  containerName(there, a),
+		"name":  containerName(existing, a),
 		"image": a.Image,
 		"env":   []any{map[string]any{"name": portVariable, "value": strconv.Itoa(a.Port)}},
 		"ports": []any{map[string]any{"containerPort": int64(a.Port), "protocol": string(corev1.ProtocolTCP)}},
@@ -54,21 +54,21 @@ func deployment(there *appsv1.Deployment, a app.App) *unstructured.Unstructured 
 				"labels":      texts(pod),
 				"annotations": map[string]any{revisionAnnotation: strconv.FormatInt(a.Revision, 10)},
 			},
-			"spec": podSpec(there, container),
+			"spec": podSpec(existing, container),
 		},
 	}
-	if s := strategy(there); s != nil {
+	if s := strategy(existing); s != nil {
 		spec["strategy"] = s
 	}
-	return owned(a.Ref(), a.Name, spec, there)
+	return owned(a.Ref(), a.Name, spec, existing)
 }
 
 // podSpec keeps service account tokens out of the app's pods: an attacker in an app must not
 // reach the Kubernetes API. An adopted Deployment that names an account or requests the token
 // keeps it.
-func podSpec(there *appsv1.Deployment, container map[string]any) map[string]any {
+func podSpec(existing *appsv1.Deployment, container map[string]any) map[string]any {
 	spec := map[string]any{"containers": []any{container}}
-	if there == nil || tokenless(there.Spec.Template.Spec) {
+	if existing == nil || tokenless(existing.Spec.Template.Spec) {
 		spec["automountServiceAccountToken"] = false
 	}
 	return spec
@@ -83,8 +83,8 @@ func tokenless(pod corev1.PodSpec) bool {
 
 // strategy keeps every old pod until a new one is ready. An adopted Deployment with Recreate
 // keeps that: its pods may not be able to run side by side.
-func strategy(there *appsv1.Deployment) map[string]any {
-	if there != nil && there.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+func strategy(existing *appsv1.Deployment) map[string]any {
+	if existing != nil && existing.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return nil
 	}
 	return map[string]any{
@@ -95,10 +95,10 @@ func strategy(there *appsv1.Deployment) map[string]any {
 
 // podLabels returns the selector and the labels of an app's pods. A Deployment's selector cannot
 // change; the Service uses Sluice's labels.
-func podLabels(there *appsv1.Deployment, a app.App) (selector, pod map[string]string) {
+func podLabels(existing *appsv1.Deployment, a app.App) (selector, pod map[string]string) {
 	selector, pod = map[string]string{appLabel: a.Name}, labels(a.Name)
-	if there != nil && there.Spec.Selector != nil {
-		selector = there.Spec.Selector.MatchLabels
+	if existing != nil && existing.Spec.Selector != nil {
+		selector = existing.Spec.Selector.MatchLabels
 		for k, v := range selector {
 			pod[k] = v
 		}
@@ -106,10 +106,10 @@ func podLabels(there *appsv1.Deployment, a app.App) (selector, pod map[string]st
 	return selector, pod
 }
 
-func containerName(there *appsv1.Deployment, a app.App) string {
-	if there != nil {
-		if i := appContainer(there.Spec.Template.Spec, a.Name); i >= 0 {
-			return there.Spec.Template.Spec.Containers[i].Name
+func containerName(existing *appsv1.Deployment, a app.App) string {
+	if existing != nil {
+		if i := appContainer(existing.Spec.Template.Spec, a.Name); i >= 0 {
+			return existing.Spec.Template.Spec.Containers[i].Name
 		}
 	}
 	return a.Name
@@ -210,17 +210,17 @@ func revisionIn(text string) int64 {
 // ApplyService makes the Service that routes the app's port to its pods.
 func (c *Cluster) ApplyService(ctx context.Context, o Objects, a app.App) error {
 	if foreign(o.service) {
-		return taken("Service", a.Ref())
+		return nameTaken("Service", a.Ref())
 	}
 	return c.services(a.Namespace).apply(ctx, service(o.service, a))
 }
 
-func service(there *corev1.Service, a app.App) *unstructured.Unstructured {
+func service(existing *corev1.Service, a app.App) *unstructured.Unstructured {
 	port := int64(a.Port)
 	return owned(a.Ref(), a.Name, map[string]any{
 		"selector": map[string]any{appLabel: a.Name},
 		"ports":    []any{map[string]any{"name": "http", "protocol": string(corev1.ProtocolTCP), "port": port, "targetPort": port}},
-	}, there)
+	}, existing)
 }
 
 func serviceStatus(s *corev1.Service, a app.App) Status {

@@ -30,7 +30,7 @@ const (
 // and passes the method on. Without it the checker returns 500, so no gate is ever proven.
 type gatewayEnvoy struct {
 	httpRoutes
-	checker string // URL; "" if gates are not written
+	checker string
 }
 
 func (r gatewayEnvoy) gate(g gate) []part {
@@ -132,16 +132,14 @@ func (r gatewayEnvoy) closed(a app.App) map[string]any {
 	return r.route(a, map[string]any{"matches": []any{match("")}})
 }
 
-// taken reports whether the route is accepted and has a backend.
-func (r gatewayEnvoy) taken(u *unstructured.Unstructured) bool {
+func (r gatewayEnvoy) accepted(u *unstructured.Unstructured) bool {
 	leads := false
 	for _, rule := range objectsIn(u.Object, "spec", "rules") {
 		leads = leads || rule["backendRefs"] != nil
 	}
-	return leads && r.httpRoutes.taken(u)
+	return leads && r.httpRoutes.accepted(u)
 }
 
-// enforced reports whether Envoy Gateway has accepted the app's policy.
 func (r gatewayEnvoy) enforced(o Objects, ref app.Ref) bool {
 	policy := o.gate[policyOf(ref)]
 	if policy == nil {

@@ -176,20 +176,20 @@ func TestGenerations(t *testing.T) {
 			if got := b.state(); got.Route != RouteGated || got.Middleware != Right || second.generation == first.generation {
 				t.Errorf("generation %q after %q: %+v", second.generation, first.generation, got)
 			}
-			there := func(g gate) bool {
-				u, err := b.cluster.objects(middlewareKind(), b.app.Namespace).look(t.Context(), g.middleware())
+			existing := func(g gate) bool {
+				u, err := b.cluster.objects(middlewareKind(), b.app.Namespace).find(t.Context(), g.middleware())
 				b.must(err)
 				return u != nil
 			}
-			if !there(first) {
+			if !existing(first) {
 				t.Error("the earlier Middleware was deleted before the proof")
 			}
 			b.must(b.cluster.RemoveGenerations(t.Context(), b.objects(), b.app.Ref()))
-			if there(first) || !there(second) {
-				t.Errorf("Middleware exists: earlier %t, present %t; want false, true", there(first), there(second))
+			if existing(first) || !existing(second) {
+				t.Errorf("Middleware exists: earlier %t, present %t; want false, true", existing(first), existing(second))
 			}
 			b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
-			if there(second) {
+			if existing(second) {
 				t.Error("a Middleware of the deleted app exists")
 			}
 		})

@@ -54,13 +54,13 @@ func (httpRoutes) leads(u *unstructured.Unstructured, host string) bool {
 	return err == nil && (len(names) == 0 || slices.Contains(names, host))
 }
 
-func (httpRoutes) same(u *unstructured.Unstructured, shall map[string]any) bool {
-	return sameFields(u, shall)
+func (httpRoutes) same(u *unstructured.Unstructured, desired map[string]any) bool {
+	return sameFields(u, desired)
 }
 
-// taken reports whether a Gateway has accepted the route's current generation and resolved its
+// accepted reports whether a Gateway has accepted the route's current generation and resolved its
 // references.
-func (httpRoutes) taken(u *unstructured.Unstructured) bool {
+func (httpRoutes) accepted(u *unstructured.Unstructured) bool {
 	parents := objectsIn(u.Object, "status", "parents")
 	for _, p := range parents {
 		if !holds(p, "Accepted", u.GetGeneration()) || !holds(p, "ResolvedRefs", u.GetGeneration()) {

@@ -94,11 +94,11 @@ func TestHTTPRoute(t *testing.T) {
 			}
 			b.says(gatewayKind("HTTPRoute"), "hello", "parents", metav1.ConditionFalse)
 			if !b.state().Untaken {
-				t.Error("taken returned true for a rejected route")
+				t.Error("accepted returned true for a rejected route")
 			}
 			b.says(gatewayKind("HTTPRoute"), "hello", "parents", metav1.ConditionTrue)
 			if b.state().Untaken {
-				t.Error("taken returned false for an accepted route")
+				t.Error("accepted returned false for an accepted route")
 			}
 			v, err := b.cluster.Inventory(t.Context())
 			b.must(err)
@@ -363,10 +363,10 @@ func TestMoveKeepsForeignRoute(t *testing.T) {
 		t.Errorf("foreign route: got %v, want RouteAbsent", got)
 	}
 	b.must(b.cluster.RemoveFormer(t.Context(), b.objects(), b.app.Ref()))
-	var there *unstructured.Unstructured
-	there, err := b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace).look(t.Context(), "hello")
+	var existing *unstructured.Unstructured
+	existing, err := b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace).find(t.Context(), "hello")
 	b.must(err)
-	if there == nil {
+	if existing == nil {
 		t.Error("the foreign route was deleted")
 	}
 	check.Equal(t, "bypasses", []string{"IngressRoute hello (Host(`a.example`))"}, b.bypass().Ways)

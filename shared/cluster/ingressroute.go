@@ -21,7 +21,7 @@ import (
 type ingressRoutes struct {
 	middlewares
 	entryPoints []any
-	tls         map[string]any // nil leaves spec.tls to others
+	tls         map[string]any
 
 	certified []string // hosts, and domains with a leading dot, that may have ACME certificates
 }
@@ -82,10 +82,10 @@ func hostRule(host string) string { return "Host(`" + host + "`)" }
 // cannot be applied over a field in it.
 func defaultTLS() map[string]any { return map[string]any{"store": map[string]any{"name": "default"}} }
 
-func (*ingressRoutes) kind() schema.GroupVersionKind         { return traefikKind("IngressRoute") }
-func (*ingressRoutes) blank() map[string]any                 { return map[string]any{"routes": []any{}} }
-func (*ingressRoutes) taken(*unstructured.Unstructured) bool { return true } // Traefik does not report it
-func (*ingressRoutes) knative() bool                         { return true }
+func (*ingressRoutes) kind() schema.GroupVersionKind            { return traefikKind("IngressRoute") }
+func (*ingressRoutes) blank() map[string]any                    { return map[string]any{"routes": []any{}} }
+func (*ingressRoutes) accepted(*unstructured.Unstructured) bool { return true } // Traefik does not report it
+func (*ingressRoutes) knative() bool                            { return true }
 
 // Prefixes of the rules for preflights and WebSockets of a gated app.
 const (
@@ -168,9 +168,9 @@ func (*ingressRoutes) leads(u *unstructured.Unstructured, host string) bool {
 	})
 }
 
-func (r *ingressRoutes) same(u *unstructured.Unstructured, shall map[string]any) bool {
-	tls, _ := shall["tls"].(map[string]any)
-	return sameTLS(u, tls) && sameFields(u, shall, "tls")
+func (r *ingressRoutes) same(u *unstructured.Unstructured, desired map[string]any) bool {
+	tls, _ := desired["tls"].(map[string]any)
+	return sameTLS(u, tls) && sameFields(u, desired, "tls")
 }
 
 var resolverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
@@ -192,13 +192,13 @@ func parseRouteTLS(s string) (map[string]any, error) {
 
 // sameTLS reports whether Sluice's fields of spec.tls have the desired values. Others may set
 // other fields. The field manager identifies fields that Sluice wrote.
-func sameTLS(u *unstructured.Unstructured, shall map[string]any) bool {
+func sameTLS(u *unstructured.Unstructured, desired map[string]any) bool {
 	own := ownTLS(u.GetManagedFields())
 	is, _, err := unstructured.NestedMap(u.Object, "spec", "tls")
-	if err != nil || len(own) != len(shall) {
+	if err != nil || len(own) != len(desired) {
 		return false
 	}
-	for field, v := range shall {
+	for field, v := range desired {
 		if _, ours := own["f:"+field]; !ours || !reflect.DeepEqual(is[field], v) {
 			return false
 		}

@@ -24,28 +24,28 @@ import (
 
 const knativeGroup = "serving.knative.dev"
 
-func (c *Cluster) updateKnative(ctx context.Context, there *unstructured.Unstructured, a app.App) error {
+func (c *Cluster) updateKnative(ctx context.Context, existing *unstructured.Unstructured, a app.App) error {
 	if a.Image == "" {
 		return fmt.Errorf("update knative service %s: %w", a.Ref(), errors.New("app has no image"))
 	}
-	if foreign(there) {
-		return taken("Knative Service", a.Ref())
+	if foreign(existing) {
+		return nameTaken("Knative Service", a.Ref())
 	}
-	shall, err := knativeRunning(there, a)
+	desired, err := knativeRunning(existing, a)
 	if err != nil {
 		return fmt.Errorf("update knative service %s: %w", a.Ref(), err)
 	}
-	_, err = c.knativeServices(a.Namespace).write(ctx, shall)
+	_, err = c.knativeServices(a.Namespace).write(ctx, desired)
 	return err
 }
 
-func knativeRunning(there *unstructured.Unstructured, a app.App) (*unstructured.Unstructured, error) {
-	shall := there.DeepCopy()
-	pod, i, err := knativePod(shall, a.Name)
+func knativeRunning(existing *unstructured.Unstructured, a app.App) (*unstructured.Unstructured, error) {
+	desired := existing.DeepCopy()
+	pod, i, err := knativePod(desired, a.Name)
 	if err != nil {
 		return nil, err
 	}
-	spec, _, _ := unstructured.NestedMap(shall.Object, "spec", "template", "spec")
+	spec, _, _ := unstructured.NestedMap(desired.Object, "spec", "template", "spec")
 	containers, _, _ := unstructured.NestedSlice(spec, "containers")
 	container, ok := containers[i].(map[string]any)
 	if !ok {
@@ -55,29 +55,29 @@ func knativeRunning(there *unstructured.Unstructured, a app.App) (*unstructured.
 	if tokenless(pod) {
 		spec["automountServiceAccountToken"] = false
 	}
-	if err := unstructured.SetNestedMap(shall.Object, spec, "spec", "template", "spec"); err != nil {
+	if err := unstructured.SetNestedMap(desired.Object, spec, "spec", "template", "spec"); err != nil {
 		return nil, err
 	}
-	err = unstructured.SetNestedField(shall.Object, strconv.FormatInt(a.Revision, 10),
+	err = unstructured.SetNestedField(desired.Object, strconv.FormatInt(a.Revision, 10),
 		"spec", "template", "metadata", "annotations", revisionAnnotation)
 	if err != nil {
 		return nil, err
 	}
 	// A fixed name would be valid for one revision only.
-	unstructured.RemoveNestedField(shall.Object, "spec", "template", "metadata", "name")
-	all := shall.GetLabels()
+	unstructured.RemoveNestedField(desired.Object, "spec", "template", "metadata", "name")
+	all := desired.GetLabels()
 	if all == nil {
 		all = map[string]string{}
 	}
 	maps.Copy(all, labels(a.Name))
-	shall.SetLabels(all)
-	notes := shall.GetAnnotations()
+	desired.SetLabels(all)
+	notes := desired.GetAnnotations()
 	if notes == nil {
 		notes = map[string]string{}
 	}
 	notes[adoptedAnnotation] = "true"
-	shall.SetAnnotations(notes)
-	return shall, nil
+	desired.SetAnnotations(notes)
+	return desired, nil
 }
 
 // knativePod returns the known fields of a Knative Service's pod spec and the index of the app's
@@ -161,12 +161,10 @@ func knativeFailure(s *unstructured.Unstructured, ready map[string]any) string {
 // Knative creates a Service of the same name, the placeholder, for each Knative Service. It leads
 // to Knative's gateway inside the cluster, which selects the Knative Service by its host. It has
 // the labels of the Knative Service, so only its controller identifies it. The app's route uses
-// it too, and sets that host with a Middleware after the gate. Traefik needs
-// allowExternalNameServices for it.
+// it, and sets that host with a Middleware. Traefik needs allowExternalNameServices for it.
 //
-// An app's Deployment and Service are deleted when the first revision of its Knative Service is
-// ready: only then can Knative create the placeholder. The app does not respond for about a
-// second.
+// An app's Deployment and Service are deleted when its Knative Service is ready: only then can
+// Knative create the placeholder. The app does not respond for about a second.
 
 const (
 	knativeDefaultPort = 80
@@ -190,7 +188,7 @@ func (o Objects) superseded() bool {
 
 func isOwn(s *corev1.Service) bool { return ours(s) }
 
-func (o *Objects) tellPlaceholder() {
+func (o *Objects) separatePlaceholder() {
 	if byKnative(o.service) {
 		o.placeholder, o.service = o.service, nil
 	}

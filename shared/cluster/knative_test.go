@@ -164,8 +164,8 @@ func TestKnativeObservation(t *testing.T) {
 // takeOver creates the placeholder, as Knative does once the app has no Service.
 func (b *bench) takeOver() {
 	b.Helper()
-	there := b.cluster.knativeServices(b.app.Namespace).api
-	s, err := there.Get(b.Context(), b.app.Name, metav1.GetOptions{})
+	existing := b.cluster.knativeServices(b.app.Namespace).api
+	s, err := existing.Get(b.Context(), b.app.Name, metav1.GetOptions{})
 	b.must(err)
 	controller := true
 	_, err = b.kube.CoreV1().Services(b.app.Namespace).Create(b.Context(), &corev1.Service{
@@ -180,7 +180,7 @@ func (b *bench) takeOver() {
 	b.must(err)
 	status := map[string]any{"conditions": []any{map[string]any{"type": "ConfigurationsReady", "status": "True"}}}
 	s.Object["status"] = status
-	_, err = there.UpdateStatus(b.Context(), s, metav1.UpdateOptions{})
+	_, err = existing.UpdateStatus(b.Context(), s, metav1.UpdateOptions{})
 	b.must(err)
 }
 

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// takenHeaders matches the headers that the gate removes: the identity headers and the key's
+	// removedHeaders matches the headers that the gate removes: the identity headers and the key's
 	// header, in every spelling that a backend may treat as the same, and the headers of an
 	// upgrade. Traefik removes them from the client's request, then adds the matching headers of
 	// the checker's response. An upgrade to another protocol would bypass the checker;
 	// [websocketSpec] restores the only allowed one.
-	takenHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)|upgrade|http2-settings)$`
+	removedHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)|upgrade|http2-settings)$`
 
-	// preflightTakenHeaders also matches the client's credentials and the method overrides.
-	preflightTakenHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key|http[^0-9a-z]method([^0-9a-z]override)?|method[^0-9a-z]override)|upgrade|http2-settings|cookie|authorization)$`
+	// preflightRemovedHeaders also matches the client's credentials and the method overrides.
+	preflightRemovedHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key|http[^0-9a-z]method([^0-9a-z]override)?|method[^0-9a-z]override)|upgrade|http2-settings|cookie|authorization)$`
 
-	// maxAnswer limits the checker's response body, in bytes. Traefik allocates that much for
+	// maxResponse limits the checker's response body, in bytes. Traefik allocates that much for
 	// every request.
-	maxAnswer = 4096
+	maxResponse = 4096
 )
 
 type gate struct {
@@ -53,7 +53,6 @@ type part struct {
 	unnamed bool
 }
 
-// partID identifies an object of a gate in its namespace.
 type partID struct {
 	kind schema.GroupVersionKind
 	name string
@@ -61,9 +60,8 @@ type partID struct {
 
 func (p part) id() partID { return partID{p.kind, p.name} }
 
-// middlewares builds gates from Traefik's Middlewares, which a route names.
 type middlewares struct {
-	checker string // URL, without a trailing slash
+	checker string
 }
 
 func firstGeneration(names []string, ref app.Ref) string {
@@ -102,7 +100,7 @@ func (c *Cluster) WriteMiddleware(ctx context.Context, o Objects, a app.App) err
 		seen, known := o.gate[p.id()]
 		if !known { // no route names this generation yet
 			var err error
-			if seen, err = c.objects(p.kind, a.Namespace).look(ctx, p.name); err != nil {
+			if seen, err = c.objects(p.kind, a.Namespace).find(ctx, p.name); err != nil {
 				return err
 			}
 		}
@@ -141,8 +139,8 @@ func (m middlewares) forwardAuth(g gate) map[string]any {
 		"tls":                      map[string]any{"caSecret": caSecretName},
 		"trustForwardHeader":       false,
 		"forwardBody":              false,
-		"maxResponseBodySize":      int64(maxAnswer),
-		"authResponseHeadersRegex": takenHeaders,
+		"maxResponseBodySize":      int64(maxResponse),
+		"authResponseHeadersRegex": removedHeaders,
 		// Besides X-Forwarded-*, the checker gets only these headers. It would reject larger
 		// ones, and must not see the client's cookies and credentials.
 		"authRequestHeaders": append([]any{"X-API-Key"}, g.asked(trace.Header, checkers.NonceHeader)...),
@@ -163,7 +161,7 @@ func (g gate) asked(headers ...any) []any {
 func (m middlewares) preflightSpec(g gate) map[string]any {
 	ask := m.forwardAuth(g)
 	ask["forwardBody"], ask["maxBodySize"] = true, int64(0)
-	ask["authResponseHeadersRegex"] = preflightTakenHeaders
+	ask["authResponseHeadersRegex"] = preflightRemovedHeaders
 	return map[string]any{"forwardAuth": ask}
 }
 
@@ -202,7 +200,7 @@ func spellings(words ...string) []string {
 func (m middlewares) earlierPreflightSpec(g gate) map[string]any {
 	spec := m.preflightSpec(g)
 	ask, _ := spec["forwardAuth"].(map[string]any)
-	ask["authResponseHeadersRegex"] = takenHeaders
+	ask["authResponseHeadersRegex"] = removedHeaders
 	return spec
 }
 
@@ -260,7 +258,7 @@ func (c *Cluster) RemoveGenerations(ctx context.Context, o Objects, ref app.Ref)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if c.routing.gate(gate{ref: ref})[0].kind != middlewareKind() {
-		return nil // such a gate has no Middlewares
+		return nil
 	}
 	objects := c.objects(middlewareKind(), ref.Namespace)
 	all, err := objects.list(ctx, metav1.ListOptions{LabelSelector: managedSelector + "," + appLabel + "=" + ref.Name})

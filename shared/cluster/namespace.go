@@ -25,14 +25,14 @@ import (
 func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	there, err := c.namespaces().look(ctx, name)
+	existing, err := c.namespaces().find(ctx, name)
 	if err != nil {
 		return err
 	}
-	if there != nil && there.Status.Phase == corev1.NamespaceTerminating {
+	if existing != nil && existing.Status.Phase == corev1.NamespaceTerminating {
 		return fmt.Errorf("namespace %s is being deleted: %w", name, problem.Of(problem.Unavailable))
 	}
-	if there == nil {
+	if existing == nil {
 		_, err = c.namespaces().write(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: managed()}})
 		if lacksRight(err) {
 			return problem.Of(problem.Unavailable).Because(err)
@@ -46,8 +46,8 @@ func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 
 // NamespaceExists reports whether a namespace exists. It may be in deletion.
 func (c *Cluster) NamespaceExists(ctx context.Context, name string) (bool, error) {
-	there, err := c.namespaces().look(ctx, name)
-	return there != nil, err
+	existing, err := c.namespaces().find(ctx, name)
+	return existing != nil, err
 }
 
 const (

@@ -43,25 +43,25 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (o Objects, err erro
 	if o.Workload, err = c.Workload(ctx, ref); err != nil {
 		return Objects{}, err
 	}
-	if o.service, err = c.services(ref.Namespace).look(ctx, ref.Name); err != nil {
+	if o.service, err = c.services(ref.Namespace).find(ctx, ref.Name); err != nil {
 		return Objects{}, err
 	}
-	o.tellPlaceholder()
+	o.separatePlaceholder()
 	look := func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
-		return c.objects(kind, ref.Namespace).look(ctx, name)
+		return c.objects(kind, ref.Namespace).find(ctx, name)
 	}
-	if err = c.lookAtWays(&o, ref, look); err != nil {
+	if err = c.readWays(&o, ref, look); err != nil {
 		return Objects{}, err
 	}
-	o.ca, err = c.secrets(ref.Namespace).look(ctx, caSecretName)
+	o.ca, err = c.secrets(ref.Namespace).find(ctx, caSecretName)
 	return o, err
 }
 
-func (c *Cluster) lookAtWays(o *Objects, ref app.Ref, look lookup) (err error) {
+func (c *Cluster) readWays(o *Objects, ref app.Ref, look lookup) (err error) {
 	if c.routing == nil {
 		return nil
 	}
-	if o.way, err = wayBy(c.routing, ref, look); err != nil {
+	if o.way, err = readWay(c.routing, ref, look); err != nil {
 		return err
 	}
 	if c.former != nil {
@@ -87,7 +87,7 @@ type Inventory struct {
 	at       time.Time
 	services map[app.Ref]*corev1.Service
 	cas      map[app.Ref]*corev1.Secret
-	others   map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured // by namespace and object name
+	others   map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured
 }
 
 // Of returns the objects of one app. Unlike [Cluster.Objects], it ignores objects without
@@ -98,8 +98,8 @@ func (v Inventory) Of(ref app.Ref) Objects {
 	look := func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
 		return v.others[kind][named(name)], nil
 	}
-	_ = v.cluster.lookAtWays(&o, ref, look) // look never fails
-	o.tellPlaceholder()
+	_ = v.cluster.readWays(&o, ref, look) // look never fails
+	o.separatePlaceholder()
 	return o
 }
 
@@ -173,16 +173,16 @@ const (
 type State struct {
 	Deployment Status // also Right if the app has no image yet or Knative runs it
 	Service    Status
-	CA         Status // the namespace's copy of the checker's CA
-	Middleware Status // of all gate objects together
+	CA         Status
+	Middleware Status
 	Route      Route
 
 	// Former is the state of the former route: RouteClosed if only its gate is left, and
 	// RouteAbsent once the app is moved.
 	Former Route
 
-	// Untaken reports that the ingress has not accepted the route or, if there is a former route,
-	// has not had time to apply it.
+	// Untaken reports that the ingress has not accepted the route, or has not had time to apply
+	// it next to a former one.
 	Untaken bool
 
 	// Superseded reports that a Knative Service is ready to replace Sluice's objects.
@@ -208,7 +208,7 @@ func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 		Middleware: c.gateStatus(o, a),
 		Route:      routeState(c.routing, o.way, o, a, o.gateOf(a)),
 		Former:     c.formerState(o, a),
-		Untaken:    o.route != nil && (!c.routing.taken(o.route) || !o.settled()),
+		Untaken:    o.route != nil && (!c.routing.accepted(o.route) || !o.settled()),
 	}
 	if o.knative != nil { // deployments change it, and Knative creates the Service
 		s.Deployment, s.Service, s.Superseded = Right, Right, o.superseded()
@@ -292,7 +292,7 @@ func (c *Cluster) DeleteIf(ctx context.Context, ref app.Ref, allowed func(contex
 }
 
 // remove deletes the given objects of an app, the route first: the app must never be reachable
-// without its gate. It returns a conflict problem if an object was replaced.
+// without its gate.
 func (c *Cluster) remove(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()

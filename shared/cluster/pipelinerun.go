@@ -20,8 +20,8 @@ import (
 
 const (
 	// buildOfLabel is the app that a PipelineRun builds, e.g. "hello", and buildLabel the build's
-	// number, e.g. "7". Tekton copies a run's labels to its pods. The run must therefore not have
-	// the app's own label, by which the app's Service selects pods.
+	// number, e.g. "7". Tekton copies them to the run's pods, so the app's own label, by which
+	// its Service selects pods, must not be used.
 	buildOfLabel = "sluice.dev/build-of"
 	buildLabel   = "sluice.dev/build"
 
@@ -110,8 +110,8 @@ func read[T any](u *unstructured.Unstructured) (known T, err error) {
 	return known, nil
 }
 
-// pipelineRun returns the object for a run. Tekton's cluster resolver finds the Pipeline: one
-// Pipeline in the system's namespace serves all apps.
+// pipelineRun uses Tekton's cluster resolver: one Pipeline in the system's namespace serves all
+// apps.
 func pipelineRun(r PipelineRun) *unstructured.Unstructured {
 	params := make([]any, 0, len(r.Params))
 	for _, name := range slices.Sorted(maps.Keys(r.Params)) {

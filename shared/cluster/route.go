@@ -49,18 +49,16 @@ type routing interface {
 	// leads reports whether the route has a rule for the host, or no rules.
 	leads(route *unstructured.Unstructured, host string) bool
 
-	// same reports whether Sluice's fields of a route have the desired values.
-	same(route *unstructured.Unstructured, shall map[string]any) bool
+	same(route *unstructured.Unstructured, desired map[string]any) bool
 
 	// gate returns the objects of an app's gate, in the order of writing, before the route.
 	gate(g gate) []part
 
 	generation(w way, ref app.Ref) string
 
-	// taken reports whether the ingress has accepted a route, or does not report this.
-	taken(route *unstructured.Unstructured) bool
+	// accepted reports whether the ingress has accepted a route, or does not report this.
+	accepted(route *unstructured.Unstructured) bool
 
-	// knative reports whether routes can lead to apps that Knative runs.
 	knative() bool
 }
 
@@ -83,12 +81,12 @@ func (w way) none() bool {
 
 type lookup func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error)
 
-func wayBy(by routing, ref app.Ref, look lookup) (w way, err error) {
+func readWay(by routing, ref app.Ref, look lookup) (w way, err error) {
 	if w.route, err = look(by.kind(), ref.Name); err != nil {
 		return way{}, err
 	}
 	w.gate = map[partID]*unstructured.Unstructured{}
-	lookAt := func(g gate) error {
+	readGate := func(g gate) error {
 		for _, p := range by.gate(g) {
 			if _, known := w.gate[p.id()]; known {
 				continue
@@ -99,11 +97,11 @@ func wayBy(by routing, ref app.Ref, look lookup) (w way, err error) {
 		}
 		return nil
 	}
-	if err := lookAt(gate{ref: ref}); err != nil {
+	if err := readGate(gate{ref: ref}); err != nil {
 		return way{}, err
 	}
 	w.generation = by.generation(w, ref)
-	if err := lookAt(gate{ref: ref, generation: w.generation}); err != nil {
+	if err := readGate(gate{ref: ref, generation: w.generation}); err != nil {
 		return way{}, err
 	}
 	return w, nil
@@ -140,7 +138,7 @@ func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bo
 		return fmt.Errorf("apply route %s: host %q: %s", a.Ref(), a.Host, invalid[0])
 	}
 	if foreign(o.route) {
-		return taken(o.route.GetKind(), a.Ref())
+		return nameTaken(o.route.GetKind(), a.Ref())
 	}
 	routes := c.objects(c.routing.kind(), a.Namespace)
 	seen := o.route
@@ -177,8 +175,8 @@ func (c *Cluster) RemoveRoute(ctx context.Context, o Objects, ref app.Ref) error
 	return withdraw(ctx, c.objects(c.routing.kind(), ref.Namespace), o.route)
 }
 
-// RemoveFormer deletes an app's objects of the former kind of routes. The first call deletes the
-// route, the next one the gate: without its gate, the route could be open.
+// RemoveFormer deletes the route of the former kind, and with the next call its gate: without the
+// gate, the route could be open.
 func (c *Cluster) RemoveFormer(ctx context.Context, o Objects, ref app.Ref) error {
 	if c.former == nil {
 		return nil
@@ -203,7 +201,7 @@ func (c *Cluster) removeWay(ctx context.Context, by routing, w way, ref app.Ref)
 
 // formerWay excludes objects that the present kind also uses.
 func formerWay(former, present routing, ref app.Ref, look lookup) (way, error) {
-	return wayBy(former, ref, func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
+	return readWay(former, ref, func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
 		named := gate{ref: ref, generation: generationIn(name, ref)}
 		shared := kind == present.kind() && name == ref.Name ||
 			slices.ContainsFunc(present.gate(named), func(p part) bool { return p.kind == kind && p.name == name })
@@ -268,9 +266,9 @@ func (c *Cluster) formerState(o Objects, a app.App) Route {
 }
 
 // settleTime is the minimum age of a new route before the former one is deleted. Traefik does not
-// report acceptance and delays changes by 2 s under load (providersThrottleDuration); others may
-// report it too early. The proof cannot detect this, since the former route returns it too. If
-// this clock is ahead of the API server's, clients may get 404.
+// report acceptance, and delays changes by 2 s under load (providersThrottleDuration). The proof
+// cannot detect this, since the former route returns it too. If this clock is ahead of the API
+// server's, clients may get 404.
 const settleTime = 10 * time.Second
 
 func (o Objects) settled() bool {
@@ -278,12 +276,12 @@ func (o Objects) settled() bool {
 }
 
 // sameFields requires equal fields: an additional rule would bypass the gate.
-func sameFields(u *unstructured.Unstructured, shall map[string]any, but ...string) bool {
+func sameFields(u *unstructured.Unstructured, desired map[string]any, but ...string) bool {
 	spec, ok := u.Object["spec"].(map[string]any)
 	if !ok {
 		return false
 	}
-	for field, v := range shall {
+	for field, v := range desired {
 		if !slices.Contains(but, field) && !reflect.DeepEqual(spec[field], v) {
 			return false
 		}

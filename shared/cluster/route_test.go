@@ -76,7 +76,7 @@ func TestRouteTLS(t *testing.T) {
 }
 
 // TestCertificateHosts tests that an ACME resolver gets certificates only for hosts below the
-// apps' domain, for configured hosts, and for hosts whose route had it before.
+// apps' domain, configured hosts, and hosts whose route had it before.
 func TestCertificateHosts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

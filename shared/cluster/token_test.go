@@ -21,12 +21,12 @@ func TestServiceAccountToken(t *testing.T) {
 		name    string
 		account string
 		asks    *bool
-		taken   bool // no token is mounted
+		noToken bool // no token is mounted
 	}{
-		{name: "no account", taken: true},
-		{name: "the default account", account: "default", taken: true},
-		{name: "no token", asks: &no, taken: true},
-		{name: "an account without a token", account: "reader", asks: &no, taken: true},
+		{name: "no account", noToken: true},
+		{name: "the default account", account: "default", noToken: true},
+		{name: "no token", asks: &no, noToken: true},
+		{name: "an account without a token", account: "reader", asks: &no, noToken: true},
 		{name: "a custom account", account: "reader"},
 		{name: "a requested token", asks: &yes},
 	}
@@ -36,8 +36,8 @@ func TestServiceAccountToken(t *testing.T) {
 			d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{
 				Spec: corev1.PodSpec{ServiceAccountName: tt.account, AutomountServiceAccountToken: tt.asks},
 			}}}
-			if said := saysNoToken(t, deployment(d, a)); said != tt.taken {
-				t.Errorf("Deployment without a token: got %v, want %v", said, tt.taken)
+			if said := hasNoToken(t, deployment(d, a)); said != tt.noToken {
+				t.Errorf("Deployment without a token: got %v, want %v", said, tt.noToken)
 			}
 			pod := map[string]any{"containers": []any{map[string]any{"image": "hello:v1"}}}
 			if tt.account != "" {
@@ -46,20 +46,20 @@ func TestServiceAccountToken(t *testing.T) {
 			if tt.asks != nil {
 				pod["automountServiceAccountToken"] = *tt.asks
 			}
-			there := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": pod}}}}
-			shall, err := knativeRunning(there, a)
+			existing := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": pod}}}}
+			desired, err := knativeRunning(existing, a)
 			check.OK(t, err)
-			if said := saysNoToken(t, shall); said != tt.taken {
-				t.Errorf("Knative Service without a token: got %v, want %v", said, tt.taken)
+			if said := hasNoToken(t, desired); said != tt.noToken {
+				t.Errorf("Knative Service without a token: got %v, want %v", said, tt.noToken)
 			}
 		})
 	}
-	if !saysNoToken(t, deployment(nil, a)) {
+	if !hasNoToken(t, deployment(nil, a)) {
 		t.Error("a new Deployment has a token")
 	}
 }
 
-func saysNoToken(t *testing.T, u *unstructured.Unstructured) bool {
+func hasNoToken(t *testing.T, u *unstructured.Unstructured) bool {
 	t.Helper()
 	token, said, err := unstructured.NestedBool(u.Object, "spec", "template", "spec", "automountServiceAccountToken")
 	check.OK(t, err)

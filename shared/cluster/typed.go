@@ -103,8 +103,8 @@ func (k typed[T]) get(ctx context.Context, name string) (*T, error) {
 	return k.result("get", name, u, err)
 }
 
-// look is like get, but returns nil if the object does not exist.
-func (k typed[T]) look(ctx context.Context, name string) (*T, error) {
+// find is like get, but returns nil if the object does not exist.
+func (k typed[T]) find(ctx context.Context, name string) (*T, error) {
 	object, err := k.get(ctx, name)
 	if problem.Is(err, problem.NotFound) {
 		return nil, nil //nolint:nilnil // callers check for nil
@@ -191,7 +191,6 @@ func only(o metav1.Object) metav1.DeleteOptions {
 
 const listPage = 500
 
-// list reads all objects in pages. Each page has its own deadline.
 func (k typed[T]) list(ctx context.Context, o metav1.ListOptions) ([]*T, error) {
 	var all []*T
 	o.Limit = listPage

@@ -64,7 +64,7 @@ func (c *Cluster) DeleteWebhookToken(ctx context.Context, ref app.Ref) error {
 // DeleteWebhookTokenIf disables an app's webhook if the condition is true. It does not delete a
 // Secret that is created after the check.
 func (c *Cluster) DeleteWebhookTokenIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
-	seen, err := c.secrets(c.webhooks).look(ctx, ref.String())
+	seen, err := c.secrets(c.webhooks).find(ctx, ref.String())
 	if err != nil || seen == nil {
 		return err
 	}

@@ -26,11 +26,11 @@ type Workload struct {
 func (c *Cluster) Workload(ctx context.Context, ref app.Ref) (Workload, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	knative, err := c.knativeServices(ref.Namespace).look(ctx, ref.Name)
+	knative, err := c.knativeServices(ref.Namespace).find(ctx, ref.Name)
 	if err != nil {
 		return Workload{}, err
 	}
-	deployment, err := c.deployments(ref.Namespace).look(ctx, ref.Name)
+	deployment, err := c.deployments(ref.Namespace).find(ctx, ref.Name)
 	return Workload{ref: ref, deployment: deployment, knative: knative}, err
 }
 

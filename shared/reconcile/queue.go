@@ -7,9 +7,8 @@
 // Keys from [Queue.Add] and [Queue.Do] are retried with growing pauses until they succeed, for at
 // most [Options].RetryFor. Keys from a resync ([Queue.Pass]) are tried once.
 //
-// The work has its own deadlines and does not end with the request that caused it. Its actor is
-// the system. A panic affects only its key; it is repeated in the goroutines that wait for the
-// key, so that it is reported.
+// The work has its own deadlines and does not end with the request that caused it. A panic
+// affects only its key, and is repeated in the goroutines that wait for the key.
 package reconcile
 
 import (
@@ -287,10 +286,8 @@ func (q *Queue[K]) work(key K) {
 	waiting.release(err)
 }
 
-// panicked marks the error of a panic.
 type panicked struct{ error }
 
-// try calls reconcile and converts a panic to an error.
 func (q *Queue[K]) try(ctx context.Context, key K) (err error) {
 	ctx, work := span.Start(ctx, span.Internal, "reconcile")
 	defer func() {

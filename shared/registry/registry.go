@@ -4,8 +4,8 @@
 //
 // A caller with deploy rights chooses the registry. Unless a setting allows it, the package
 // therefore rejects loopback, link-local and private addresses. It checks the address of each
-// connection, so a redirect or a second DNS response cannot bypass the check. Kubernetes is not
-// restricted when it pulls images. Credentials come from the process's container configuration.
+// connection, so a redirect or a second DNS response cannot bypass the check. Kubernetes itself
+// is not restricted.
 package registry
 
 import (
@@ -31,7 +31,6 @@ import (
 	"github.com/sluicegate/sluice/shared/span"
 )
 
-// patience limits a lookup with all its requests, and thus the delay of a deployment.
 const patience = 3 * time.Second
 
 var errPrivate = errors.New("the registry's address is not public")
@@ -92,8 +91,6 @@ func (r *Resolver) Resolve(ctx context.Context, image string) (digest, note stri
 	return d, ""
 }
 
-// registryOf returns an image's registry, e.g. "registry.example.com:5000", or "" if it is
-// invalid.
 func registryOf(image string) string {
 	ref, err := name.ParseReference(image)
 	if err != nil {
@@ -153,7 +150,6 @@ func public(a netip.Addr) bool {
 	return true
 }
 
-// special returns global ranges that lead inside or may wrap an IPv4 address.
 func special() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"),

@@ -187,7 +187,6 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// answering is a registry with a fixed response.
 type answering struct {
 	status int
 	header http.Header

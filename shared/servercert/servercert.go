@@ -17,7 +17,6 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 )
 
-// recheck is the minimum interval between checks for changed files.
 const recheck = 5 * time.Second
 
 // Certificate is the key pair in a directory. It is reloaded when its files change.
@@ -32,7 +31,6 @@ type Certificate struct {
 	written [2]time.Time // modification times of the files
 }
 
-// held is the content of the files.
 type held struct {
 	pair  *tls.Certificate
 	proof checkers.ProofKey // of pair's private key
@@ -97,7 +95,6 @@ func (c *Certificate) Recognize(chain []*x509.Certificate) error {
 	return err
 }
 
-// nameOf returns the name of a certificate, or an invalid name if it has none.
 func nameOf(leaf *x509.Certificate) string {
 	switch {
 	case len(leaf.DNSNames) > 0:
@@ -115,8 +112,7 @@ func (c *Certificate) ProofKey() (checkers.ProofKey, error) {
 	return now.proof, err
 }
 
-// get returns the current content of the files. If they cannot be read, e.g. because they are
-// partly written, it returns the previous content.
+// get returns the current content of the files or, if they cannot be read, the previous content.
 func (c *Certificate) get() (held, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -92,7 +92,6 @@ func (s securityScheme) Where() string {
 	return s.In + " " + s.Name
 }
 
-// header returns the header for curl.
 func (s securityScheme) header() string {
 	switch {
 	case s.Type == "http":
@@ -128,7 +127,6 @@ type schema struct {
 	Pattern          string
 }
 
-// types is one type or several.
 type types []string
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -140,7 +138,6 @@ func (t *types) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &(*t)[0])
 }
 
-// resolve returns the schema that s references, and its name.
 func (d *document) resolve(s schema) (object schema, name string) {
 	name, named := strings.CutPrefix(s.Ref, "#/components/schemas/")
 	if !named {

@@ -9,10 +9,8 @@ import (
 	"strings"
 )
 
-// deepest limits the depth of nested objects.
 const deepest = 5
 
-// field is a value of a request or a response.
 type field struct {
 	Name     string // e.g. "items[].gate.state"
 	Type     string // e.g. "list of string", "string (date) or null"
@@ -22,7 +20,6 @@ type field struct {
 	Example  string
 }
 
-// names returns the names of an object's fields, the required ones first.
 func (s schema) names() []string {
 	names := slices.Clone(s.Required)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -84,7 +81,6 @@ func (d *document) field(name string, s schema, required bool, about string) fie
 	return f
 }
 
-// kind returns a description of a type.
 func (d *document) kind(s schema) string {
 	object, name := d.resolve(s)
 	var all []string
@@ -213,7 +209,6 @@ func compact(value json.RawMessage) string {
 	return b.String()
 }
 
-// run is a part of a text.
 type run struct {
 	Code bool
 	Text string

@@ -57,7 +57,6 @@ func Serve(a *httpapi.API) {
 
 const closed = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// styleHash identifies the page's style sheet in the policy.
 func styleHash() string {
 	sum := sha256.Sum256([]byte(style))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
@@ -83,7 +82,6 @@ func render(description []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// page is the data of the template.
 type page struct {
 	document
 	Groups []group
@@ -91,7 +89,6 @@ type page struct {
 	Style  template.CSS
 }
 
-// sent is an event for a sink.
 type sent struct {
 	operation
 	Type   string
@@ -122,7 +119,6 @@ type group struct {
 	Operations []shown
 }
 
-// shown is an operation on the page.
 type shown struct {
 	operation
 	Method, Path string
@@ -158,7 +154,6 @@ type answer struct {
 	Body   *content // nil if there is none
 }
 
-// failure lists the problems with one status.
 type failure struct {
 	Status int
 	Codes  []string
@@ -228,7 +223,6 @@ func (d *document) content(kinds map[string]media) *content {
 	return c
 }
 
-// codes returns the problem codes of a response.
 func (d *document) codes(r response) []string {
 	var all []string
 	for _, m := range r.Content {
@@ -242,7 +236,6 @@ func (d *document) codes(r response) []string {
 	return all
 }
 
-// curl returns a call of an operation for a shell.
 func (d *document) curl(s shown) string {
 	var b strings.Builder
 	path := s.Path

@@ -31,7 +31,6 @@ const (
 	// Overlap is the time during which a new authority is trusted but does not sign.
 	Overlap = 24 * time.Hour
 
-	// skew is the tolerated difference between clocks.
 	skew = time.Hour
 )
 
@@ -112,7 +111,6 @@ func (b Bundle) Renew(now time.Time) (renewed Bundle, changed bool, err error) {
 	return append(renewed, a), true, nil
 }
 
-// worn reports whether two thirds of a certificate's life have passed.
 func worn(c *x509.Certificate, now time.Time) bool {
 	life := c.NotAfter.Sub(c.NotBefore)
 	return !now.Before(c.NotBefore.Add(life / 3 * 2))
@@ -200,8 +198,8 @@ func encode(c *x509.Certificate, private *ecdsa.PrivateKey) (cert, key []byte, e
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// Good reports whether a certificate can remain in use: it is for host and Name, matches its key,
-// is not past two thirds of its life, and is signed by the current signer.
+// Good reports whether a certificate can remain in use: for host and Name, with its key, before
+// two thirds of its life, and signed by the current signer.
 func (b Bundle) Good(cert, key []byte, host string, now time.Time) bool {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil || pair.Leaf == nil || worn(pair.Leaf, now) || pair.Leaf.VerifyHostname(host) != nil || pair.Leaf.VerifyHostname(Name) != nil {

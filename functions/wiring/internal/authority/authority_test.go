@@ -20,7 +20,6 @@ func renewed(t *testing.T, b Bundle, now time.Time) Bundle {
 	return b
 }
 
-// issued returns a certificate that verifies against the bundle.
 func issued(t *testing.T, b Bundle, host string, now time.Time) (cert, key []byte) {
 	t.Helper()
 	cert, key, err := b.Issue(host, now)
