@@ -10,61 +10,60 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 )
 
-// applied is up to when a stream's collection has been applied, by the store's clock:
-// every request decided from now on sees what was committed until then (package inforce).
+// applied is the time, by the store's clock, up to which a collection is applied: every later
+// decision uses the changes committed before it.
 type applied struct {
-	mu     sync.Mutex
-	at     time.Time
-	moved  chan struct{} // closed, and replaced, when at moves; nil while nobody waits
-	doubts int
+	mu            sync.Mutex
+	at            time.Time
+	changed       chan struct{} // closed and replaced when at changes
+	invalidations int
 }
 
-// set notes that all until a time is applied, once a delay has passed without a doubt.
+// set records a time after a delay, unless invalidate is called in the meantime.
 func (a *applied) set(at time.Time, delay time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if delay == 0 {
-		a.move(at)
+		a.advance(at)
 		return
 	}
-	doubts := a.doubts
+	invalidations := a.invalidations
 	time.AfterFunc(delay, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.doubts == doubts {
-			a.move(at)
+		if a.invalidations == invalidations {
+			a.advance(at)
 		}
 	})
 }
 
-// doubt forgets which changes are applied.
-func (a *applied) doubt() {
+func (a *applied) invalidate() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.doubts++
+	a.invalidations++
 	a.at = time.Time{}
 }
 
-// move notes a later time. The caller holds mu.
-func (a *applied) move(at time.Time) {
+// advance must be called with mu held.
+func (a *applied) advance(at time.Time) {
 	if !at.After(a.at) {
 		return
 	}
 	a.at = at
-	if a.moved != nil {
-		close(a.moved)
-		a.moved = nil
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
 	}
 }
 
-// get gives that time, and what is closed when it moves.
-func (a *applied) get() (at time.Time, moved <-chan struct{}) {
+// get returns the time and a channel that is closed when it changes.
+func (a *applied) get() (at time.Time, changed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.moved == nil {
-		a.moved = make(chan struct{})
+	if a.changed == nil {
+		a.changed = make(chan struct{})
 	}
-	return a.at, a.moved
+	return a.at, a.changed
 }
 
 func (a *applied) time() time.Time {
@@ -73,26 +72,30 @@ func (a *applied) time() time.Time {
 	return a.at
 }
 
-// reach waits until c is applied or ctx ends, and gives what is.
+// reach waits until c is reached or ctx ends, and returns the time.
 func (a *applied) reach(ctx context.Context, c time.Time) time.Time {
 	for {
-		at, moved := a.get()
+		at, changed := a.get()
 		if !at.Before(c) {
 			return at
 		}
 		select {
 		case <-ctx.Done():
-			return a.time() // a doubt may have come since
-		case <-moved:
+			return a.time() // it may have been invalidated
+		case <-changed:
 		}
 	}
 }
 
-// asking is how many may wait at one time to be told what is applied.
-const asking = 256
+const maxAppliedCalls = 256
 
-// serveApplied answers what this replica has applied, to those who wait for a change:
-// once it has reached what they name, or after a while (see [checkers.Ack]).
+// serveApplied serves GET /applied. After a change of a key or a plan, a caller waits until every
+// replica that may allow requests has applied it (package checkers). These are the replicas with
+// canaries in the store. A replica therefore invalidates its proof if its own canary is deleted,
+// and before it deletes its canaries itself. Each canary contains the applied times, too.
+//
+// The response is sent once the requested times are reached, or after [checkers.AckTimeout]. It
+// is 400 for an invalid query and 503 if too many calls are waiting.
 func (c *Checker) serveApplied(w http.ResponseWriter, r *http.Request) {
 	want, err := checkers.ParseChange(r.URL.RawQuery)
 	if err != nil || r.Method != http.MethodGet {
@@ -100,18 +103,18 @@ func (c *Checker) serveApplied(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	select {
-	case c.asked <- struct{}{}:
-		defer func() { <-c.asked }()
+	case c.appliedCalls <- struct{}{}:
+		defer func() { <-c.appliedCalls }()
 	default:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), checkers.AckTimeout)
 	defer cancel()
-	word := checkers.Ack{
+	ack := checkers.Ack{
 		Replica: c.cfg.Replica, Run: c.process,
 		Keys: c.streams[keyStream].applied.reach(ctx, want.Keys), Plans: c.streams[planStream].applied.reach(ctx, want.Plans),
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(word) // who has hung up does not want to know
+	_ = json.NewEncoder(w).Encode(ack) // the client may have gone
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// applied asks a replica what it has applied.
 func (r *replica) applied(t *testing.T, query string) (status int, w checkers.Ack) {
 	t.Helper()
 	a := functest.Call{Method: http.MethodGet, Path: checkers.AckPath + "?" + query}.Send(t, r)
@@ -23,14 +22,12 @@ func (r *replica) applied(t *testing.T, query string) (status int, w checkers.Ac
 	return a.Status, w
 }
 
-// allows tells whether a replica lets a key through.
 func (r *replica) allows(t *testing.T, full string) bool {
 	t.Helper()
 	return r.with(full).StatusCode == http.StatusOK
 }
 
-// TestApplied: what is asked for is waited for, no longer than the patience; what is
-// said is of each data type by itself, and of this life.
+// TestApplied tests calls with and without a wait.
 func TestApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +35,7 @@ func TestApplied(t *testing.T) {
 		begun := time.Now()
 		status, w := r.applied(t, "")
 		if status != http.StatusOK || w.Replica != "checker-0" || w.Run != r.process || w.Keys.IsZero() || w.Plans.IsZero() || time.Since(begun) != 0 {
-			t.Errorf("%d %+v", status, w)
+			t.Errorf("current times: got %d, %+v after %s, want 200 immediately", status, w, time.Since(begun))
 		}
 		r.store.stall(true)
 		change := checkers.Change{Keys: time.Now().Add(time.Millisecond)}
@@ -48,25 +45,23 @@ func TestApplied(t *testing.T) {
 		}()
 		_, w = r.applied(t, change.Query())
 		if w.Keys.Before(change.Keys) || time.Since(begun) != 100*time.Millisecond {
-			t.Errorf("after %s it says %+v", time.Since(begun), w)
+			t.Errorf("times after %s: got %+v, want those of the change", time.Since(begun), w)
 		}
 		r.store.stall(true)
 		later := checkers.Change{Plans: time.Now().Add(time.Hour)}
 		begun = time.Now()
 		if _, w = r.applied(t, later.Query()); !w.Plans.Before(later.Plans) || time.Since(begun) != checkers.AckTimeout {
-			t.Errorf("after %s it says %+v", time.Since(begun), w)
+			t.Errorf("times after %s: got %+v, want earlier ones at the timeout", time.Since(begun), w)
 		}
 		r.store.stall(false)
 		r.store.set(func() { r.store.missed = true })
 		synctest.Wait()
 		if _, w = r.applied(t, ""); !w.Keys.IsZero() || w.Plans.IsZero() {
-			t.Errorf("in doubt it says %+v", w)
+			t.Errorf("times after a missed key: got %+v, want none for keys", w)
 		}
 	})
 }
 
-// TestMissedChange tests that a batch from which a change is missing is not reported as
-// applied, and that its canary proves nothing.
 func TestMissedChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,9 +73,9 @@ func TestMissedChange(t *testing.T) {
 			r.store.set(func() { r.store.missed, r.store.stalled = true, false })
 		}()
 		if _, w := r.applied(t, change.Query()); !w.Keys.IsZero() {
-			t.Errorf("applied %+v, want no time for the keys", w)
+			t.Errorf("times: got %+v, want none for keys", w)
 		}
-		time.Sleep(2 * r.cfg.CanaryInterval) // another canary comes back, in a batch that is wrong, too
+		time.Sleep(2 * r.cfg.CanaryInterval) // another canary, in another incomplete batch
 		synctest.Wait()
 		if r.allows(t, full) {
 			t.Error("a request was allowed")
@@ -88,26 +83,25 @@ func TestMissedChange(t *testing.T) {
 	})
 }
 
-func TestAppliedIsAskedProperly(t *testing.T) {
+func TestInvalidCallsOfApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplica(t, newFakeStore())
 		for _, query := range []string{"keys=soon", "keys=", "users=2026-01-01T00:00:00Z", "keys=2026-01-01T00:00:00Z&keys=2026-01-01T00:00:00Z", "%zz", "keys=" + strings.Repeat("2", 4000)} {
 			if status, _ := r.applied(t, query); status != http.StatusBadRequest {
-				t.Errorf("%.20q: %d", query, status)
+				t.Errorf("query %.20q: got %d, want 400", query, status)
 			}
 		}
-		for range asking {
-			r.asked <- struct{}{}
+		for range maxAppliedCalls {
+			r.appliedCalls <- struct{}{}
 		}
 		if status, _ := r.applied(t, ""); status != http.StatusServiceUnavailable {
-			t.Errorf("one more than may ask: %d", status)
+			t.Errorf("one call too many: got %d, want 503", status)
 		}
 	})
 }
 
-// TestCanarySays: a canary carries what is applied as it is written.
-func TestCanarySays(t *testing.T) {
+func TestCanaryContents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStore()
@@ -119,14 +113,12 @@ func TestCanarySays(t *testing.T) {
 		for _, kind := range store.CanaryTypes() {
 			c := f.canaries[kind]
 			if c.Applied.IsZero() || c.Ceiling != Ceiling || c.Address != "[2001:db8::1]:8443" || c.Run != r.process {
-				t.Errorf("%s: %+v", kind, c)
+				t.Errorf("canary of %s: got %+v", kind, c)
 			}
 		}
 	})
 }
 
-// TestOwnCanaryGone: whoever deletes a replica's canary, it serves again only once the
-// next one has come back: until then nobody would wait for it.
 func TestOwnCanaryGone(t *testing.T) {
 	t.Parallel()
 	for _, kind := range store.CanaryTypes() {
@@ -135,39 +127,38 @@ func TestOwnCanaryGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, full := serving(t, nil)
 				if !r.allows(t, full) {
-					t.Fatal("it does not serve")
+					t.Fatal("a replica with a proof denies a request")
 				}
 				r.store.set(func() { r.store.refused = true })
 				check.OK(t, r.store.DeleteCanary(t.Context(), kind, ""))
 				synctest.Wait()
 				if r.allows(t, full) {
-					t.Error("it serves without being on the list")
+					t.Error("a replica without a canary allows a request")
 				}
 				r.store.set(func() { r.store.refused = false })
 				time.Sleep(r.cfg.CanaryInterval)
 				synctest.Wait()
 				if !r.allows(t, full) {
-					t.Error("it does not serve again")
+					t.Error("the replica denies a request after its next canary")
 				}
 			})
 		})
 	}
 }
 
-// TestLeaves: a replica that ends is off the list, and lets nobody through any more.
-func TestLeaves(t *testing.T) {
+func TestStoppedReplicaDenies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, full := serving(t, nil)
 		if !r.allows(t, full) {
-			t.Fatal("it does not serve")
+			t.Fatal("a replica with a proof denies a request")
 		}
 		r.stop()
 		if r.allows(t, full) {
-			t.Error("it serves on")
+			t.Error("a stopped replica allows a request")
 		}
 		if len(r.store.canaries) != 0 {
-			t.Errorf("on the list: %v", r.store.canaries)
+			t.Errorf("canaries of a stopped replica: got %v, want none", r.store.canaries)
 		}
 	})
 }

@@ -19,15 +19,13 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// sink is a ResponseWriter that costs nothing.
 type sink struct{ h http.Header }
 
 func (s *sink) Header() http.Header         { return s.h }
 func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
 func (s *sink) WriteHeader(int)             {}
 
-// loaded makes a fresh replica that holds n keys with a scope, a rate and a quota,
-// and gives their full keys one after the other.
+// loaded returns a replica and its keys in one string.
 func loaded(b testing.TB, n int) (*Checker, string) {
 	b.Helper()
 	f := newFakeStore()
@@ -40,13 +38,13 @@ func loaded(b testing.TB, n int) (*Checker, string) {
 	for len(changes) < n {
 		k, full := functest.NewKey(b, func(k *apikey.Key) { k.Apps = []string{"hello"} })
 		if seen[k.Prefix] {
-			continue // the service draws again
+			continue
 		}
 		seen[k.Prefix] = true
 		fulls.WriteString(full)
 		changes = append(changes, view.KeyChange{Prefix: k.Prefix, Key: &k})
 	}
-	c.peers.Exchange.Members(c.now(), true, nil, []store.Canary{{Replica: "other", Run: "other"}}) // whom it would tell of busy keys
+	c.peers.Exchange.Members(c.now(), true, nil, []store.Canary{{Replica: "other", Run: "other"}})
 	c.snapshot.setKeys(true, changes)
 	c.snapshot.receivePlans(store.Batch[plan.Plan]{Reset: true, Changes: []store.Change[plan.Plan]{
 		{ID: "shop-prod.plan-a", Value: plan.Plan{Limits: plan.Limits{Rate: 1e5, Burst: 1e6, Quota: 1e12, Period: plan.Month}}},
@@ -58,9 +56,7 @@ func loaded(b testing.TB, n int) (*Checker, string) {
 	return c, fulls.String()
 }
 
-// BenchmarkCheck measures the whole handler on all processors: freshness, key,
-// rate, quota, counting, headers and metrics. One key is asked for by all at once.
-// Rate denials of the one hot key are a part of it.
+// BenchmarkCheck measures the handler. With one key, some requests are rate-limited.
 func BenchmarkCheck(b *testing.B) {
 	const n = 1_000_000
 	c, fulls := loaded(b, n)
@@ -86,8 +82,6 @@ func BenchmarkCheck(b *testing.B) {
 	b.Run("one key", func(b *testing.B) { run(b, 0) })
 }
 
-// BenchmarkContended measures the decision with rate, quota and counting, while two
-// processors ask about the same key at once: what one of them takes for it.
 func BenchmarkContended(b *testing.B) {
 	c, fulls := loaded(b, 1_000_000)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
@@ -101,14 +95,12 @@ func BenchmarkContended(b *testing.B) {
 	})
 }
 
-// BenchmarkCollect measures a garbage collection of a replica's memory on two
-// processors: their time that the collector takes for it, both together.
 func BenchmarkCollect(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
 			c, _ := loaded(b, n)
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // here, since b.Run sets it
-			debug.FreeOSMemory()                            // as a replica does when it has loaded
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // b.Run resets it
+			debug.FreeOSMemory()                            // like keepHeap
 			before := collecting()
 			for b.Loop() {
 				runtime.GC()
@@ -119,8 +111,7 @@ func BenchmarkCollect(b *testing.B) {
 	}
 }
 
-// collecting is the processor time in seconds that the collector has taken so far,
-// what it takes of otherwise idle processors included, as GODEBUG=gctrace=1 has it.
+// collecting returns the processor time of the garbage collector in seconds.
 func collecting() float64 {
 	s := []runtimemetrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
 	runtimemetrics.Read(s)

@@ -1,75 +1,38 @@
-// Package checker is the gate's authorization checker: the ingress proxy asks it about
-// every request to a gated app, and it answers from memory (promises G1, F1 to F5).
+// Package checker implements the gate's authorization checker. The ingress proxy calls it for
+// every request to a gated app, and it decides from memory (promises G1, F1 to F5).
 //
 // # The 90-second argument
 //
-// A revoked key must be refused everywhere within 90 seconds, whatever fails. So
-// a replica may allow only while it can prove that its view of keys, plans and
-// usage is younger than that. Each data type has a listener that delivers the
-// collection's changes in commit order. The replica writes a canary document
-// into the same collection, notes the (monotonic) time w at which it began to
-// write, and waits for it to come back through the listener. Once it is back,
-// everything committed before w has been seen and applied. The replica allows at
-// now only while now − w < 90 s for the oldest w of the three (package canary).
-// There is no proof before the first echo of all three, and a canary counts only
-// together with the consistent batch that it came in, after that batch has been
-// applied. A listener that ends starts over with the whole collection; until its
-// canary comes back through the new one, the last proof just grows old. If what
-// was heard is itself in doubt, the proof is void at once.
+// Every replica must reject a revoked key within 90 seconds, regardless of failures. A replica
+// therefore allows requests only while it can prove that its view is recent:
 //
-// The clock is the process's monotonic one, which setting the machine's time does
-// not touch. It stands still while a whole machine is suspended: a replica on a
-// virtual machine that is resumed goes on where it was, and the ceiling counts
-// from there. Do not run checkers on machines that are suspended.
+//  1. Three listeners deliver the changes to keys, plans and usage counters in commit order.
+//  2. The replica writes a canary document to each collection. The time w is the start of the
+//     write, by the process's monotonic clock.
+//  3. The canary returns through the listener in a consistent batch. It counts only after the
+//     replica has applied that batch: the view then contains every change committed before w.
+//  4. The replica allows requests at time now only while now − w < 90 s. Each collection has
+//     its own w, of its last returned canary, and the oldest counts. Until a canary of each
+//     collection has returned, the replica denies all requests except CORS preflights.
+//  5. A listener that ends restarts with the whole collection. Until its next canary returns,
+//     the previous proof remains and ages.
+//  6. The proof becomes invalid immediately if the listener may have missed a change, or if the
+//     replica's own canary is deleted. A replica that stops invalidates its proof before it
+//     deletes its canaries.
 //
-// # What is applied
+// Setting the machine's time does not affect the monotonic clock, but suspending the machine
+// stops it. Do not run checkers on machines that can be suspended.
 //
-// Whoever changes a key or a plan may wait until every replica follows (package
-// inforce). The replicas that may allow anything are those whose canaries are in the store:
-// each says by them up to when it has applied the collection, by the store's clock, and
-// says the same at once to who asks at GET /applied. That list must be whole. So a replica
-// that hears that its own canary is gone takes its proof back, and one that ends gives up
-// its proof before it deletes its canaries.
+// # Files
 //
-// # A decision
-//
-// In this order: is the address one that the proxy may ask with (else 500
-// misconfigured), is it a CORS preflight (then 200 and nothing else), is the view
-// fresh (else 503), is the key good for the app (else 401), is there a token in
-// its bucket (else 429 rate_limited), and is there quota left (else 429
-// quota_exhausted, or 503 while the replicas' counts cannot be shared and others may
-// have used what is left, or while more of a hard quota is under way). The decision about the key is the pure function gate.Decide;
-// the view is immutable; no lock is taken and nothing is logged. Package meter
-// counts, and makes the arguments why counts add up and why quotas hold.
-//
-// # Other replicas
-//
-// Each decides alone, and tells the others what it has allowed, so that the sum is the
-// plan's rate (package peers): over POST /counts, from those who hold the checkers'
-// certificate. A proxy that keeps one connection would ask one replica alone; so a
-// connection that has lived for CONNECTION_AGE is ended, by GOAWAY over HTTP/2.
-//
-// # A denial's reason
-//
-// Every refusal of one kind is the same to the client, byte for byte, except for its
-// X-Request-Id: the client's own if it sent one that is fit for a log (package
-// trace), else random. It does not depend on the reason, so it tells nothing of it.
-// The reason (unknown, disabled, expired, …) is found by it in the replica's log, up
-// to DENIALS_LOGGED_PER_SECOND lines a second, and among the last 4096 denials at
-// GET /denials?request_id= on the private port; package denials says how a flood is
-// kept from filling the disk. Those who look after an app are told of its denials by the
-// management API, which asks at POST /denials of the public port, where package explain says
-// who may ask. Allowed requests get no id and cost nothing more.
-//
-// # Layout
-//
-// A document's way is on two pages: stream.go listens, and snapshot.go puts what was
-// heard where requests look; applied.go says how far that is, and explain.go why a request was refused. A request's is on two others: decision.go decides and holds
-// the table of outcomes, handler.go answers; key.go is what a key's holder is told. internal/view is the picture of keys and
-// plans, internal/gate decides about a key, internal/bucket limits rates, internal/meter
-// counts and limits quotas, internal/lease holds hard ones, internal/spent records what is spent of them, internal/peers tells other replicas, internal/canary proves
-// freshness, internal/denials keeps reasons, shared/plan writes limits into header fields,
-// internal/slots holds one small value per key.
+//   - Requests: handler.go serves HTTP, decision.go decides, connection.go limits the age of
+//     connections, key.go serves GET /api/v1/key, explain.go reports reasons and usage.
+//   - Documents: stream.go listens, snapshot.go updates the view, applied.go reports the times
+//     up to which changes are applied.
+//   - Decisions: internal/view is the immutable view, gate checks keys, bucket limits rates,
+//     meter counts requests and enforces quotas, lease holds hard quotas, spent records them.
+//   - Support: canary proves freshness, peers exchanges counts between replicas, denials stores
+//     reasons, slots stores one value per key.
 package checker
 
 import (
@@ -101,14 +64,14 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// Feed is what the checker listens to.
+// Feed delivers the changes of the collections.
 type Feed interface {
 	Keys(ctx context.Context, to store.Receiver[apikey.Key]) error
 	Plans(ctx context.Context, to store.Receiver[plan.Plan]) error
 	Counters(ctx context.Context, to store.Receiver[usage.Counter]) error
 }
 
-// Store is what the checker writes to.
+// Store is the part of the document store to which the checker writes.
 type Store interface {
 	WriteCanary(ctx context.Context, t store.CanaryType, c store.Canary) error
 	DeleteCanary(ctx context.Context, t store.CanaryType, replica string) error
@@ -116,39 +79,39 @@ type Store interface {
 	lease.Store
 }
 
-// Checker is one replica.
+// Checker is one replica. It implements [http.Handler].
 type Checker struct {
-	cfg       Config
-	feed      Feed
-	store     Store
-	log       *slog.Logger
-	now       func() time.Time
-	start     time.Time // the zero of this process's clock
-	process   string    // names this process's canaries
-	buckets   *bucket.Buckets
-	shown     *bucket.Buckets // of keys shown to their holders
-	meter     *meter.Meter
-	leases    *lease.Book
-	snapshot  *snapshot
-	proof     *canary.Proof
-	streams   [canary.Types]*stream
-	metrics   *metrics
-	denials   *denials.Log
-	peers     *peers.Link
-	asked     chan struct{}     // holds an item for each caller that waits for what is applied
-	queryKey  checkers.QueryKey // signs queries to this process
-	explains  *checkers.ReplayGuard
-	usages    *checkers.ReplayGuard
-	reading   chan struct{} // holds one for each query that is read or answered
-	reporting chan struct{} // holds one for each call for usage
-	spans     *span.Tracer  // nil where none are exported
-	proven    atomic.Bool   // all three data types have been proven at least once
+	cfg            Config
+	feed           Feed
+	store          Store
+	log            *slog.Logger
+	now            func() time.Time
+	start          time.Time // zero of the monotonic times
+	process        string    // random; names the process in its canaries
+	buckets        *bucket.Buckets
+	keyInfoBuckets *bucket.Buckets
+	meter          *meter.Meter
+	leases         *lease.Book
+	snapshot       *snapshot
+	proof          *canary.Proof
+	streams        [canary.Types]*stream
+	metrics        *metrics
+	denials        *denials.Log
+	peers          *peers.Link
+	appliedCalls   chan struct{} // semaphore of GET /applied
+	queryKey       checkers.QueryKey
+	denialGuard    *checkers.ReplayGuard
+	usageGuard     *checkers.ReplayGuard
+	denialQueries  chan struct{} // semaphore of POST /denials
+	usageQueries   chan struct{} // semaphore of POST /usage
+	spans          *span.Tracer  // nil if spans are not exported
+	proven         atomic.Bool
 
-	certificate *servercert.Certificate           // nil without one
-	proofKey    func() (checkers.ProofKey, error) // of it; nil without one
+	certificate *servercert.Certificate
+	proofKey    func() (checkers.ProofKey, error) // derived from certificate; nil without it
 }
 
-// New makes a replica that denies until [Checker.Run] has proven its view.
+// New returns a replica that denies all requests until [Checker.Run] has proven its view.
 func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -156,11 +119,11 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	c := &Checker{
 		cfg: cfg, feed: f, store: s, log: log,
 		now: time.Now, start: time.Now(), process: rand.Text(),
-		buckets: &bucket.Buckets{}, shown: &bucket.Buckets{}, denials: denials.New(cfg.DenialsLogged, log),
-		asked: make(chan struct{}, asking), queryKey: checkers.NewQueryKey(), reading: make(chan struct{}, explaining), reporting: make(chan struct{}, explaining),
+		buckets: &bucket.Buckets{}, keyInfoBuckets: &bucket.Buckets{}, denials: denials.New(cfg.DenialsLogged, log),
+		appliedCalls: make(chan struct{}, maxAppliedCalls), queryKey: checkers.NewQueryKey(), denialQueries: make(chan struct{}, maxQueries), usageQueries: make(chan struct{}, maxQueries),
 	}
-	c.explains, c.usages = checkers.NewReplayGuard(c.queryKey), checkers.NewReplayGuard(c.queryKey)
-	c.snapshot = &snapshot{buckets: c.buckets, shown: c.shown, now: c.now}
+	c.denialGuard, c.usageGuard = checkers.NewReplayGuard(c.queryKey), checkers.NewReplayGuard(c.queryKey)
+	c.snapshot = &snapshot{buckets: c.buckets, keyInfoBuckets: c.keyInfoBuckets, now: c.now}
 	c.snapshot.Store(&view.View{})
 	c.leases = lease.New(lease.Config{
 		Run: c.process, Store: s, View: c.snapshot.Load, Buckets: c.buckets, Start: c.start, Spent: c.spentDir(), Now: c.now, Log: log,
@@ -179,31 +142,31 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	return c, nil
 }
 
-// spentDir returns the folder of the pod's records, or nil without one.
 func (c *Checker) spentDir() *spent.Dir {
 	if c.cfg.SpentDir == "" {
 		return nil
 	}
 	d, err := spent.Open(c.cfg.SpentDir)
 	if err != nil {
-		c.log.Warn("spent requests are not recorded: a crash keeps what this process holds", "error", err)
+		c.log.Warn("open record directory failed: leases are not returned after a crash", "error", err)
 		return nil
 	}
 	return d
 }
 
-// Collectors are the replica's metrics.
+// Collectors returns the replica's metrics.
 func (c *Checker) Collectors() []prometheus.Collector { return c.metrics.all }
 
-// Private answers GET /denials, for operators: the last denials with their reasons.
+// Private returns the handler of the private port: GET /denials lists the last denials and their
+// reasons.
 func (c *Checker) Private() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /denials", c.denials)
 	return mux
 }
 
-// TLSConfig serves the certificate in TLS_DIR: keys never cross the pod network
-// in clear (promise G14). It fails when there is none to begin with.
+// TLSConfig serves the certificate in TLS_DIR, so that no key crosses the pod network in plain
+// text (promise G14). It returns an error if it cannot read the certificate.
 func (c *Checker) TLSConfig() (*tls.Config, error) {
 	cert, err := servercert.Open(c.cfg.TLSDir, c.now, c.log)
 	if err != nil {
@@ -212,23 +175,24 @@ func (c *Checker) TLSConfig() (*tls.Config, error) {
 	c.certificate, c.proofKey = cert, cert.ProofKey
 	c.peers.Client = c.toPeers()
 	server := cert.Config()
-	server.ClientAuth = tls.RequestClientCert // of peers; nobody else needs one
+	server.ClientAuth = tls.RequestClientCert // peers send one, other clients need none
 	return server, nil
 }
 
-// Run listens and proves until ctx ends, then takes the replica's canaries away.
+// Run keeps the replica's view and proof up to date until ctx ends. It then deletes the
+// replica's canaries.
 func (c *Checker) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, s := range c.streams {
 		wg.Go(func() { s.run(ctx) })
 	}
-	wg.Go(func() { c.keeper().Run(ctx) })
+	wg.Go(func() { c.canaryKeeper().Run(ctx) })
 	wg.Go(func() { c.meter.Run(ctx) })
 	wg.Go(func() { c.peers.Run(ctx) })
 	wg.Go(func() { c.leases.Run(ctx) })
 	wg.Go(func() { keepHeap(ctx) })
 	wg.Go(func() { c.denials.Run(ctx) })
 	wg.Wait()
-	c.leave(context.WithoutCancel(ctx))
+	c.deleteCanaries(context.WithoutCancel(ctx))
 	return nil
 }

@@ -12,70 +12,87 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// outcome is how a check ended: a row in the table of outcomes, from which the answer,
-// the metrics and what operators are told follow.
+// outcome is the result of a check, an index of outcomes.
 type outcome int
 
 const (
-	allowed     outcome = iota
-	preflight           // let through without a key
-	shown               // the key to its holder
-	badAddress          // not how the proxy asks
-	notProven           // the view may be stale
-	noKey               // no X-API-Key
-	manyKeys            // more than one
-	tunnel              // a CONNECT, with a key
-	unknownPlan         // the key's plan is not in the view (yet)
-	overRate            // of the plan
-	overShown           // shown too often
-	overQuota           // of the plan
-	unshared            // others may have used what is left of the quota
-	unleased            // there may be some left of a hard quota, but none of it here
-	badKey              // the first of the reasons that the gate gives; the others follow it
+	allowed outcome = iota
+	preflight
+	keyInfo
+	badAddress // no proxy sends such a request
+	notProven
+	noKey
+	multipleKeys
+	connectMethod
+	unknownPlan
+	overRate
+	overKeyInfoLimit // of GET /api/v1/key
+	overQuota
+	unshared // others may have used the rest of the quota
+	unleased // none of the hard quota is held here; others may hold some
+	badKey   // followed by the gate's other reasons, in their order
 )
 
-// result is a row of the table.
-type result struct {
-	code   problem.Code // of the denial, and what it is called in metrics
-	reason string       // for operators alone; "" of what is let through
-	answer *denial.Denial
+type outcomeRow struct {
+	code   problem.Code // also the metric label
+	reason string       // "" if the request is allowed
+	denial *denial.Denial
 }
 
-// outcomes is the table. Every refusal with one code is the same to the client, byte for
-// byte, but for its X-Request-Id, whatever the reason; an operator finds the reason by it.
+// outcomes describes every outcome. All denials with the same code have the same status and body.
+// Their headers differ only as follows, and never by the reason for a 401:
+//
+//   - X-Request-Id differs in each response.
+//   - A 429 contains the key's own Retry-After and RateLimit headers.
+//   - A 401 contains a proof if the request contains a nonce.
+//   - Connection: close may end the connection (connection.go).
+//
+// Operators and the developers of the app find the reason by the X-Request-Id (package denials).
 //
 //nolint:gochecknoglobals // made once, then only read
 var outcomes = makeOutcomes()
 
-func makeOutcomes() []result {
-	table := []result{
-		allowed:     {code: "allowed"},
-		preflight:   {code: "preflight"},
-		shown:       {code: "shown"},
-		badAddress:  {code: problem.Misconfigured, reason: "bad_address"},
-		notProven:   {code: problem.GateUnavailable, reason: "not_proven"},
-		noKey:       {code: problem.InvalidKey, reason: "missing"},
-		manyKeys:    {code: problem.InvalidKey, reason: "repeated"},
-		tunnel:      {code: problem.InvalidKey, reason: "connect"},
-		unknownPlan: {code: problem.GateUnavailable, reason: "unknown_plan"},
-		overRate:    {code: problem.RateLimited, reason: "rate"},
-		overShown:   {code: problem.RateLimited, reason: "shown"},
-		overQuota:   {code: problem.QuotaExhausted, reason: "quota"},
-		unshared:    {code: problem.GateUnavailable, reason: "unshared"},
-		unleased:    {code: problem.GateUnavailable, reason: "unleased"},
+func makeOutcomes() []outcomeRow {
+	table := []outcomeRow{
+		allowed:          {code: "allowed"},
+		preflight:        {code: "preflight"},
+		keyInfo:          {code: "shown"},
+		badAddress:       {code: problem.Misconfigured, reason: "bad_address"},
+		notProven:        {code: problem.GateUnavailable, reason: "not_proven"},
+		noKey:            {code: problem.InvalidKey, reason: "missing"},
+		multipleKeys:     {code: problem.InvalidKey, reason: "repeated"},
+		connectMethod:    {code: problem.InvalidKey, reason: "connect"},
+		unknownPlan:      {code: problem.GateUnavailable, reason: "unknown_plan"},
+		overRate:         {code: problem.RateLimited, reason: "rate"},
+		overKeyInfoLimit: {code: problem.RateLimited, reason: "shown"},
+		overQuota:        {code: problem.QuotaExhausted, reason: "quota"},
+		unshared:         {code: problem.GateUnavailable, reason: "unshared"},
+		unleased:         {code: problem.GateUnavailable, reason: "unleased"},
 	}
 	for _, reason := range gate.Reasons() {
-		table = append(table, result{code: problem.InvalidKey, reason: reason})
+		table = append(table, outcomeRow{code: problem.InvalidKey, reason: reason})
 	}
 	for o := range table {
 		if table[o].reason != "" {
-			table[o].answer = denial.New(table[o].code)
+			table[o].denial = denial.New(table[o].code)
 		}
 	}
 	return table
 }
 
-// check decides on one request. address is "{namespace}/{app}".
+// check decides a request to the app at address, "{namespace}/{app}". It takes no lock and
+// allocates no memory. The steps, in their order:
+//
+//  1. 500 misconfigured if the address or the forwarded method is invalid.
+//  2. 200 for a CORS preflight.
+//  3. 503 gate_unavailable if the view is not fresh.
+//  4. 401 invalid_key if the request has no key or several, or is a CONNECT.
+//  5. 401 invalid_key if the key is not valid for the app (package gate).
+//  6. 503 gate_unavailable if the key's plan is not in the view.
+//  7. 429 rate_limited if the key's bucket is empty (package bucket).
+//  8. 429 quota_exhausted if the key's quota is used up (package meter), or 503 gate_unavailable
+//     if that is unknown: replicas cannot share their counts, or this replica holds none of a
+//     hard quota.
 func (c *Checker) check(h http.Header, address string, now time.Time) (outcome, gate.Verdict) {
 	namespace, name, ok := strings.Cut(address, "/")
 	method := h[methodHeader]
@@ -112,15 +129,14 @@ func (c *Checker) check(h http.Header, address string, now time.Time) (outcome, 
 	return allowed, v
 }
 
-// keyIn gives a request's key, or how the check ends without one.
 func keyIn(h http.Header, method string) (key string, none outcome) {
 	switch keys := h[keyHeader]; {
 	case len(keys) == 0 || len(keys) == 1 && keys[0] == "":
 		return "", noKey
-	case len(keys) > 1: // two keys are no key
-		return "", manyKeys
-	case method == http.MethodConnect: // and none opens a tunnel
-		return "", tunnel
+	case len(keys) > 1:
+		return "", multipleKeys
+	case method == http.MethodConnect:
+		return "", connectMethod
 	default:
 		return keys[0], 0
 	}

@@ -23,13 +23,11 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// start runs a replica on the real store until the test ends.
 func start(t *testing.T, project, replica string) (c *checker.Checker, stop func()) {
 	t.Helper()
 	return startIn(t, project, replica, "")
 }
 
-// startIn is start with a folder for the records of spent requests.
 func startIn(t *testing.T, project, replica, pod string) (c *checker.Checker, stop func()) {
 	t.Helper()
 	cfg := checker.Config{Replica: replica, SpentDir: pod, TLSDir: "unused", MaxStaleness: 5 * time.Second, CanaryInterval: time.Second, FlushInterval: 100 * time.Millisecond, MaxUnshared: 3 * time.Second}
@@ -48,7 +46,7 @@ func startIn(t *testing.T, project, replica, pod string) (c *checker.Checker, st
 	return c, stop
 }
 
-func ask(c *checker.Checker, key string) int {
+func sendCheck(c *checker.Checker, key string) int {
 	req := httptest.NewRequest(http.MethodGet, "/check/shop-prod/hello", nil)
 	req.Header.Set("X-Forwarded-Method", "GET")
 	req.Header.Set("X-Api-Key", key)
@@ -57,7 +55,6 @@ func ask(c *checker.Checker, key string) int {
 	return w.Code
 }
 
-// eventually asks until the answer is want.
 func eventually(t *testing.T, c *checker.Checker, key string, want int) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -65,12 +62,12 @@ func eventually(t *testing.T, c *checker.Checker, key string, want int) time.Dur
 	defer tick.Stop()
 	got := 0
 	for time.Since(begin) < 20*time.Second {
-		if got = ask(c, key); got == want {
+		if got = sendCheck(c, key); got == want {
 			return time.Since(begin)
 		}
 		<-tick.C
 	}
-	t.Fatalf("still %d after %v, want %d", got, time.Since(begin), want)
+	t.Fatalf("status: got %d after %v, want %d", got, time.Since(begin), want)
 	return 0
 }
 
@@ -86,7 +83,6 @@ func issue(t *testing.T, s *store.Store, limits plan.Limits) (apikey.Key, string
 	return k, full
 }
 
-// TestReplicasOnTheRealStore follows a key through its life on two replicas.
 func TestReplicasOnTheRealStore(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -112,17 +108,16 @@ func TestReplicasOnTheRealStore(t *testing.T) {
 	set(apikey.Active)
 	both(http.StatusOK)
 
-	// A quota holds across both, and a replica that starts later knows it too.
 	_, limited := issue(t, s, plan.Limits{Rate: 1000, Burst: 1000, Quota: 100, Period: plan.Month})
 	eventually(t, a, limited, http.StatusOK)
 	admitted := 1
 	for range 300 {
-		if ask(a, limited) == http.StatusOK {
+		if sendCheck(a, limited) == http.StatusOK {
 			admitted++
 		}
 	}
 	if admitted > 100 {
-		t.Errorf("one replica admitted %d of a quota of 100", admitted)
+		t.Errorf("requests allowed by one replica: got %d, want at most 100", admitted)
 	}
 	eventually(t, b, limited, http.StatusTooManyRequests)
 	stopB()
@@ -135,7 +130,6 @@ func TestReplicasOnTheRealStore(t *testing.T) {
 	eventually(t, c, full, http.StatusUnauthorized)
 }
 
-// TestManyKeys loads keys as a replica finds them at its start.
 func TestManyKeys(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -149,17 +143,16 @@ func TestManyKeys(t *testing.T) {
 	c, _ := start(t, project, "checker-a")
 	eventually(t, c, fulls[0], http.StatusOK)
 	for i, full := range fulls {
-		if got := ask(c, full); got != http.StatusOK {
-			t.Errorf("key %d: %d", i, got)
+		if got := sendCheck(c, full); got != http.StatusOK {
+			t.Errorf("key %d: got %d, want 200", i, got)
 		}
 	}
-	if got := ask(c, fmt.Sprintf("%s!", fulls[0])); got != http.StatusUnauthorized {
-		t.Errorf("garbage: %d", got)
+	if got := sendCheck(c, fmt.Sprintf("%s!", fulls[0])); got != http.StatusUnauthorized {
+		t.Errorf("invalid key: got %d, want 401", got)
 	}
 }
 
-// TestRemaining: what a replica has allowed of a quota is off what it shows at once, and off
-// what another one shows once it has said so. Nothing is ever taken off that was not used.
+// TestRemaining tests that the displayed rest of a quota is never too small.
 func TestRemaining(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -171,13 +164,13 @@ func TestRemaining(t *testing.T) {
 	eventually(t, a, full, http.StatusOK)
 	eventually(t, b, full, http.StatusOK)
 	for range 100 {
-		ask(a, full)
+		sendCheck(a, full)
 	}
 	const left = 1000 - 102
 	if got := remaining(t, a, full); got < left || got > left+1 {
-		t.Errorf("at once %d remain at the replica that allowed them, want %d", got, left)
+		t.Errorf("rest at the replica that allowed the requests: got %d, want %d", got, left)
 	}
-	tick := time.NewTicker(time.Second) // as often as a key is shown
+	tick := time.NewTicker(time.Second) // the rate of GET /api/v1/key
 	defer tick.Stop()
 	for begin := time.Now(); ; <-tick.C {
 		both := [2]int64{remaining(t, a, full), remaining(t, b, full)}
@@ -185,24 +178,21 @@ func TestRemaining(t *testing.T) {
 			return
 		}
 		if min(both[0], both[1]) < left || time.Since(begin) > 20*time.Second {
-			t.Fatalf("after %v %v remain, want %d", time.Since(begin), both, left)
+			t.Fatalf("rest after %v: got %v, want %d", time.Since(begin), both, left)
 		}
 	}
 }
 
-// remaining is what a replica shows of a key's quota.
 func remaining(t *testing.T, c *checker.Checker, key string) int64 {
 	t.Helper()
 	a := functest.Call{Method: http.MethodGet, Path: api.GetOwnKey.Path, Header: http.Header{"X-Api-Key": {key}}}.Send(t, c)
 	k := functest.Read[wire.OwnKey](a, http.StatusOK)
 	if k.Remaining == nil || k.Environment != "prod" {
-		t.Fatalf("%s", a.Body)
+		t.Fatalf("key info without a rest: %s", a.Body)
 	}
 	return *k.Remaining
 }
 
-// TestCrashedProcess: a checker returns what the previous process of its pod did not spend, and
-// a checker that stops leaves nothing leased and no file.
 func TestCrashedProcess(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -226,22 +216,22 @@ func TestCrashedProcess(t *testing.T) {
 	crashed, err := dir.Create("CRASHED")
 	check.OK(t, err)
 	if _, ok := crashed.Add(term, 30); !ok {
-		t.Fatal("no room")
+		t.Fatal("the record file is full")
 	}
 	check.OK(t, crashed.Close())
 	c, stop := startIn(t, project, "checker-a", pod)
 	eventually(t, c, full, http.StatusOK)
 	allowed := int64(1)
 	for range 200 {
-		if ask(c, full) == http.StatusOK {
+		if sendCheck(c, full) == http.StatusOK {
 			allowed++
 		}
 	}
 	stop()
 	if ended, others := held("ended"); ended != 30+allowed || others != 0 || ended > 100 {
-		t.Errorf("%d are spent and %d leased, want %d and 0", ended, others, 30+allowed)
+		t.Errorf("spent and leased: got %d and %d, want %d and 0", ended, others, 30+allowed)
 	}
 	if files, err := os.ReadDir(pod); len(files) != 0 || err != nil {
-		t.Errorf("%v are left, %v", files, err)
+		t.Errorf("files: got %v, %v, want none", files, err)
 	}
 }

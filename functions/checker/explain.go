@@ -13,25 +13,23 @@ import (
 )
 
 const (
-	// explaining is how many queries about denials are handled at the same time.
-	explaining = 16
+	maxQueries = 16
 
-	// slowest is how long a query may take to arrive. Anybody who reaches the port can begin one
-	// and must not keep others waiting.
-	slowest = time.Second
+	// queryTimeout is the time limit for receiving a query. Any client that reaches the port can
+	// begin one.
+	queryTimeout = time.Second
 )
 
-// serveUsage returns the counts of some keys that this process holds in memory (package
-// counted), to callers that read the store.
+// serveUsage serves POST /usage: the counts in memory, for callers that can read the store.
 func (c *Checker) serveUsage(w http.ResponseWriter, r *http.Request) {
 	select {
-	case c.reporting <- struct{}{}:
-		defer func() { <-c.reporting }()
+	case c.usageQueries <- struct{}{}:
+		defer func() { <-c.usageQueries }()
 	default:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	q, status := c.readQuery(w, r, c.usages)
+	q, status := c.readQuery(w, r, c.usageGuard)
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 		return
@@ -43,19 +41,20 @@ func (c *Checker) serveUsage(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(response) // the client may have gone
+	_ = json.NewEncoder(w).Encode(response)
 }
 
-// serveExplain returns the denials of a request, to callers that read the store.
+// serveExplain serves POST /denials: the reasons for a request's denials, for callers that can
+// read the store.
 func (c *Checker) serveExplain(w http.ResponseWriter, r *http.Request) {
 	select {
-	case c.reading <- struct{}{}:
-		defer func() { <-c.reading }()
+	case c.denialQueries <- struct{}{}:
+		defer func() { <-c.denialQueries }()
 	default:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	q, status := c.readQuery(w, r, c.explains)
+	q, status := c.readQuery(w, r, c.denialGuard)
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 		return
@@ -67,7 +66,7 @@ func (c *Checker) serveExplain(w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(response) // the client may have gone
+	_ = json.NewEncoder(w).Encode(response)
 }
 
 func (c *Checker) readQuery(w http.ResponseWriter, r *http.Request, guard *checkers.ReplayGuard) (checkers.Query, int) {
@@ -78,7 +77,7 @@ func (c *Checker) readQuery(w http.ResponseWriter, r *http.Request, guard *check
 	if len(signatures) != 1 {
 		return checkers.Query{}, http.StatusForbidden
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(c.now().Add(slowest)) // which not every server has
+	_ = http.NewResponseController(w).SetReadDeadline(c.now().Add(queryTimeout)) // not supported by every server
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, checkers.MaxQuery))
 	var tooLarge *http.MaxBytesError
 	switch {

@@ -21,7 +21,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// explained sends a query to a replica as it is.
 func (r *replica) explained(t *testing.T, method string, body io.Reader, signatures ...string) (status int, a checkers.Response) {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), method, checkers.QueryPath, body)
@@ -33,25 +32,23 @@ func (r *replica) explained(t *testing.T, method string, body io.Reader, signatu
 	if rec.Code == http.StatusOK {
 		check.OK(t, json.Unmarshal(rec.Body.Bytes(), &a))
 	} else if rec.Body.Len() > 0 {
-		t.Errorf("%d with %s", rec.Code, rec.Body)
+		t.Errorf("body of a %d: got %s, want none", rec.Code, rec.Body)
 	}
 	return rec.Code, a
 }
 
-// why asks as who has read a replica's canary does.
-func (r *replica) why(t *testing.T, id string, namespaces ...string) []checkers.Denial {
+// why sends a query with the key from the replica's canary.
+func (r *replica) denialsFor(t *testing.T, id string, namespaces ...string) []checkers.Denial {
 	t.Helper()
 	body, signature, err := r.queryKey.SignQuery(checkers.Query{RequestID: id, Namespaces: namespaces, At: time.Now()})
 	check.OK(t, err)
 	status, a := r.explained(t, http.MethodPost, strings.NewReader(string(body)), signature)
 	if status != http.StatusOK || a.Replica != "checker-0" || a.Run != r.process || a.Denials == nil {
-		t.Fatalf("%d %+v", status, a)
+		t.Fatalf("denials: got status %d, %+v, want 200 from this replica", status, a)
 	}
 	return a.Denials
 }
 
-// TestExplain: a request is told with its reason to who may see its app's namespace, and
-// what is in the canary opens the replica.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,44 +56,43 @@ func TestExplain(t *testing.T) {
 		expired := issue(t, f, func(k *apikey.Key) { k.ExpiresAt = time.Now() })
 		r := newReplica(t, f)
 		synctest.Wait()
-		r.ask("shop-prod/hello", "X-Api-Key", expired, "X-Request-Id", "mine")
+		r.sendCheck("shop-prod/hello", "X-Api-Key", expired, "X-Request-Id", "mine")
 		time.Sleep(time.Second)
-		r.ask("bank-prod/hello", "X-Request-Id", "mine")
-		r.ask("shop-prod/no.address", "X-Request-Id", "mine")
+		r.sendCheck("bank-prod/hello", "X-Request-Id", "mine")
+		r.sendCheck("shop-prod/no.address", "X-Request-Id", "mine")
 		at := time.Now().UTC()
 		want := []checkers.Denial{{
 			At: at.Add(-time.Second), Code: "invalid_key", Reason: "expired", Namespace: "shop-prod", App: "hello", KeyPrefix: expired[7:15], Method: "GET",
 		}}
-		check.Equal(t, "what shop sees", want, r.why(t, "mine", "shop-prod", "shop-test"))
-		if got := r.why(t, "mine", "bank-prod"); len(got) != 1 || got[0].Reason != "missing" || got[0].KeyPrefix != "" {
-			t.Errorf("what bank sees: %+v", got)
+		check.Equal(t, "denials of shop-prod", want, r.denialsFor(t, "mine", "shop-prod", "shop-test"))
+		if got := r.denialsFor(t, "mine", "bank-prod"); len(got) != 1 || got[0].Reason != "missing" || got[0].KeyPrefix != "" {
+			t.Errorf("denials of bank-prod: got %+v, want one with reason missing", got)
 		}
 		for _, unseen := range [][]string{{"shop-prod", "other"}, {"", "mine"}, {"shop", "mine"}} {
-			if got := r.why(t, unseen[1], unseen[0]); len(got) != 0 {
-				t.Errorf("%v: %+v", unseen, got)
+			if got := r.denialsFor(t, unseen[1], unseen[0]); len(got) != 0 {
+				t.Errorf("denials for %v: got %+v, want none", unseen, got)
 			}
 		}
 		for range 2 * checkers.MaxDenials {
-			r.ask("shop-prod/hello", "X-Request-Id", "same")
+			r.sendCheck("shop-prod/hello", "X-Request-Id", "same")
 		}
-		if got := r.why(t, "same", "shop-prod"); len(got) != checkers.MaxDenials {
-			t.Errorf("%d are told", len(got))
+		if got := r.denialsFor(t, "same", "shop-prod"); len(got) != checkers.MaxDenials {
+			t.Errorf("denials: got %d, want %d", len(got), checkers.MaxDenials)
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if c := f.canaries[store.CanaryKeys]; c.Key != r.queryKey || c.Key == (checkers.QueryKey{}) {
-			t.Error("the canary does not have the key")
+			t.Error("the canary does not contain the query key")
 		}
 	})
 }
 
-// TestExplainIsNotForAnybody: what reaches the port gets nothing but a status.
-func TestExplainIsNotForAnybody(t *testing.T) {
+func TestInvalidQueries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplica(t, newFakeStore())
 		synctest.Wait()
-		r.ask("shop-prod/hello", "X-Request-Id", "mine")
+		r.sendCheck("shop-prod/hello", "X-Request-Id", "mine")
 		signature := func(k checkers.QueryKey, at time.Time) (string, string) {
 			body, s, err := k.SignQuery(checkers.Query{RequestID: "mine", Namespaces: []string{"shop-prod"}, At: at})
 			check.OK(t, err)
@@ -110,32 +106,30 @@ func TestExplainIsNotForAnybody(t *testing.T) {
 			signatures         []string
 			want               int
 		}{
-			{"not how it is asked", http.MethodGet, "", []string{good}, http.StatusMethodNotAllowed},
+			{"wrong method", http.MethodGet, "", []string{good}, http.StatusMethodNotAllowed},
 			{"no signature", http.MethodPost, body, nil, http.StatusForbidden},
-			{"an empty one", http.MethodPost, body, []string{""}, http.StatusForbidden},
-			{"two", http.MethodPost, body, []string{good, good}, http.StatusForbidden},
-			{"another query's", http.MethodPost, body + " ", []string{good}, http.StatusForbidden},
-			{"of another process", http.MethodPost, foreign, []string{forged}, http.StatusForbidden},
-			{"of another time", http.MethodPost, old, []string{stale}, http.StatusForbidden},
+			{"empty signature", http.MethodPost, body, []string{""}, http.StatusForbidden},
+			{"two signatures", http.MethodPost, body, []string{good, good}, http.StatusForbidden},
+			{"signature of another query", http.MethodPost, body + " ", []string{good}, http.StatusForbidden},
+			{"key of another process", http.MethodPost, foreign, []string{forged}, http.StatusForbidden},
+			{"outdated", http.MethodPost, old, []string{stale}, http.StatusForbidden},
 			{"too large", http.MethodPost, strings.Repeat("x", checkers.MaxQuery+1), []string{good}, http.StatusRequestEntityTooLarge},
-			{"the right one", http.MethodPost, body, []string{good}, http.StatusOK},
-			{"again", http.MethodPost, body, []string{good}, http.StatusForbidden},
+			{"valid", http.MethodPost, body, []string{good}, http.StatusOK},
+			{"repeated", http.MethodPost, body, []string{good}, http.StatusForbidden},
 		} {
 			if got, _ := r.explained(t, tt.method, strings.NewReader(tt.body), tt.signatures...); got != tt.want {
-				t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+				t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 			}
 		}
 	})
 }
 
-// TestExplainIsBounded: who holds queries back keeps others waiting for a moment, and
-// not for memory.
-func TestExplainIsBounded(t *testing.T) {
+func TestConcurrentQueries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplica(t, newFakeStore())
 		synctest.Wait()
-		ends := make([]*io.PipeWriter, explaining)
+		ends := make([]*io.PipeWriter, maxQueries)
 		for i := range ends {
 			var body *io.PipeReader
 			body, ends[i] = io.Pipe()
@@ -145,36 +139,33 @@ func TestExplainIsBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		if got, _ := r.explained(t, http.MethodPost, strings.NewReader("x"), "00"); got != http.StatusServiceUnavailable {
-			t.Errorf("one more: %d", got)
+			t.Errorf("one query too many: got %d, want 503", got)
 		}
 		for _, w := range ends {
 			_ = w.Close()
 		}
 		synctest.Wait()
 		if got, _ := r.explained(t, http.MethodPost, strings.NewReader("x"), "00"); got != http.StatusForbidden {
-			t.Errorf("then: %d", got)
+			t.Errorf("after that: got %d, want 403", got)
 		}
 	})
 }
 
-// TestReasonsAreExplained: whatever a request is refused for is said in words.
 func TestReasonsAreExplained(t *testing.T) {
 	t.Parallel()
 	known := checkers.Reasons()
 	for _, o := range outcomes {
 		if o.reason != "" && !slices.Contains(known, checkers.Reason(o.reason)) {
-			t.Errorf("%s is not explained", o.reason)
+			t.Errorf("reason %s is missing in package checkers", o.reason)
 		}
 	}
 	for _, r := range known {
-		if r != checkers.Revoked && !slices.ContainsFunc(outcomes, func(o result) bool { return o.reason == string(r) }) {
-			t.Errorf("%s is explained, and no reason", r)
+		if r != checkers.Revoked && !slices.ContainsFunc(outcomes, func(o outcomeRow) bool { return o.reason == string(r) }) {
+			t.Errorf("reason %s of package checkers has no outcome", r)
 		}
 	}
 }
 
-// The requests of a key are in the usage that the replica returns at once, for callers that
-// have read its canary and for no others.
 func TestServeUsage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

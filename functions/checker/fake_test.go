@@ -17,20 +17,17 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// fakeStore is a document store to inject faults with: it keeps three
-// collections, gives each listener a full batch and then every change, and can
-// stall, end its listeners or void them.
 type fakeStore struct {
 	mu       sync.Mutex
 	keys     map[string]store.Change[apikey.Key]
 	plans    map[string]store.Change[plan.Plan]
 	canaries map[store.CanaryType]store.Canary
 	stalled  bool
-	refused  bool                     // canaries cannot be written
+	refused  bool                     // writes of canaries fail
 	missed   bool                     // the store counts one key more than it sends
 	wake     chan struct{}            // closed on every change
-	held     int64                    // of a hard quota
-	cut      map[chan struct{}]string // ends listeners
+	held     int64                    // leased requests
+	cut      map[chan struct{}]string // closing one ends a listener
 }
 
 func newFakeStore() *fakeStore {
@@ -40,7 +37,6 @@ func newFakeStore() *fakeStore {
 	}
 }
 
-// set changes the store and wakes its listeners.
 func (f *fakeStore) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,7 +56,6 @@ func (f *fakeStore) putPlan(p plan.Plan) {
 
 func (f *fakeStore) stall(on bool) { f.set(func() { f.stalled = on }) }
 
-// endListeners ends every listener as a broken stream does.
 func (f *fakeStore) endListeners() {
 	f.set(func() {
 		for c := range f.cut {
@@ -84,7 +79,6 @@ func (f *fakeStore) WriteCanary(ctx context.Context, t store.CanaryType, c store
 	return nil
 }
 
-// answers waits until the store does.
 func (f *fakeStore) answers(ctx context.Context) error {
 	for {
 		f.mu.Lock()
@@ -106,7 +100,6 @@ func (f *fakeStore) DeleteCanary(_ context.Context, t store.CanaryType, _ string
 	return nil
 }
 
-// Lease keeps what the only process there is holds of the only quota there is.
 func (f *fakeStore) Lease(ctx context.Context, _ usage.Term, _ string, _ bool, change func(own, others int64) int64) error {
 	if err := f.answers(ctx); err != nil {
 		return err
@@ -115,7 +108,6 @@ func (f *fakeStore) Lease(ctx context.Context, _ usage.Term, _ string, _ bool, c
 	return nil
 }
 
-// EndLeases returns what the only process did not spend.
 func (f *fakeStore) EndLeases(ctx context.Context, all []usage.Ended) ([]usage.Ended, error) {
 	if err := f.answers(ctx); err != nil {
 		return all, err
@@ -126,7 +118,6 @@ func (f *fakeStore) EndLeases(ctx context.Context, all []usage.Ended) ([]usage.E
 	return nil, nil
 }
 
-// WriteCounter takes any write: what is counted is package meter's to test.
 func (f *fakeStore) WriteCounter(ctx context.Context, _ usage.Counter, _ store.CounterVersion) (store.CounterVersion, error) {
 	return store.CounterVersion{}, f.answers(ctx)
 }
@@ -152,7 +143,6 @@ func (f *fakeStore) Counters(ctx context.Context, to store.Receiver[usage.Counte
 	return fakeListen(ctx, f, store.CanaryCounters, func() map[string]store.Change[usage.Counter] { return nil }, to)
 }
 
-// fakeListen sends the whole collection on every change, as the emulator does.
 func fakeListen[T any](ctx context.Context, f *fakeStore, t store.CanaryType, all func() map[string]store.Change[T], to store.Receiver[T]) error {
 	cut := make(chan struct{})
 	f.mu.Lock()
@@ -188,14 +178,12 @@ func fakeListen[T any](ctx context.Context, f *fakeStore, t store.CanaryType, al
 	}
 }
 
-// replica is a checker under test.
 type replica struct {
 	*Checker
 	store *fakeStore
 	stop  func()
 }
 
-// newReplica starts a checker on f, inside a synctest bubble or out of one.
 func newReplica(t *testing.T, f *fakeStore) *replica {
 	t.Helper()
 	cfg := Config{Replica: "checker-0", PodIP: "2001:db8::1", Port: 8443, TLSDir: "unused", MaxStaleness: Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second, MaxUnshared: 5 * time.Second}
@@ -214,7 +202,7 @@ func newReplica(t *testing.T, f *fakeStore) *replica {
 	return &replica{Checker: c, store: f, stop: stop}
 }
 
-// serving returns a replica that is ready, on a store with one key, and the key's full text.
+// serving returns a proven replica and the only key in its store.
 func serving(t *testing.T, change func(*apikey.Key)) (r *replica, full string) {
 	t.Helper()
 	f := newFakeStore()
@@ -224,7 +212,6 @@ func serving(t *testing.T, change func(*apikey.Key)) (r *replica, full string) {
 	return r, full
 }
 
-// stalled is serving with a store that does not respond.
 func stalled(t *testing.T) (r *replica, full string) {
 	t.Helper()
 	f := newFakeStore()
@@ -235,7 +222,6 @@ func stalled(t *testing.T) (r *replica, full string) {
 	return r, full
 }
 
-// issue stores a key and gives its full text.
 func issue(t *testing.T, f *fakeStore, change func(*apikey.Key)) string {
 	t.Helper()
 	k, full := functest.NewKey(t, change)

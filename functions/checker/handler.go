@@ -18,36 +18,32 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// Header names as net/http spells them.
 const (
 	keyHeader    = "X-Api-Key"
 	prefixHeader = "X-Service-Key-Prefix"
 	nameHeader   = "X-Service-Key-Name"
 	methodHeader = "X-Forwarded-Method"
 
-	// bodyHeader holds a denial's body, which is JSON in one line of visible ASCII.
+	// bodyHeader contains a denial's body: JSON in one line of visible ASCII.
 	bodyHeader = "X-Sluice-Denial"
 )
 
-// checkPath is before the address of the app that a check is about.
 const checkPath = "/check/"
 
-// inHeader is the query of a check whose proxy can pass on a denial's headers but
-// not its body, such as nginx by auth_request. It is a part of the address in the
-// proxy's own configuration.
-const inHeader = "denial=header"
+// denialInHeader is the query of a check by a proxy that can pass on headers but not a body, such as
+// nginx with auth_request. The proxy's own configuration contains it.
+const denialInHeader = "denial=header"
 
-// ServeHTTP answers GET /check/{namespace}/{app}, /api/v1/key, /applied, /healthz and
-// /readyz, and POST /counts, /denials and /usage. The contract with proxies is in infra/proxies.
-//
-// /readyz is 200 once the first full snapshot has been proven, and stays so: a
-// replica that denies later must stay reachable, so that clients get its 503.
+// ServeHTTP serves the proxy's checks, GET /check/{namespace}/{app} (see infra/proxies), and calls
+// of key holders, other functions and other replicas. A request to an unknown path is a check
+// without an address. /readyz returns 200 from the first proof on: clients must get the 503 of
+// a replica that denies all requests.
 func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address, isCheck := strings.CutPrefix(r.URL.Path, checkPath)
 	switch {
 	case isCheck:
 		c.serveCheck(w, r, appIn(address))
-	case r.URL.Path == api.GetOwnKey.Path, r.Method == http.MethodConnect: // which has no path over HTTP/2
+	case r.URL.Path == api.GetOwnKey.Path, r.Method == http.MethodConnect: // a CONNECT over HTTP/2 has no path
 		c.serveKey(w, r)
 	case r.URL.Path == checkers.AckPath:
 		c.serveApplied(w, r)
@@ -66,11 +62,11 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// HandlesHealth keeps funcmain from answering /healthz itself.
+// HandlesHealth reports that ServeHTTP serves /healthz.
 func (c *Checker) HandlesHealth() bool { return true }
 
-// appIn cuts off what follows "{namespace}/{app}" and a "/": Envoy appends the client's
-// path to the address.
+// appIn removes everything after "{namespace}/{app}": Envoy appends the client's path to the
+// address.
 func appIn(address string) string {
 	namespace, rest, _ := strings.Cut(address, "/")
 	name, _, more := strings.Cut(rest, "/")
@@ -81,18 +77,17 @@ func appIn(address string) string {
 }
 
 func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address string) {
-	began := c.now()
-	o := c.answer(w, r, address, began)
-	ended := c.now()
-	c.metrics.decided(o, ended.Sub(began))
+	start := c.now()
+	o := c.respond(w, r, address, start)
+	end := c.now()
+	c.metrics.observe(o, end.Sub(start))
 	if c.spans != nil {
-		c.spanned(r, w.Header(), o, address, began, ended)
+		c.recordSpan(r, w.Header(), o, address, start, end)
 	}
 }
 
-// answer decides on a check, and answers it.
-func (c *Checker) answer(w http.ResponseWriter, r *http.Request, address string, now time.Time) outcome {
-	c.endOld(r.Context(), w.Header(), now)
+func (c *Checker) respond(w http.ResponseWriter, r *http.Request, address string, now time.Time) outcome {
+	c.closeOldConnection(r.Context(), w.Header(), now)
 	o, v := c.check(r.Header, address, now)
 	switch o {
 	case allowed:
@@ -101,8 +96,8 @@ func (c *Checker) answer(w http.ResponseWriter, r *http.Request, address string,
 		if name := v.Key.HeaderName(); name != "" {
 			h[nameHeader] = []string{name}
 		}
-		if r.URL.RawQuery != "" && asksLimits(r.URL.RawQuery) {
-			c.sayLimits(h, o, v, now)
+		if r.URL.RawQuery != "" && wantsLimits(r.URL.RawQuery) {
+			c.setRateLimitHeaders(h, o, v, now)
 		}
 		w.WriteHeader(http.StatusOK)
 	case preflight:
@@ -113,48 +108,44 @@ func (c *Checker) answer(w http.ResponseWriter, r *http.Request, address string,
 	return o
 }
 
-// Export has a span made of each check, by the trace of the proxy's question.
+// Export exports a span for each check, within the trace of the proxy's request.
 func (c *Checker) Export(spans *span.Tracer) { c.spans = spans }
 
-// spanned makes a check's span. It says what the app is, since its address was found
-// valid, and how the check ended; of the key it says nothing.
-func (c *Checker) spanned(r *http.Request, answered http.Header, o outcome, address string, began, ended time.Time) {
-	fields := []span.Field{{Key: span.Verdict, Value: string(outcomes[o].code)}, {Key: span.RequestID, Value: answered.Get(trace.Header)}}
-	if namespace, name, ok := strings.Cut(address, "/"); ok && o != badAddress { // else the address can be anything
+func (c *Checker) recordSpan(r *http.Request, response http.Header, o outcome, address string, began, ended time.Time) {
+	fields := []span.Field{{Key: span.Verdict, Value: string(outcomes[o].code)}, {Key: span.RequestID, Value: response.Get(trace.Header)}}
+	if namespace, name, ok := strings.Cut(address, "/"); ok && o != badAddress {
 		fields = append(fields, span.OfApp(app.Ref{Namespace: namespace, Name: name})...)
 	}
 	c.spans.Record(r.Context(), trace.ParentOf(r.Header), "check", began, ended, fields...)
 }
 
-// deny answers a denial and notes why it is one.
 func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, address string, v gate.Verdict, now time.Time) {
-	retryAfter := time.Duration(0) // what the table of problems says
-	switch outcomes[o].code {      //nolint:exhaustive // nothing more comes with the others
+	retryAfter := time.Duration(0) // zero selects the default of the problem code
+	switch outcomes[o].code {      //nolint:exhaustive // the others have no further headers
 	case problem.RateLimited:
-		c.sayLimits(w.Header(), o, v, now)
+		c.setRateLimitHeaders(w.Header(), o, v, now)
 	case problem.QuotaExhausted:
 		retryAfter = v.Limits.Period.End(now).Sub(now)
-		c.sayLimits(w.Header(), o, v, now)
+		c.setRateLimitHeaders(w.Header(), o, v, now)
 	case problem.GateUnavailable:
-		if o == unleased { // of one key, and in a moment the others have shared what is left
+		if o == unleased { // concerns one key only, and other replicas may soon release quota
 			break
 		}
-		c.sendAway(r.Context(), w.Header(), now)
+		c.closeConnection(r.Context(), w.Header(), now)
 	case problem.InvalidKey:
-		c.prove(w.Header(), r, address)
+		c.signProbe(w.Header(), r, address)
 	}
-	answer, id := outcomes[o].answer, trace.IDOf(r.Header)
+	d, id := outcomes[o].denial, trace.IDOf(r.Header)
 	w.Header()[trace.Header] = []string{id}
-	if asksDenial(r.URL.RawQuery) && strings.HasPrefix(r.URL.Path, checkPath) {
-		w.Header()[bodyHeader] = []string{string(answer.Body())}
+	if wantsDenial(r.URL.RawQuery) && strings.HasPrefix(r.URL.Path, checkPath) {
+		w.Header()[bodyHeader] = []string{string(d.Body())}
 	}
-	answer.Write(w, retryAfter)
-	c.note(id, o, v, r, address, now)
+	d.Write(w, retryAfter)
+	c.recordDenial(id, o, v, r, address, now)
 }
 
-// note keeps why a request was denied. It takes copies of what is the request's, so
-// that a short text does not keep a whole header in memory.
-func (c *Checker) note(id string, o outcome, v gate.Verdict, r *http.Request, address string, now time.Time) {
+// recordDenial copies strings of the request: a substring would keep the whole header in memory.
+func (c *Checker) recordDenial(id string, o outcome, v gate.Verdict, r *http.Request, address string, now time.Time) {
 	h := r.Header
 	d := denials.Denial{
 		At: now.UTC(), RequestID: strings.Clone(id), Code: string(outcomes[o].code), Reason: outcomes[o].reason, Address: trace.Forwarded(h),
@@ -166,38 +157,36 @@ func (c *Checker) note(id string, o outcome, v gate.Verdict, r *http.Request, ad
 		d.KeyPrefix = string(prefix)
 	}
 	method := h[methodHeader]
-	if address == "" { // nobody asks for a client: the method is its own
+	if address == "" { // GET /api/v1/key, called by the client itself
 		method = []string{r.Method}
 	}
 	if len(method) == 1 {
-		d.Method = strings.Clone(method[0][:min(len(method[0]), 16)]) // what any real one has
+		d.Method = strings.Clone(method[0][:min(len(method[0]), 16)])
 	}
-	if o != badAddress { // else the address can be anything
+	if o != badAddress {
 		namespace, name, _ := strings.Cut(address, "/")
 		d.Namespace, d.App = strings.Clone(namespace), strings.Clone(name)
 	}
 	c.denials.Note(d)
 }
 
-// prove answers a nonce, as wiring sends one when it asks whether a gate is in place, on a
-// 401 about an app (see package gateproof). Anybody may send one and gets nothing for it but
-// one HMAC; without one, which is everybody else's request, this is a look into the header.
-func (c *Checker) prove(out http.Header, r *http.Request, address string) {
+// signProbe adds a proof to a 401 if the request contains a nonce. Any client may send one;
+// wiring does to verify that a gate is in place (package checkers).
+func (c *Checker) signProbe(out http.Header, r *http.Request, address string) {
 	nonces := r.Header[checkers.NonceHeader]
 	if len(nonces) != 1 || address == "" || !checkers.ValidNonce(nonces[0]) || c.proofKey == nil {
 		return
 	}
 	key, err := c.proofKey()
 	if err != nil {
-		c.log.Error("read the key of proofs failed", "error", err)
+		c.log.Error("read proof key failed", "error", err)
 		return
 	}
 	out[checkers.ProofHeader] = []string{key.SignProof(nonces[0], subject(r.URL.Path, address))}
 }
 
-// subject returns what a proof is about: the address of the app and, where the path of the
-// check names it, the generation of the route. Other text may follow the address, since
-// Envoy appends the client's path.
+// subject returns the subject of a proof: the app and, if the path contains it, the generation
+// of the route. Envoy appends the client's path.
 func subject(path, address string) string {
 	after, more := strings.CutPrefix(path, checkPath+address+"/")
 	generation, _, _ := strings.Cut(after, "/")

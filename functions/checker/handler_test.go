@@ -23,8 +23,9 @@ import (
 	"github.com/sluicegate/sluice/tests/long"
 )
 
-// ask asks as the proxy does. headers are names and values in turn; "" deletes a header.
-func (r *replica) ask(address string, headers ...string) *http.Response {
+// sendCheck sends a check like the proxy. headers contains names and values; the value "" deletes a
+// header.
+func (r *replica) sendCheck(address string, headers ...string) *http.Response {
 	header := http.Header{"X-Forwarded-Method": {"GET"}, "X-Forwarded-Uri": {"/"}}
 	for i := 0; i < len(headers); i += 2 {
 		if headers[i+1] == "" {
@@ -36,10 +37,10 @@ func (r *replica) ask(address string, headers ...string) *http.Response {
 	return serve(r, http.MethodGet, "/check/"+address, header)
 }
 
-// with asks for app hello with a key.
-func (r *replica) with(key string) *http.Response { return r.ask("shop-prod/hello", "X-Api-Key", key) }
+func (r *replica) with(key string) *http.Response {
+	return r.sendCheck("shop-prod/hello", "X-Api-Key", key)
+}
 
-// serve sends a request with headers.
 func serve(h http.Handler, method, address string, header http.Header) *http.Response {
 	req := httptest.NewRequest(method, address, nil)
 	maps.Copy(req.Header, header)
@@ -51,7 +52,7 @@ func serve(h http.Handler, method, address string, header http.Header) *http.Res
 func wantOK(t *testing.T, res *http.Response) {
 	t.Helper()
 	if res.StatusCode != http.StatusOK {
-		t.Errorf("got %d, want 200", res.StatusCode)
+		t.Errorf("status: got %d, want 200", res.StatusCode)
 	}
 }
 
@@ -74,12 +75,12 @@ func wantCode(t *testing.T, res *http.Response, status int, code string) {
 	}
 	for name, value := range want {
 		if res.Header.Get(name) != value {
-			t.Errorf("%s: %q, want %q", name, res.Header.Get(name), value)
+			t.Errorf("%s: got %q, want %q", name, res.Header.Get(name), value)
 		}
 	}
 }
 
-func TestAllows(t *testing.T) {
+func TestAllowedRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, full := serving(t, func(k *apikey.Key) { k.Name = "Café 1" })
@@ -89,21 +90,21 @@ func TestAllows(t *testing.T) {
 		check.Equal(t, "headers", want, res.Header)
 		nameless := issue(t, r.store, nil)
 		synctest.Wait()
-		if h := r.ask("shop-prod/hello", "X-Api-Key", nameless).Header; len(h) != 1 {
-			t.Errorf("a key without a name gave %v", h)
+		if h := r.sendCheck("shop-prod/hello", "X-Api-Key", nameless).Header; len(h) != 1 {
+			t.Errorf("headers of a key without a name: got %v, want only the prefix", h)
 		}
 	})
 }
 
-// TestRefusalsAreAlike compares every kind of refusal with a request without a
-// key, byte for byte but for its id, and finds the reason of each by that id.
+// TestRefusalsAreAlike tests that all 401s are equal except for their ID, by which the reason is
+// found.
 func TestRefusalsAreAlike(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStore()
 		good := issue(t, f, nil)
 		r := newReplica(t, f)
-		refused := []struct {
+		requests := []struct {
 			reason  string
 			headers []string
 		}{
@@ -121,45 +122,43 @@ func TestRefusalsAreAlike(t *testing.T) {
 			{"connect", []string{"X-Api-Key", good, "X-Forwarded-Method", "", "X-Forwarded-Method", "CONNECT"}},
 		}
 		synctest.Wait()
-		none := r.ask("shop-prod/hello")
+		none := r.sendCheck("shop-prod/hello")
 		seen := map[string]bool{takeID(t, none): true}
 		body := readAll(t, none)
 		if none.StatusCode != http.StatusUnauthorized || !strings.Contains(body, `"invalid_key"`) || none.Header.Get("Retry-After") != "" ||
 			none.Header.Get("WWW-Authenticate") != `ApiKey realm="sluice"` {
-			t.Fatalf("without a key: %d %s", none.StatusCode, body)
+			t.Fatalf("without a key: got %d %s", none.StatusCode, body)
 		}
-		for _, tt := range refused {
-			res := r.ask("shop-prod/hello", tt.headers...)
+		for _, tt := range requests {
+			res := r.sendCheck("shop-prod/hello", tt.headers...)
 			id := takeID(t, res)
 			if seen[id] {
-				t.Errorf("%s: the id %s comes twice", tt.reason, id)
+				t.Errorf("%s: request ID %s is repeated", tt.reason, id)
 			}
 			seen[id] = true
 			if diff := cmp.Diff(body, readAll(t, res)); diff != "" || res.StatusCode != none.StatusCode {
-				t.Errorf("%s: %d %s", tt.reason, res.StatusCode, diff)
+				t.Errorf("%s: got status %d, diff of bodies (-want +got):\n%s", tt.reason, res.StatusCode, diff)
 			}
 			if diff := cmp.Diff(none.Header, res.Header); diff != "" {
-				t.Errorf("%s: %s", tt.reason, diff)
+				t.Errorf("%s: diff of headers (-want +got):\n%s", tt.reason, diff)
 			}
 			if got := r.reasons(t, id); !slices.Equal(got, []string{tt.reason}) {
-				t.Errorf("%s is found as %v", tt.reason, got)
+				t.Errorf("%s: recorded reasons: got %v", tt.reason, got)
 			}
 		}
 	})
 }
 
-// takeID takes the id off a denial, which is the one thing that differs.
 func takeID(t *testing.T, res *http.Response) string {
 	t.Helper()
 	id := res.Header.Get("X-Request-Id")
 	if !trace.ValidID(id) {
-		t.Errorf("a denial's id is %q", id)
+		t.Errorf("request ID of a denial: got %q, want a valid one", id)
 	}
 	res.Header.Del("X-Request-Id")
 	return id
 }
 
-// reasons asks the private port why requests of an id were denied.
 func (r *replica) reasons(t *testing.T, id string) []string {
 	t.Helper()
 	a := functest.Call{Method: http.MethodGet, Path: "/denials?request_id=" + id}.Send(t, r.Private())
@@ -171,37 +170,35 @@ func (r *replica) reasons(t *testing.T, id string) []string {
 	return found
 }
 
-// wantReason is wantCode of a denial that is found with one reason.
 func (r *replica) wantReason(t *testing.T, res *http.Response, status int, code, reason string) {
 	t.Helper()
 	id := res.Header.Get("X-Request-Id")
 	wantCode(t, res, status, code)
 	if got := r.reasons(t, id); !slices.Equal(got, []string{reason}) {
-		t.Errorf("it is found as %v", got)
+		t.Errorf("recorded reasons: got %v, want %s", got, reason)
 	}
 }
 
-// TestDenialIsNoted: what an operator finds about a denial, under the client's id.
-func TestDenialIsNoted(t *testing.T) {
+func TestDenialIsRecorded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, full := serving(t, func(k *apikey.Key) { k.Status = apikey.Revoked })
-		res := r.ask("shop-prod/hello", "X-Api-Key", full, "X-Request-Id", "mine-1", "X-Forwarded-For", "203.0.113.9")
+		res := r.sendCheck("shop-prod/hello", "X-Api-Key", full, "X-Request-Id", "mine-1", "X-Forwarded-For", "203.0.113.9")
 		if got := res.Header.Get("X-Request-Id"); got != "mine-1" {
-			t.Errorf("the client's id became %q", got)
+			t.Errorf("request ID: got %q, want mine-1", got)
 		}
 		want := []denials.Denial{{
 			At: time.Now().UTC(), RequestID: "mine-1", Code: "invalid_key", Reason: "unknown", Namespace: "shop-prod", App: "hello",
 			KeyPrefix: full[7:15], Method: "GET", Address: "203.0.113.9",
 		}}
-		check.Equal(t, "noted", want, r.denials.Find("mine-1", 9))
+		check.Equal(t, "recorded denials", want, r.denials.Find("mine-1", 9))
 		for id, tt := range map[string]struct{ reason, address string }{
 			"bad-1": {"bad_address", "shop-prod"},
 			"bad-2": {"bad_address", "shop-prod/" + strings.Repeat("x", 1<<10)},
 		} {
-			r.ask(tt.address, "X-Request-Id", id)
+			r.sendCheck(tt.address, "X-Request-Id", id)
 			if got := r.denials.Find(id, 9); len(got) != 1 || got[0].Reason != tt.reason || got[0].App != "" {
-				t.Errorf("%s: %+v", id, got)
+				t.Errorf("%s: recorded denials: got %+v", id, got)
 			}
 		}
 	})
@@ -219,9 +216,9 @@ func TestMisconfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, full := serving(t, nil)
 		for _, address := range []string{"", "shop-prod", "shop-prod/", "/hello", "shop-prod/hello*", "Shop/hello", "shop_prod/hello", "a.b/c"} {
-			wantCode(t, r.ask(address, "X-Api-Key", full), http.StatusInternalServerError, "misconfigured")
+			wantCode(t, r.sendCheck(address, "X-Api-Key", full), http.StatusInternalServerError, "misconfigured")
 		}
-		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full, "X-Forwarded-Method", ""), http.StatusInternalServerError, "misconfigured")
+		wantCode(t, r.sendCheck("shop-prod/hello", "X-Api-Key", full, "X-Forwarded-Method", ""), http.StatusInternalServerError, "misconfigured")
 		wantCode(t, serve(r, http.MethodGet, "/anything", nil), http.StatusInternalServerError, "misconfigured")
 	})
 }
@@ -231,27 +228,26 @@ func TestPreflight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, full := serving(t, nil)
 		options := []string{"X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS"}
-		res := r.ask("shop-prod/hello", append(options, "Access-Control-Request-Method", "GET", "X-Api-Key", full)...)
+		res := r.sendCheck("shop-prod/hello", append(options, "Access-Control-Request-Method", "GET", "X-Api-Key", full)...)
 		if res.StatusCode != http.StatusOK || len(res.Header) != 0 {
-			t.Errorf("preflight: %d %v", res.StatusCode, res.Header)
+			t.Errorf("preflight: got %d %v, want 200 without headers", res.StatusCode, res.Header)
 		}
-		wantCode(t, r.ask("shop-prod/hello", options...), http.StatusUnauthorized, "invalid_key")
-		wantCode(t, r.ask("shop-prod/hello", "Access-Control-Request-Method", "GET"), http.StatusUnauthorized, "invalid_key")
+		wantCode(t, r.sendCheck("shop-prod/hello", options...), http.StatusUnauthorized, "invalid_key")
+		wantCode(t, r.sendCheck("shop-prod/hello", "Access-Control-Request-Method", "GET"), http.StatusUnauthorized, "invalid_key")
 	})
 }
 
-// TestPreflightWhileDenying: without it no browser shows the 503 to a page.
 func TestPreflightWhileDenying(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, full := stalled(t)
 		options := []string{"X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS", "X-Api-Key", full}
 		preflight := append(options, "Access-Control-Request-Method", "GET")
-		if res := r.ask("shop-prod/hello", preflight...); res.StatusCode != http.StatusOK || len(res.Header) != 0 {
-			t.Errorf("preflight: %d %v", res.StatusCode, res.Header)
+		if res := r.sendCheck("shop-prod/hello", preflight...); res.StatusCode != http.StatusOK || len(res.Header) != 0 {
+			t.Errorf("preflight: got %d %v, want 200 without headers", res.StatusCode, res.Header)
 		}
-		wantCode(t, r.ask("shop-prod/hello", options...), http.StatusServiceUnavailable, "gate_unavailable")
-		wantCode(t, r.ask("Shop/hello", preflight...), http.StatusInternalServerError, "misconfigured")
+		wantCode(t, r.sendCheck("shop-prod/hello", options...), http.StatusServiceUnavailable, "gate_unavailable")
+		wantCode(t, r.sendCheck("Shop/hello", preflight...), http.StatusInternalServerError, "misconfigured")
 		r.store.stall(false)
 		synctest.Wait()
 	})
@@ -260,29 +256,26 @@ func TestPreflightWhileDenying(t *testing.T) {
 func TestRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, full := serving(t, nil) // 1 a second, burst 3
+		r, full := serving(t, nil)
 		for range 3 {
 			wantOK(t, r.with(full))
 		}
 		res := r.with(full)
 		wantCode(t, res, http.StatusTooManyRequests, "rate_limited")
 		if res.Header.Get("Retry-After") != "1" {
-			t.Errorf("Retry-After %q", res.Header.Get("Retry-After"))
+			t.Errorf("Retry-After: got %q, want 1", res.Header.Get("Retry-After"))
 		}
 		time.Sleep(time.Second)
 		wantOK(t, r.with(full))
 		r.store.putPlan(plan.Plan{ID: "plan-a", Namespace: "shop-prod", Limits: plan.Limits{Rate: 1000, Burst: 10}})
 		synctest.Wait()
-		// The bucket is as empty as it can be under the new plan: the first
-		// request finds that out, and then it fills at the new rate.
+		// The debt is larger than the new plan permits. The first request limits it.
 		wantCode(t, r.with(full), http.StatusTooManyRequests, "rate_limited")
 		time.Sleep(10 * time.Millisecond)
 		wantOK(t, r.with(full))
 	})
 }
 
-// TestLimitsOfAKey: rate and quota are the key's, whichever of its secrets comes, and no
-// other key's of its plan; what is denied costs no quota, and a preflight costs nothing.
 func TestLimitsOfAKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -311,7 +304,7 @@ func TestLimitsOfAKey(t *testing.T) {
 			wantCode(t, res, http.StatusTooManyRequests, want)
 		}
 		for range 10 {
-			r.ask("shop-prod/hello", "X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET", "X-Api-Key", old)
+			r.sendCheck("shop-prod/hello", "X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET", "X-Api-Key", old)
 		}
 		for _, key := range []string{old, string(full), old, other, other, other} {
 			ask(key, "")
@@ -319,7 +312,7 @@ func TestLimitsOfAKey(t *testing.T) {
 		for _, key := range []string{old, string(full), other} {
 			ask(key, "rate_limited")
 		}
-		for _, key := range []string{string(full), old} { // the fourth and the fifth
+		for _, key := range []string{string(full), old} {
 			time.Sleep(time.Second)
 			ask(key, "")
 		}
@@ -336,7 +329,6 @@ func TestLimitsOfAKey(t *testing.T) {
 	})
 }
 
-// A key that disappears and comes back goes on with its quota.
 func TestQuotaOfAReturningKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -354,12 +346,11 @@ func TestQuotaOfAReturningKey(t *testing.T) {
 		wantCode(t, r.with(full), http.StatusUnauthorized, "invalid_key")
 		f.putKey(key)
 		synctest.Wait()
-		wantOK(t, r.with(full)) // the last of the quota
+		wantOK(t, r.with(full)) // last of the quota
 		wantCode(t, r.with(full), http.StatusTooManyRequests, "quota_exhausted")
 	})
 }
 
-// TestFreshness walks a replica from its first proof to its last, and back (promise F1).
 func TestFreshness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -369,26 +360,25 @@ func TestFreshness(t *testing.T) {
 		res := get()
 		wantCode(t, res, http.StatusServiceUnavailable, "gate_unavailable")
 		if res.Header.Get("Retry-After") != "10" || ready() != http.StatusServiceUnavailable {
-			t.Errorf("before the first proof: Retry-After %q, ready %d", res.Header.Get("Retry-After"), ready())
+			t.Errorf("before the first proof: got Retry-After %q and readiness %d, want 10 and 503", res.Header.Get("Retry-After"), ready())
 		}
 		r.store.stall(false)
 		synctest.Wait()
 		if get().StatusCode != http.StatusOK || ready() != http.StatusOK {
-			t.Error("does not serve once all three are proven")
+			t.Error("a proven replica denies requests or is not ready")
 		}
 		r.store.endListeners()
 		synctest.Wait()
 		if get().StatusCode == http.StatusServiceUnavailable {
-			t.Error("a stream that ended is no reason to deny within the ceiling")
+			t.Error("a request is denied after a listener has ended")
 		}
 		time.Sleep(time.Minute)
 		r.store.stall(true)
 		time.Sleep(Ceiling)
 		wantCode(t, get(), http.StatusServiceUnavailable, "gate_unavailable")
 		if ready() != http.StatusOK {
-			t.Error("a replica that denies must stay reachable")
+			t.Error("a stale replica is not ready")
 		}
-		// Revoked while cut off: refused from the first request on.
 		r.store.putKey(apikey.Key{Prefix: apikey.Prefix(full[7:15]), Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Revoked, Secret: apikey.HashOf([]byte(full))})
 		r.store.stall(false)
 		for get().StatusCode == http.StatusServiceUnavailable {
@@ -398,8 +388,6 @@ func TestFreshness(t *testing.T) {
 	})
 }
 
-// TestDoubt shows that a listener which may have missed something stops the
-// replica at once.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -413,8 +401,6 @@ func TestDoubt(t *testing.T) {
 	})
 }
 
-// TestHardQuota: all of a hard quota is served, and none beyond it; while the store cannot be
-// reached, what is held of it is, and then the key is refused with 503.
 func TestHardQuota(t *testing.T) {
 	t.Parallel()
 	const quota = 60
@@ -436,25 +422,23 @@ func TestHardQuota(t *testing.T) {
 				r.wantReason(t, res, status, code, reason)
 				return
 			}
-			t.Fatalf("%d were served", served)
+			t.Fatalf("got %d allowed requests, want a denial", served)
 		}
 		time.Sleep(time.Second)
 		f.stall(true)
 		until(http.StatusServiceUnavailable, "gate_unavailable", "unleased")
 		if served == 0 || served > quota/2 {
-			t.Errorf("%d were served while the store did not answer", served)
+			t.Errorf("allowed while the store is stalled: got %d, want 1 to %d", served, quota/2)
 		}
 		f.stall(false)
 		time.Sleep(10 * time.Second)
 		until(http.StatusTooManyRequests, "quota_exhausted", "quota")
 		if served != quota {
-			t.Errorf("%d were served of a hard quota of %d", served, quota)
+			t.Errorf("allowed: got %d, want %d", served, quota)
 		}
 	})
 }
 
-// TestQuotaWhileCountsAreUnshared: from MAX_UNSHARED on a key is refused whose quota
-// others may have used up, and no other key.
 func TestQuotaWhileCountsAreUnshared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -472,7 +456,7 @@ func TestQuotaWhileCountsAreUnshared(t *testing.T) {
 			res := r.with(key)
 			if status != http.StatusServiceUnavailable {
 				if res.StatusCode != status {
-					t.Errorf("%d, want %d", res.StatusCode, status)
+					t.Errorf("status: got %d, want %d", res.StatusCode, status)
 				}
 				return
 			}
@@ -484,7 +468,7 @@ func TestQuotaWhileCountsAreUnshared(t *testing.T) {
 			wants(large, http.StatusOK)
 			wants(free, http.StatusOK)
 		}
-		time.Sleep(long.Pick(time.Minute, time.Hour)) // with nothing to share
+		time.Sleep(long.Pick(time.Minute, time.Hour)) // no counts to share
 		all(http.StatusOK)
 		time.Sleep(4 * time.Second)
 		f.stall(true)
@@ -523,7 +507,7 @@ func TestConfigCheck(t *testing.T) {
 			c := good
 			test.change(&c)
 			if err := c.Check(); (err == nil) != test.ok {
-				t.Errorf("error %v", err)
+				t.Errorf("error: got %v, want valid %v", err, test.ok)
 			}
 		})
 	}

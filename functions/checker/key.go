@@ -17,32 +17,30 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// limitsInHeader is the query of a check whose proxy can pass the headers of an answer that
-// allows on to the client. What is behind it and a "&" is not looked at: Envoy appends the
-// client's path and query.
+// limitsInHeader is the query of a check by a proxy that can pass the headers of a 200 on to the
+// client. "&" and any text may follow: Envoy appends the client's path and query.
 const limitsInHeader = "limits=header"
 
-// asksLimits tells whether the proxy wants limits on an answer that allows.
-func asksLimits(query string) bool {
+func wantsLimits(query string) bool {
 	rest, ok := strings.CutPrefix(query, limitsInHeader)
 	return ok && (rest == "" || rest[0] == '&')
 }
 
-// asksDenial tells whether the proxy wants a denial's body in a header.
-func asksDenial(query string) bool { return query == inHeader || query == limitsInHeader+"&"+inHeader }
+func wantsDenial(query string) bool {
+	return query == denialInHeader || query == limitsInHeader+"&"+denialInHeader
+}
 
-// sayLimits tells the key's holder what is left of its limits: on every 429, on a 200 where
-// the proxy asks for it, and on nothing else. On a 401 it would tell that the key is real.
-func (c *Checker) sayLimits(h http.Header, o outcome, v gate.Verdict, now time.Time) {
-	if o == overShown {
-		h[plan.PolicyField], h[plan.LimitField] = shownPolicy, shownLimit
+// setRateLimitHeaders must not be called for a 401: the headers would reveal that the key
+// exists.
+func (c *Checker) setRateLimitHeaders(h http.Header, o outcome, v gate.Verdict, now time.Time) {
+	if o == overKeyInfoLimit {
+		h[plan.PolicyField], h[plan.LimitField] = keyInfoPolicy, keyInfoLimit
 		return
 	}
 	s := c.standing(v, now)
 	s.Set(h, &v.Key.Plan().Policy)
 }
 
-// standing is what is left of a key's limits.
 func (c *Checker) standing(v gate.Verdict, now time.Time) plan.Standing {
 	s := plan.Standing{Token: time.Duration(v.Limits.Bucket.Token), Quota: v.Limits.Quota}
 	s.Tokens, s.Wait = c.buckets.Left(v.Key.Slot(), v.Limits.Bucket, int64(now.Sub(c.start)))
@@ -53,44 +51,42 @@ func (c *Checker) standing(v gate.Verdict, now time.Time) plan.Standing {
 	return s
 }
 
-// How often a key is shown to its holder: once a second, 5 times at once, in each replica.
+// Each replica returns a key's limits once a second, or 5 times at once.
 //
 //nolint:gochecknoglobals // constants; net/http wants slices
 var (
-	shownShape  = bucket.ShapeOf(plan.Limits{Rate: 1, Burst: 5})
-	shownPolicy = []string{`"key";q=5;w=5`}
-	shownLimit  = []string{`"key";r=0;t=1`}
+	keyInfoShape  = bucket.ShapeOf(plan.Limits{Rate: 1, Burst: 5})
+	keyInfoPolicy = []string{`"key";q=5;w=5`}
+	keyInfoLimit  = []string{`"key";r=0;t=1`}
 )
 
-// serveKey answers GET /api/v1/key: the key that comes with the request, to its holder, from
-// memory (promise G17). It costs none of the key's rate and quota, and has a bucket of its
-// own. Whoever has no good key is refused as at any gate, byte for byte.
+// serveKey serves GET /api/v1/key: the limits of the key in the request (promise G17). Requests
+// consume neither rate nor quota, but have a separate bucket. An invalid key gets the same 401
+// as at a gate.
 func (c *Checker) serveKey(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		c.frame(w.Header(), r.Header)
+		c.setCommonHeaders(w.Header(), r.Header)
 		w.Header()["Allow"] = []string{"GET, HEAD"}
 		httpapi.Fail(w, problem.Of(problem.MethodNotAllowed))
 		return
 	}
 	now := c.now()
 	o, v := c.identify(r.Header, now)
-	if o == shown {
-		c.frame(w.Header(), r.Header)
-		_ = httpapi.JSON(w, http.StatusOK, c.holders(v, now)) // numbers, texts and times always encode
+	if o == keyInfo {
+		c.setCommonHeaders(w.Header(), r.Header)
+		_ = httpapi.JSON(w, http.StatusOK, c.keyInfoFor(v, now)) // numbers, strings and times always encode
 	} else {
 		c.deny(w, r, o, "", v, now)
 	}
-	c.metrics.decided(o, c.now().Sub(now))
+	c.metrics.observe(o, c.now().Sub(now))
 }
 
-// frame is what answers of the API have, and the gate's denials by themselves.
-func (c *Checker) frame(out, in http.Header) {
+func (c *Checker) setCommonHeaders(out, in http.Header) {
 	out[trace.Header] = []string{trace.IDOf(in)}
 	out["Cache-Control"] = []string{"no-store"}
 	out["X-Content-Type-Options"] = []string{"nosniff"}
 }
 
-// identify decides on a request of a key's holder, as check does of a client's.
 func (c *Checker) identify(h http.Header, now time.Time) (outcome, gate.Verdict) {
 	if !c.proof.Fresh(now) {
 		return notProven, gate.Verdict{}
@@ -102,19 +98,18 @@ func (c *Checker) identify(h http.Header, now time.Time) (outcome, gate.Verdict)
 		return none, v
 	case !v.Valid:
 		return badKey + outcome(v.Reason-gate.Malformed), v
-	case !c.shown.Take(v.Key.Slot(), shownShape, int64(now.Sub(c.start))):
-		return overShown, v
+	case !c.keyInfoBuckets.Take(v.Key.Slot(), keyInfoShape, int64(now.Sub(c.start))):
+		return overKeyInfoLimit, v
 	case v.Planless:
 		return unknownPlan, v
 	}
-	return shown, v
+	return keyInfo, v
 }
 
-// holders is what the holder of a key may know of it.
-func (c *Checker) holders(v gate.Verdict, now time.Time) wire.OwnKey {
+func (c *Checker) keyInfoFor(v gate.Verdict, now time.Time) wire.OwnKey {
 	p, s := v.Key.Plan(), c.standing(v, now)
 	name, err := url.PathUnescape(v.Key.HeaderName())
-	if err != nil { // it is made by the escaping of paths
+	if err != nil {
 		name = ""
 	}
 	apps, scope := apikey.ShownScope(v.Key.Apps())

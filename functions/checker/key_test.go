@@ -19,21 +19,21 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// wantLimits checks the fields of an answer; "" is none.
 func wantLimits(t *testing.T, res *http.Response, policy, limit string) {
 	t.Helper()
 	if got := res.Header.Get("RateLimit-Policy"); got != policy {
-		t.Errorf("%d: RateLimit-Policy: %s, want %s", res.StatusCode, got, policy)
+		t.Errorf("%d: RateLimit-Policy: got %s, want %s", res.StatusCode, got, policy)
 	}
 	if got := res.Header.Get("RateLimit"); got != limit {
-		t.Errorf("%d: RateLimit: %s, want %s", res.StatusCode, got, limit)
+		t.Errorf("%d: RateLimit: got %s, want %s", res.StatusCode, got, limit)
 	}
 }
 
-// TestLimitsAreTold on each 429, on a 200 whose proxy asks for them, and on nothing else.
+// TestLimitsAreTold tests that only 429s contain the headers, and 200s if the proxy requests
+// them.
 func TestLimitsAreTold(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // it begins on 2000-01-01, a Saturday
+	synctest.Test(t, func(t *testing.T) { // starts on 2000-01-01, a Saturday
 		f := newFakeStore()
 		full := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-quota" })
 		free := issue(t, f, nil)
@@ -45,35 +45,34 @@ func TestLimitsAreTold(t *testing.T) {
 			address = "/check/shop-prod/hello"
 			policy  = `"rate";q=3;w=3, "quota";q=5;w=2678400`
 		)
-		wantLimits(t, r.askAt(address+"?limits=header", full), policy, `"rate";r=2;t=2, "quota";r=4;t=2678400`)
-		wantLimits(t, r.askAt(address+"?limits=header&denial=header", full), policy, `"rate";r=1;t=1, "quota";r=3;t=2678400`)
+		wantLimits(t, r.sendCheckAt(address+"?limits=header", full), policy, `"rate";r=2;t=2, "quota";r=4;t=2678400`)
+		wantLimits(t, r.sendCheckAt(address+"?limits=header&denial=header", full), policy, `"rate";r=1;t=1, "quota";r=3;t=2678400`)
 		for _, query := range []string{"", "?denial=header", "?limits=header2", "?x&limits=header", "?limits"} {
 			time.Sleep(time.Second)
-			wantLimits(t, r.askAt(address+query, free), "", "")
+			wantLimits(t, r.sendCheckAt(address+query, free), "", "")
 		}
-		wantLimits(t, r.askAt(address+"?limits=header&path=/a?b=c", full), policy, `"rate";r=2;t=2, "quota";r=2;t=2678395`)
-		r.askAt(address, full)
-		r.askAt(address, full)
+		wantLimits(t, r.sendCheckAt(address+"?limits=header&path=/a?b=c", full), policy, `"rate";r=2;t=2, "quota";r=2;t=2678395`)
+		r.sendCheckAt(address, full)
+		r.sendCheckAt(address, full)
 		time.Sleep(time.Second)
-		quota := r.askAt(address, full)
+		quota := r.sendCheckAt(address, full)
 		wantCode(t, quota, http.StatusTooManyRequests, "quota_exhausted")
 		wantLimits(t, quota, policy, `"rate";r=0;t=1, "quota";r=0;t=2678394`)
 		for range 3 {
-			r.askAt(address, free)
+			r.sendCheckAt(address, free)
 		}
-		rate := r.askAt(address, free)
+		rate := r.sendCheckAt(address, free)
 		wantCode(t, rate, http.StatusTooManyRequests, "rate_limited")
 		wantLimits(t, rate, `"rate";q=3;w=3`, `"rate";r=0;t=1`)
 		for _, key := range []string{"", "nonsense", disabled, issue(t, newFakeStore(), nil)} {
-			refused := r.askAt(address+"?limits=header", key)
+			refused := r.sendCheckAt(address+"?limits=header", key)
 			wantCode(t, refused, http.StatusUnauthorized, "invalid_key")
 			wantLimits(t, refused, "", "")
 		}
 	})
 }
 
-// show asks for the key that is sent.
-func (r *replica) show(method string, headers ...string) *http.Response {
+func (r *replica) getKey(method string, headers ...string) *http.Response {
 	header := http.Header{}
 	for i := 0; i < len(headers); i += 2 {
 		header.Add(headers[i], headers[i+1])
@@ -81,12 +80,11 @@ func (r *replica) show(method string, headers ...string) *http.Response {
 	return serve(r, method, "/api/v1/key", header)
 }
 
-// wantShown checks a key as its holder sees it.
 func wantShown(t *testing.T, res *http.Response, want wire.OwnKey) {
 	t.Helper()
 	var got wire.OwnKey
 	if err := json.NewDecoder(res.Body).Decode(&got); err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("%d: %v", res.StatusCode, err)
+		t.Fatalf("key info: got status %d, error %v", res.StatusCode, err)
 	}
 	check.Equal(t, "key", want, got)
 	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "X-Content-Type-Options": {"nosniff"}}
@@ -94,11 +92,10 @@ func wantShown(t *testing.T, res *http.Response, want wire.OwnKey) {
 	check.Equal(t, "headers", header, res.Header)
 }
 
-// TestKeyIsShown to its holder, with what is left of it; that costs neither rate nor quota,
-// and has a bucket of its own.
+// TestKeyIsShown also tests that requests consume neither rate nor quota.
 func TestKeyIsShown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // it begins on 2000-01-01, a Saturday
+	synctest.Test(t, func(t *testing.T) { // starts on 2000-01-01, a Saturday
 		f := newFakeStore()
 		expires := time.Now().Add(time.Hour).UTC()
 		full := issue(t, f, func(k *apikey.Key) {
@@ -116,35 +113,33 @@ func TestKeyIsShown(t *testing.T) {
 				Quota: &quota, QuotaPeriod: &period, Used: &used, Remaining: &remaining, ResetsAt: &monday, ExpiresAt: &expires,
 			}
 		}
-		wantShown(t, r.show("GET", "X-Api-Key", full), left(0, 3))
+		wantShown(t, r.getKey("GET", "X-Api-Key", full), left(0, 3))
 		for range 3 {
 			r.with(full)
 		}
-		wantShown(t, r.show("GET", "X-Api-Key", full, "X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET"), left(3, 0))
-		if res := r.show("HEAD", "X-Api-Key", full); res.StatusCode != http.StatusOK {
-			t.Errorf("HEAD: %d", res.StatusCode)
+		wantShown(t, r.getKey("GET", "X-Api-Key", full, "X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET"), left(3, 0))
+		if res := r.getKey("HEAD", "X-Api-Key", full); res.StatusCode != http.StatusOK {
+			t.Errorf("HEAD: got %d, want 200", res.StatusCode)
 		}
-		wantShown(t, r.show("GET", "X-Api-Key", full), left(3, 0))
-		wantShown(t, r.show("GET", "X-Api-Key", full), left(3, 0))
-		often := r.show("GET", "X-Api-Key", full)
+		wantShown(t, r.getKey("GET", "X-Api-Key", full), left(3, 0))
+		wantShown(t, r.getKey("GET", "X-Api-Key", full), left(3, 0))
+		often := r.getKey("GET", "X-Api-Key", full)
 		wantCode(t, often, http.StatusTooManyRequests, "rate_limited")
 		wantLimits(t, often, `"key";q=5;w=5`, `"key";r=0;t=1`)
-		wantShown(t, r.show("GET", "X-Api-Key", free), wire.OwnKey{
+		wantShown(t, r.getKey("GET", "X-Api-Key", free), wire.OwnKey{
 			Prefix: free[7:15], Environment: "prod", Apps: []string{}, Scope: "all", Plan: "plan-a", PlanName: "All", Rate: 3, Burst: 7,
 		})
 		time.Sleep(2 * time.Second)
 		for range 2 {
-			wantShown(t, r.show("GET", "X-Api-Key", full), left(3, 0))
+			wantShown(t, r.getKey("GET", "X-Api-Key", full), left(3, 0))
 		}
-		wantCode(t, r.show("GET", "X-Api-Key", full), http.StatusTooManyRequests, "rate_limited")
+		wantCode(t, r.getKey("GET", "X-Api-Key", full), http.StatusTooManyRequests, "rate_limited")
 		planless := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-gone" })
 		synctest.Wait()
-		wantCode(t, r.show("GET", "X-Api-Key", planless), http.StatusServiceUnavailable, "gate_unavailable")
+		wantCode(t, r.getKey("GET", "X-Api-Key", planless), http.StatusServiceUnavailable, "gate_unavailable")
 	})
 }
 
-// TestKeyIsNotShown: whoever has no good key gets what a gate says to one without any, byte
-// for byte; other methods are the API's affair.
 func TestKeyIsNotShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,25 +158,25 @@ func TestKeyIsNotShown(t *testing.T) {
 			"repeated":     {"X-Api-Key", good, "X-Api-Key", good},
 		}
 		synctest.Wait()
-		if res := r.show("GET", "X-Api-Key", good); res.StatusCode != http.StatusServiceUnavailable {
-			t.Errorf("before anything is proven: %d", res.StatusCode)
+		if res := r.getKey("GET", "X-Api-Key", good); res.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("before the first proof: got %d, want 503", res.StatusCode)
 		}
 		f.stall(false)
 		synctest.Wait()
-		none := r.ask("shop-prod/hello")
+		none := r.sendCheck("shop-prod/hello")
 		takeID(t, none)
 		body := readAll(t, none)
 		for reason, headers := range refused {
-			res := r.show("GET", append(headers, "X-Forwarded-Method", "FORGED")...)
+			res := r.getKey("GET", append(headers, "X-Forwarded-Method", "FORGED")...)
 			id := takeID(t, res)
 			if diff := cmp.Diff(body, readAll(t, res)); diff != "" {
-				t.Errorf("%s: %s", reason, diff)
+				t.Errorf("%s: diff of bodies (-want +got):\n%s", reason, diff)
 			}
 			if diff := cmp.Diff(none.Header, res.Header); diff != "" {
-				t.Errorf("%s: %s", reason, diff)
+				t.Errorf("%s: diff of headers (-want +got):\n%s", reason, diff)
 			}
 			if noted := r.denials.Find(id, 9); len(noted) != 1 || noted[0].Reason != reason || noted[0].Method != http.MethodGet {
-				t.Errorf("%s is noted as %+v", reason, noted)
+				t.Errorf("%s: recorded denials: got %+v", reason, noted)
 			}
 		}
 		for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS", "CONNECT", "get", ""} {
@@ -195,18 +190,18 @@ func TestKeyIsNotShown(t *testing.T) {
 			takeID(t, w.Result())
 			if h := w.Header(); w.Code != http.StatusMethodNotAllowed || h.Get("Allow") != "GET, HEAD" || h.Get("Access-Control-Allow-Origin") != "" ||
 				!strings.Contains(w.Body.String(), `"method_not_allowed"`) {
-				t.Errorf("%s: %d %v %s", method, w.Code, h, w.Body)
+				t.Errorf("%s: got %d %v %s, want 405", method, w.Code, h, w.Body)
 			}
 		}
 		connect := httptest.NewRequest(http.MethodConnect, "sluice.example.com:443", nil)
-		connect.URL = &url.URL{Host: connect.Host} // as a CONNECT over HTTP/2 comes
+		connect.URL = &url.URL{Host: connect.Host} // as in a CONNECT over HTTP/2
 		w := httptest.NewRecorder()
 		if r.ServeHTTP(w, connect); w.Code != http.StatusMethodNotAllowed {
-			t.Errorf("CONNECT without a path: %d", w.Code)
+			t.Errorf("CONNECT without a path: got %d, want 405", w.Code)
 		}
 		for _, path := range []string{"/api/v1/key/", "/api/v1/keys", "/api/v1/key/x", "//api/v1/key", "/API/v1/key"} {
-			if res := r.askAt(path, good); res.StatusCode != http.StatusInternalServerError {
-				t.Errorf("%s: %d", path, res.StatusCode)
+			if res := r.sendCheckAt(path, good); res.StatusCode != http.StatusInternalServerError {
+				t.Errorf("%s: got %d, want 500", path, res.StatusCode)
 			}
 		}
 	})

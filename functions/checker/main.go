@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Main runs a checker as this process until SIGTERM or SIGINT, and exits with 1 if that fails.
+// Main runs a checker until SIGTERM or SIGINT. It exits with 1 on failure.
 func Main() { funcmain.Serve("checker", build) }
 
 func build(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {

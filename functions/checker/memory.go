@@ -11,20 +11,17 @@ import (
 	"time"
 )
 
-// The room for garbage, on top of what is in use. Keys are a few big objects
-// without pointers, so a collection takes about as long for a million of them as
-// for none: with many keys it may come often, which saves memory, and with few it
-// should come seldom, which saves time.
+// A garbage collection takes about as long with a million keys as with none, because they are in
+// a few large objects without pointers. So it may run often with many keys, which saves memory.
 const (
-	garbage      = 32 << 20 // bytes
-	leastPercent = 25       // of what is in use
-	mostPercent  = 800
-	heapTick     = 10 * time.Second
+	garbage    = 32 << 20 // bytes in addition to live memory
+	minPercent = 25       // percent of live memory
+	maxPercent = 800
+	heapTick   = 10 * time.Second
 )
 
-// keepHeap sets how much garbage may pile up as the number of keys changes, and
-// gives back the memory that the first full batch of keys took on its way. GOGC in
-// the environment turns it off.
+// keepHeap adjusts the garbage percentage to the live memory, and returns unused memory to the
+// system. It does nothing if GOGC is set.
 func keepHeap(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -45,16 +42,12 @@ func keepHeap(ctx context.Context) {
 	}
 }
 
-// garbagePercent is how much garbage may be there beside live bytes, in percent
-// of them.
 func garbagePercent(live uint64) int {
-	return int(min(max(100*garbage/max(live, 1), leastPercent), mostPercent))
+	return int(min(max(100*garbage/max(live, 1), minPercent), maxPercent))
 }
 
-// inUse is what the last collection found in use, in bytes.
 func inUse() uint64 { return sample("/gc/heap/live:bytes")[0].Value.Uint64() }
 
-// memoryInUse is what the runtime has of the machine's memory, in bytes.
 func memoryInUse() uint64 {
 	s := sample("/memory/classes/total:bytes", "/memory/classes/heap/released:bytes")
 	return s[0].Value.Uint64() - s[1].Value.Uint64()
@@ -69,26 +62,23 @@ func sample(names ...string) []runtimemetrics.Sample {
 	return s
 }
 
-// limitFiles are where Linux says how much memory a container may take: version 2 of its
-// control groups, and version 1.
 func limitFiles() []string {
 	return []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}
 }
 
-// memoryLimit is at how many bytes the process is ended, or the runtime gives up keeping
-// below; infinite without a limit.
+// memoryLimit returns the memory limit of the process in bytes, or infinity.
 func memoryLimit(files []string) float64 {
-	limit := debug.SetMemoryLimit(-1) // GOMEMLIMIT; only asked for
+	limit := debug.SetMemoryLimit(-1) // reads GOMEMLIMIT
 	for _, name := range files {
 		text, err := os.ReadFile(name) //nolint:gosec // one of limitFiles
 		if err != nil {
 			continue
 		}
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil { // else it is "max"
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
 			limit = min(limit, n)
 		}
 	}
-	if limit > math.MaxInt64>>1 { // version 1 has a number close to it for none
+	if limit > math.MaxInt64>>1 { // no limit in version 1
 		return math.Inf(1)
 	}
 	return float64(limit)

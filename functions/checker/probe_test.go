@@ -12,9 +12,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestProof: a denial of a request that carries a nonce proves that it is the gate's, for
-// that app alone, and is otherwise as any other. It names the generation of the route if
-// the address does.
 func TestProof(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -22,19 +19,19 @@ func TestProof(t *testing.T) {
 		key, err := checkers.DeriveProofKey([]byte("private"))
 		check.OK(t, err)
 		r.proofKey = func() (checkers.ProofKey, error) { return key, nil }
-		plain := r.ask("shop-prod/hello")
+		plain := r.sendCheck("shop-prod/hello")
 		takeID(t, plain)
 		body, nonce := readAll(t, plain), checkers.NewNonce()
 		for _, given := range []string{"", full + "x"} {
-			res := r.ask("shop-prod/hello", checkers.NonceHeader, nonce, "X-Api-Key", given)
+			res := r.sendCheck("shop-prod/hello", checkers.NonceHeader, nonce, "X-Api-Key", given)
 			proof := res.Header.Get(checkers.ProofHeader)
 			if !key.VerifyProof(proof, nonce, "shop-prod/hello") || key.VerifyProof(proof, nonce, "shop-prod/other") {
-				t.Errorf("key %q: the proof is %q", given, proof)
+				t.Errorf("key %q: got proof %q, want one for shop-prod/hello", given, proof)
 			}
 			takeID(t, res)
 			res.Header.Del(checkers.ProofHeader)
 			if diff := cmp.Diff(plain.Header, res.Header); diff != "" || res.StatusCode != http.StatusUnauthorized || readAll(t, res) != body {
-				t.Errorf("key %q: %d %s", given, res.StatusCode, diff)
+				t.Errorf("key %q: got %d, diff of headers (-want +got):\n%s", given, res.StatusCode, diff)
 			}
 		}
 		for address, subject := range map[string]string{
@@ -44,8 +41,8 @@ func TestProof(t *testing.T) {
 			"shop-prod/hello/.well-known/sluice-gate":   "shop-prod/hello",
 			"shop-prod/hello/longerthananygeneration/a": "shop-prod/hello",
 		} {
-			if proof := r.ask(address, checkers.NonceHeader, nonce).Header.Get(checkers.ProofHeader); !key.VerifyProof(proof, nonce, subject) {
-				t.Errorf("%s: the proof is not for %s", address, subject)
+			if proof := r.sendCheck(address, checkers.NonceHeader, nonce).Header.Get(checkers.ProofHeader); !key.VerifyProof(proof, nonce, subject) {
+				t.Errorf("%s: got a proof for another subject, want %s", address, subject)
 			}
 		}
 		for name, headers := range map[string][]string{
@@ -56,8 +53,8 @@ func TestProof(t *testing.T) {
 			"a long nonce":  {checkers.NonceHeader, strings.Repeat("A", 1<<16)},
 			"no nonce":      {},
 		} {
-			if proof := r.ask("shop-prod/hello", headers...).Header[checkers.ProofHeader]; proof != nil {
-				t.Errorf("%s: it is answered with the proof %q", name, proof)
+			if proof := r.sendCheck("shop-prod/hello", headers...).Header[checkers.ProofHeader]; proof != nil {
+				t.Errorf("%s: got proof %q, want none", name, proof)
 			}
 		}
 	})

@@ -14,26 +14,23 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// snapshot is the view that requests are decided on. Requests load a pointer;
-// the listeners of keys and plans take turns at replacing it.
+// snapshot is the current view. Requests load it without a lock.
 type snapshot struct {
 	atomic.Pointer[view.View]
 
-	now     func() time.Time
-	mu      sync.Mutex // of the writers only
-	buckets *bucket.Buckets
-	shown   *bucket.Buckets
-	meter   *meter.Meter
-	leases  *lease.Book
+	now            func() time.Time
+	mu             sync.Mutex // guards replacing the view
+	buckets        *bucket.Buckets
+	keyInfoBuckets *bucket.Buckets
+	meter          *meter.Meter
+	leases         *lease.Book
 }
 
-// find gives a key's slot in the current view.
 func (s *snapshot) find(p apikey.Prefix) (slot uint32, ok bool) {
 	k, ok := s.Load().Find([]byte(p))
 	return k.Slot(), ok
 }
 
-// shape gives the bucket of a key with a known plan.
 func (s *snapshot) shape(p apikey.Prefix) (slot uint32, shape bucket.Shape, ok bool) {
 	k, ok := s.Load().Find([]byte(p))
 	if !ok {
@@ -43,15 +40,15 @@ func (s *snapshot) shape(p apikey.Prefix) (slot uint32, shape bucket.Shape, ok b
 	return k.Slot(), l.Bucket, ok
 }
 
-// setKeys replaces the view. There is room for the slots of new keys, and what
-// was counted of those keys elsewhere is known, before a request can see them.
+// setKeys replaces the view. Before a request can find a new key, its slot exists and the meter
+// knows its earlier counts.
 func (s *snapshot) setKeys(reset bool, changes []view.KeyChange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.Load()
 	old.FreeSlots(s.now(), s.release)
 	next := old.WithKeys(reset, changes)
-	fresh := map[apikey.Prefix]uint32{} // keys that appear, or come back
+	fresh := map[apikey.Prefix]uint32{}
 	for _, c := range changes {
 		k, ok := next.Find([]byte(c.Prefix))
 		if _, known := old.Find([]byte(c.Prefix)); ok && !known {
@@ -59,23 +56,22 @@ func (s *snapshot) setKeys(reset bool, changes []view.KeyChange) {
 		}
 	}
 	s.buckets.Grow(next.Slots())
-	s.shown.Grow(next.Slots())
+	s.keyInfoBuckets.Grow(next.Slots())
 	s.leases.Grow(next.Slots())
 	s.meter.Publish(next.Slots(), fresh, func() { s.Store(next) })
 	s.leases.Changed()
 }
 
-// release prepares a slot for another key, unless it holds counts.
+// release prepares a slot for another key, unless the slot holds counts.
 func (s *snapshot) release(slot uint32) bool {
 	if !s.meter.Idle(slot) {
 		return false
 	}
 	s.buckets.Reset(slot)
-	s.shown.Reset(slot)
+	s.keyInfoBuckets.Reset(slot)
 	return true
 }
 
-// receiveKeys replaces the view.
 func (s *snapshot) receiveKeys(b store.Batch[apikey.Key]) {
 	if !b.Reset && len(b.Changes) == 0 {
 		return
@@ -83,14 +79,13 @@ func (s *snapshot) receiveKeys(b store.Batch[apikey.Key]) {
 	changes := make([]view.KeyChange, 0, len(b.Changes))
 	for i := range b.Changes {
 		c := &b.Changes[i]
-		if prefix, ok := apikey.ID(c.ID).Prefix(); ok { // else it is no key of ours
+		if prefix, ok := apikey.ID(c.ID).Prefix(); ok {
 			changes = append(changes, view.KeyChange{Prefix: prefix, Gone: c.Gone, Key: &c.Value})
 		}
 	}
 	s.setKeys(b.Reset, changes)
 }
 
-// receivePlans replaces the view.
 func (s *snapshot) receivePlans(b store.Batch[plan.Plan]) {
 	if !b.Reset && len(b.Changes) == 0 {
 		return

@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// exporting has a replica's spans exported, until the function that it gives is called.
 func exporting(tb testing.TB, c *Checker, url string) (end func()) {
 	tb.Helper()
 	tb.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
@@ -24,23 +23,22 @@ func exporting(tb testing.TB, c *Checker, url string) (end func()) {
 	return func() { c.Export(nil); spans.Close(tb.Context()) }
 }
 
-// TestChecksHaveSpans: a check is a span of the proxy's trace, which says what it was
-// about and how it ended, and nothing of the key or of what else a client sends.
+// TestChecksHaveSpans tests that a span contains nothing of the key or of the client's headers.
 func TestChecksHaveSpans(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	r := spantest.New(t)
 	c, full := loaded(t, 1)
 	end := exporting(t, c, r.URL)
-	asked := replica{Checker: c}
-	asked.ask("shop-prod/hello", keyHeader, full, "Traceparent", parent, "Cookie", "planted")
-	asked.ask("shop-prod/hello", keyHeader, "planted", "Traceparent", parent, "X-Request-Id", "r1")
-	asked.ask("shop-prod/other", keyHeader, full, "Traceparent", "00-planted")
-	asked.ask("Planted/planted", keyHeader, full)
+	rep := replica{Checker: c}
+	rep.sendCheck("shop-prod/hello", keyHeader, full, "Traceparent", parent, "Cookie", "planted")
+	rep.sendCheck("shop-prod/hello", keyHeader, "planted", "Traceparent", parent, "X-Request-Id", "r1")
+	rep.sendCheck("shop-prod/other", keyHeader, full, "Traceparent", "00-planted")
+	rep.sendCheck("Planted/planted", keyHeader, full)
 	end()
 
 	got := r.Spans()
 	if len(got) != 4 {
-		t.Fatalf("the spans are %+v", got)
+		t.Fatalf("spans: got %+v, want four", got)
 	}
 	for i, want := range []struct{ verdict, namespace, app, id, parent string }{
 		{"allowed", "shop-prod", "hello", "", "b7ad6b7169203331"},
@@ -51,7 +49,7 @@ func TestChecksHaveSpans(t *testing.T) {
 		v := got[i].Values
 		if got[i].Name != "check" || v["sluice.verdict"] != want.verdict || v["sluice.namespace"] != want.namespace || v["sluice.app"] != want.app ||
 			v["sluice.request_id"] != want.id || got[i].Parent != want.parent || got[i].Service != "sluice-checker" {
-			t.Errorf("%d is %+v, want %+v", i, got[i], want)
+			t.Errorf("span %d: got %+v, want %+v", i, got[i], want)
 		}
 	}
 	for _, secret := range []string{full, full[len(full)-38:], full[7:15], "planted", "Planted"} {
@@ -61,49 +59,43 @@ func TestChecksHaveSpans(t *testing.T) {
 	}
 }
 
-// TestDecisionAllocatesNothing: a decision about a key makes no work for the collector of
-// garbage, and neither does the place where spans would be made.
 func TestDecisionAllocatesNothing(t *testing.T) {
 	c, full := loaded(t, 1)
 	h := http.Header{keyHeader: {full}, methodHeader: {"GET"}}
 	if n := testing.AllocsPerRun(1000, func() { c.check(h, "shop-prod/hello", c.now()) }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("allocations: got %v, want 0", n)
 	}
 	w, r := &sink{h: http.Header{}}, httptest.NewRequest(http.MethodGet, "/check/shop-prod/hello", nil)
 	r.Header = h
 	with := testing.AllocsPerRun(1000, func() { clear(w.h); c.serveCheck(w, r, "shop-prod/hello") })
 	without := testing.AllocsPerRun(1000, func() { clear(w.h); bare(c, w, r, "shop-prod/hello") })
 	if with != without {
-		t.Errorf("%v allocations where spans could be made, %v where they could not", with, without)
+		t.Errorf("allocations: got %v with code for spans, want %v as without", with, without)
 	}
 }
 
-// bare is serveCheck where spans cannot be made at all.
 func bare(c *Checker, w http.ResponseWriter, r *http.Request, address string) {
 	began := c.now()
-	o := c.answer(w, r, address, began)
+	o := c.respond(w, r, address, began)
 	ended := c.now()
-	c.metrics.decided(o, ended.Sub(began))
+	c.metrics.observe(o, ended.Sub(began))
 }
 
-// TestCollectorDown: with a collector that is not there checks are answered as ever.
 func TestCollectorDown(t *testing.T) {
 	down := httptest.NewServer(nil)
 	down.Close()
 	c, full := loaded(t, 1)
 	end := exporting(t, c, down.URL)
-	for range 5000 { // more than wait for the collector
-		asked := replica{Checker: c}
-		if res := asked.ask("shop-prod/hello", keyHeader, full); res.StatusCode != http.StatusOK {
-			t.Fatalf("status %d", res.StatusCode)
+	for range 5000 { // more than the queue of spans holds
+		rep := replica{Checker: c}
+		if res := rep.sendCheck("shop-prod/hello", keyHeader, full); res.StatusCode != http.StatusOK {
+			t.Fatalf("status: got %d, want 200", res.StatusCode)
 		}
 	}
 	end()
 }
 
-// BenchmarkSpans measures a check where no span is exported, where the proxy's trace is not
-// sampled, and where it is; the ratio is to one where spans could not be made at all, which
-// takes turns with it.
+// BenchmarkSpans compares checks with and without spans, measured in turn.
 func BenchmarkSpans(b *testing.B) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0"
 	collector := spantest.New(b)

@@ -18,31 +18,27 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// stream follows one collection, and starts its listener over, with a full batch first,
-// whatever ends it. From there a document takes one way: the listener gathers a
-// consistent batch (package store), Receive puts its changes into the snapshot that
-// requests are decided on, or into the meter's sums, and only then counts the canaries
-// that came with it.
+// stream listens to one collection and restarts the listener whenever it ends. Receive first
+// applies a batch to the view or the meter, and then counts the canaries in it.
 type stream struct {
 	liveness
 
 	checker *Checker
-	at      int                         // in package canary
-	name    store.CanaryType            // of the collection
+	index   int // index in package canary
+	name    store.CanaryType
 	listen  func(context.Context) error // blocks; never returns nil
-	count   func() int                  // of readable documents, by all batches so far
+	count   func() int
 	applied applied
 
-	tried    chan struct{} // closed once the first canary's write has succeeded or failed
-	tryEnded sync.Once
+	firstWrite     chan struct{} // closed after the first canary's write, even if it failed
+	firstWriteOnce sync.Once
 
-	// The documents that are none of Sluice's, or are damaged: other fields, other types,
-	// the id of another one. They open nothing, and they keep nothing else from being heard.
-	unreadable      map[string]bool // by id; only the listener uses it
+	// Damaged documents and those with unknown content. They are ignored.
+	unreadable      map[string]bool
 	unreadableCount atomic.Int64
 }
 
-// The streams, as package canary numbers them.
+// The streams, as indices in package canary.
 const (
 	keyStream = iota
 	planStream
@@ -51,8 +47,8 @@ const (
 
 func (c *Checker) newStreams() [canary.Types]*stream {
 	var all [canary.Types]*stream
-	for at, name := range [...]store.CanaryType{keyStream: store.CanaryKeys, planStream: store.CanaryPlans, counterStream: store.CanaryCounters} {
-		all[at] = &stream{checker: c, at: at, name: name, liveness: liveness{now: c.now, zero: c.start}, tried: make(chan struct{})}
+	for i, name := range [...]store.CanaryType{keyStream: store.CanaryKeys, planStream: store.CanaryPlans, counterStream: store.CanaryCounters} {
+		all[i] = &stream{checker: c, index: i, name: name, liveness: liveness{now: c.now, zero: c.start}, firstWrite: make(chan struct{})}
 	}
 	keys, plans, counters := all[keyStream], all[planStream], all[counterStream]
 	keys.listen = func(ctx context.Context) error {
@@ -71,51 +67,44 @@ func (c *Checker) newStreams() [canary.Types]*stream {
 }
 
 const (
-	// Pauses between an end and the next start: doubled each time, back to the first
-	// after a listener that lasted.
+	// The pause after a listener ends doubles each time, until a listener lasts.
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 
-	// firstCanary is how long a listener waits for the first canary: one that cannot
-	// write may hear all the same, and will be proven later.
+	// A listener waits that long for the first canary, which a replica may be unable to write.
 	firstCanary = 5 * time.Second
 )
 
 var errSilent = errors.New("silent for too long")
 
-// run listens until ctx ends.
 func (s *stream) run(ctx context.Context) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		began := s.now()
-		err := s.once(ctx)
+		err := s.listenOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if errors.Is(err, store.ErrDoubt) {
-			s.doubt()
+			s.invalidate()
 		}
 		if s.now().Sub(began) > 2*lastPause {
 			pause = firstPause
 		}
 		s.checker.log.Warn("listener ended", "listener", string(s.name), "error", err, "pause", pause)
-		trace.Sleep(ctx, pause/2+rand.N(pause/2)) //nolint:gosec // spreads restarts, protects nothing
+		trace.Sleep(ctx, pause/2+rand.N(pause/2)) //nolint:gosec // not relevant for security
 		pause = min(2*pause, lastPause)
 	}
 }
 
-// doubt takes back what was proven, and said to be applied.
-func (s *stream) doubt() {
-	s.checker.proof.Doubt(s.at)
-	s.applied.doubt()
+func (s *stream) invalidate() {
+	s.checker.proof.Doubt(s.index)
+	s.applied.invalidate()
 }
 
-// once listens until the listener ends or has been silent for too long. It begins once
-// its type's first canary is written: the canary then comes with the first full batch,
-// which is the proof already. A listener that began first would have to wait for
-// another round, and from a store that sends everything anew for each change (the
-// emulator) for the whole batch.
-func (s *stream) once(ctx context.Context) error {
+// listenOnce starts once the first canary is written, so that the first full batch contains it.
+// Otherwise the proof would need a second batch, which the emulator sends in full.
+func (s *stream) listenOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watch(ctx, cancel) })
@@ -123,7 +112,7 @@ func (s *stream) once(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-s.tried:
+	case <-s.firstWrite:
 	case <-timer.C:
 	}
 	s.begin()
@@ -136,18 +125,16 @@ func (s *stream) once(ctx context.Context) error {
 	return err
 }
 
-// watch ends a listener that gives no sign of life, so that a connection which died
-// without a word is not waited for.
 func (s *stream) watch(ctx context.Context, end context.CancelCauseFunc) {
-	patience := s.checker.cfg.MaxStaleness / 2
-	tick := time.NewTicker(patience / 4)
+	timeout := s.checker.cfg.MaxStaleness / 2
+	tick := time.NewTicker(timeout / 4)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if s.silence(s.checker.proof.Age(s.at, s.now())) > patience {
+			if s.silence(s.checker.proof.Age(s.index, s.now())) > timeout {
 				end(errSilent)
 				return
 			}
@@ -155,15 +142,14 @@ func (s *stream) watch(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// receiver is what the store hands documents to.
 type receiver[T any] struct {
 	*stream
 
-	apply func(store.Batch[T]) // to the snapshot or the sums
+	apply func(store.Batch[T])
 }
 
-// Receive applies a batch. Only if the result agrees with the store's count does it report
-// the batch as applied and count the batch's canaries.
+// Receive applies a batch. It reports the batch as applied, and counts its canaries, only if the
+// result agrees with the store's count.
 func (r receiver[T]) Receive(b store.Batch[T]) error {
 	r.noteUnreadable(b)
 	r.apply(b)
@@ -173,27 +159,25 @@ func (r receiver[T]) Receive(b store.Batch[T]) error {
 	r.applied.set(b.At, b.Lag)
 	r.synced()
 	r.echo(b.Canaries)
-	r.listed(b.Reset, b.Departed, b.Canaries)
-	if r.at == counterStream {
+	r.checkOwnCanary(b.Reset, b.Departed, b.Canaries)
+	if r.index == counterStream {
 		r.checker.peers.Exchange.Members(r.now(), b.Reset, b.Departed, b.Canaries)
 	}
 	return nil
 }
 
-// listed notes whether the replica's own canary is still there. Without it nobody
-// waits for this replica when a change is to be in force, so it must not serve: whoever
-// deleted it, all is in doubt until the next one comes back.
-func (s *stream) listed(reset bool, departed []string, heard []store.Canary) {
+// checkOwnCanary invalidates the proof if the replica's own canary is deleted: callers do not
+// wait for a replica without a canary.
+func (s *stream) checkOwnCanary(reset bool, departed []string, canaries []store.Canary) {
 	own := s.checker.cfg.Replica
-	there := slices.ContainsFunc(heard, func(c store.Canary) bool { return c.Replica == own })
-	if _, proven := s.checker.proof.Age(s.at, s.checker.now()); proven && !there && (reset || slices.Contains(departed, own)) {
-		s.checker.log.Error("own canary is gone", "collection", string(s.name))
-		s.doubt()
-		s.checker.leases.Lapse() // without a canary, this process may count as lost
+	exists := slices.ContainsFunc(canaries, func(c store.Canary) bool { return c.Replica == own })
+	if _, proven := s.checker.proof.Age(s.index, s.checker.now()); proven && !exists && (reset || slices.Contains(departed, own)) {
+		s.checker.log.Error("own canary deleted", "collection", string(s.name))
+		s.invalidate()
+		s.checker.leases.Lapse() // other replicas may treat this process as lost
 	}
 }
 
-// noteUnreadable notes which documents of a batch cannot be read, and logs each once.
 func (r receiver[T]) noteUnreadable(b store.Batch[T]) {
 	before := r.unreadable
 	if b.Reset || before == nil {
@@ -205,20 +189,18 @@ func (r receiver[T]) noteUnreadable(b store.Batch[T]) {
 			continue
 		}
 		if !before[c.ID] {
-			r.checker.log.Error("unreadable document opens nothing", "collection", string(r.name), "id", c.ID, "error", c.Err)
+			r.checker.log.Error("ignoring unreadable document", "collection", string(r.name), "id", c.ID, "error", c.Err)
 		}
 		r.unreadable[c.ID] = true
 	}
 	r.unreadableCount.Store(int64(len(r.unreadable)))
 }
 
-// echo counts those of a batch's canaries that are this process's own, and tells the
-// meter how far counters have been heard, and of whom.
-func (s *stream) echo(heard []store.Canary) {
+func (s *stream) echo(canaries []store.Canary) {
 	c := s.checker
-	for _, y := range heard {
+	for _, y := range canaries {
 		if y.Replica == c.cfg.Replica && y.Run == c.process {
-			c.proof.Echo(s.at, y.Seq, c.now())
+			c.proof.Echo(s.index, y.Seq, c.now())
 		}
 	}
 	now := c.now()
@@ -226,27 +208,26 @@ func (s *stream) echo(heard []store.Canary) {
 		c.proven.Store(true)
 		c.log.Info("view proven", "keys", c.snapshot.Load().Keys(), "took", now.Sub(c.start))
 	}
-	if s.at != counterStream {
+	if s.index != counterStream {
 		return
 	}
-	if age, ok := c.proof.Age(s.at, now); ok {
-		c.meter.Proven(now.Add(-age), heard)
+	if age, ok := c.proof.Age(s.index, now); ok {
+		c.meter.Proven(now.Add(-age), canaries)
 	}
 }
 
-// keeper writes the canaries.
-func (c *Checker) keeper() *canary.Keeper {
+func (c *Checker) canaryKeeper() *canary.Keeper {
 	k := &canary.Keeper{
 		Proof:    c.proof,
 		Interval: c.cfg.CanaryInterval,
-		Coming:   func(t int) bool { return c.streams[t].coming() },
+		Coming:   func(t int) bool { return c.streams[t].snapshotPending() },
 		Timeout:  c.cfg.MaxStaleness / 2,
 		Now:      c.now,
 		Log:      c.log,
 	}
 	for t, s := range c.streams {
 		k.Writers[t] = func(ctx context.Context, seq int64) error {
-			defer s.tryEnded.Do(func() { close(s.tried) })
+			defer s.firstWriteOnce.Do(func() { close(s.firstWrite) })
 			return c.store.WriteCanary(ctx, s.name, store.Canary{
 				Replica: c.cfg.Replica, Run: c.process, Seq: seq,
 				Applied: s.applied.time(), Ceiling: c.cfg.MaxStaleness, Address: c.cfg.address(), Key: c.queryKey, Features: checkers.Features(),
@@ -256,12 +237,11 @@ func (c *Checker) keeper() *canary.Keeper {
 	return k
 }
 
-// leave deletes the replica's canaries, so that those of replicas that are gone
-// do not pile up. From then on nobody waits for it, so before that it gives up its proof:
-// a request that is still on its way is denied.
-func (c *Checker) leave(ctx context.Context) {
+// deleteCanaries first invalidates the proof: callers no longer wait for a replica without
+// canaries.
+func (c *Checker) deleteCanaries(ctx context.Context) {
 	for _, s := range c.streams {
-		s.doubt()
+		s.invalidate()
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -274,41 +254,38 @@ func (c *Checker) leave(ctx context.Context) {
 	}
 }
 
-// liveness follows one listener's signs of life. Until its first batch is complete,
-// any message is one: a large collection takes its time. From then on only the
-// canaries count, whose coming back is the listener's whole purpose.
+// liveness records a listener's signs of life: any message until the first batch is complete,
+// then only returned canaries.
 type liveness struct {
-	now   func() time.Time
-	zero  time.Time
-	began atomic.Int64 // when the listener started, in nanoseconds since zero
-	heard atomic.Int64 // last message, or the start
-	first atomic.Int64 // when the first batch was complete; 0 before
+	now         func() time.Time
+	zero        time.Time
+	started     atomic.Int64 // in nanoseconds since zero
+	lastMessage atomic.Int64 // last message, or start
+	firstBatch  atomic.Int64 // first complete batch; 0 before
 }
 
-// begin notes that the listener starts.
 func (l *liveness) begin() {
 	now := l.since()
-	l.first.Store(0)
-	l.heard.Store(now)
-	l.began.Store(now)
+	l.firstBatch.Store(0)
+	l.lastMessage.Store(now)
+	l.started.Store(now)
 }
 
-// Heard notes a message.
-func (l *liveness) Heard() { l.heard.Store(l.since()) }
+// Heard records a message.
+func (l *liveness) Heard() { l.lastMessage.Store(l.since()) }
 
-// synced notes that a batch is complete.
-func (l *liveness) synced() { l.first.CompareAndSwap(0, max(l.since(), 1)) }
+func (l *liveness) synced() { l.firstBatch.CompareAndSwap(0, max(l.since(), 1)) }
 
-// coming tells whether the first batch is under way: something of it has been heard.
-func (l *liveness) coming() bool { return l.first.Load() == 0 && l.heard.Load() > l.began.Load() }
+func (l *liveness) snapshotPending() bool {
+	return l.firstBatch.Load() == 0 && l.lastMessage.Load() > l.started.Load()
+}
 
-// silence is for how long there has been no sign of life; proof is the age of the
-// latest canary that has come back, as far as there is one.
+// silence returns the time since the last sign of life. proof is the age of the last canary.
 func (l *liveness) silence(proof time.Duration, proven bool) time.Duration {
 	now := l.since()
-	first := l.first.Load()
+	first := l.firstBatch.Load()
 	if first == 0 {
-		return time.Duration(now - l.heard.Load())
+		return time.Duration(now - l.lastMessage.Load())
 	}
 	silent := time.Duration(now - first)
 	if proven {

@@ -9,36 +9,34 @@ import (
 	"time"
 )
 
-// TestLife: while the first batch comes any message is a sign of life, afterwards
-// only what has been proven.
-func TestLife(t *testing.T) {
+func TestListenerSilence(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	l := liveness{now: func() time.Time { return now }, zero: now}
 	expect := func(what string, proof time.Duration, proven bool, want time.Duration) {
 		t.Helper()
 		if got := l.silence(proof, proven); got != want {
-			t.Errorf("%s: silent for %v, want %v", what, got, want)
+			t.Errorf("%s: silence: got %v, want %v", what, got, want)
 		}
 	}
 	now = now.Add(time.Hour)
 	coming := func(what string, want bool) {
 		t.Helper()
-		if l.coming() != want {
-			t.Errorf("%s: coming is %v", what, !want)
+		if l.snapshotPending() != want {
+			t.Errorf("%s: snapshot pending: got %v", what, !want)
 		}
 	}
-	coming("not begun", false)
+	coming("not started", false)
 	l.begin()
-	coming("just begun", false)
-	expect("just begun", 0, false, 0)
+	coming("just started", false)
+	expect("just started", 0, false, 0)
 	now = now.Add(30 * time.Second)
-	expect("nothing heard", time.Hour, true, 30*time.Second)
+	expect("no message", time.Hour, true, 30*time.Second)
 	l.Heard()
 	now = now.Add(2 * time.Minute)
 	l.Heard()
-	expect("a large batch is coming", time.Hour, true, 0)
-	coming("a large batch is coming", true)
+	expect("receiving a large batch", time.Hour, true, 0)
+	coming("receiving a large batch", true)
 	l.synced()
 	coming("synced", false)
 	now = now.Add(time.Minute)
@@ -47,13 +45,11 @@ func TestLife(t *testing.T) {
 	expect("synced, nothing proven", 0, false, time.Minute)
 	expect("synced and proven", 10*time.Second, true, 10*time.Second)
 	l.begin()
-	coming("begun anew", false)
-	expect("begun anew", time.Hour, true, 0)
+	coming("restarted", false)
+	expect("restarted", time.Hour, true, 0)
 }
 
-// TestSendsAway: a stale replica ends the proxy's connection over HTTP/2 once it has
-// lived for a second, each connection for itself; a fresh one ends none.
-func TestSendsAway(t *testing.T) {
+func TestConnectionClosedOn503(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, full := stalled(t)
@@ -74,16 +70,16 @@ func TestSendsAway(t *testing.T) {
 		time.Sleep(time.Second)
 		other, young := old, connect()
 		if !ends(old) || !ends(other) || ends(young) || ends(young) {
-			t.Error("connections that have lived for a second are ended, all of them; younger ones are not")
+			t.Error("only connections that are at least a second old must be closed")
 		}
 		time.Sleep(time.Second)
 		if !ends(young) {
-			t.Error("a second later it is ended too")
+			t.Error("a connection stays open after a second")
 		}
 		r.store.stall(false)
 		synctest.Wait()
 		if res := ask(old); res.StatusCode != http.StatusOK || res.Header.Get("Connection") != "" {
-			t.Errorf("fresh: %d %v", res.StatusCode, res.Header)
+			t.Errorf("fresh replica: got %d %v, want 200 without Connection", res.StatusCode, res.Header)
 		}
 	})
 }
