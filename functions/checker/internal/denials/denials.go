@@ -1,15 +1,13 @@
-// Package denials remembers why requests were denied, so that an operator who is
-// given the X-Request-Id of a denial finds the true reason, which the client must
-// not learn (promise O1).
+// Package denials stores the reasons for denials. Operators and the developers of an app find a
+// reason by the X-Request-Id of the response (promise O1); the client must not learn it. The ID
+// is the client's own if it is valid (package trace), and otherwise random.
 //
-// The last [Kept] denials of the process stay in memory, for GET /denials on the
-// private port and for those who look after the app (package explain), and denials are logged, but no more than so many lines a second: a
-// flood costs its share of memory and of the disk and no more. What was not logged
-// is counted, and the next line says how many. Nothing here waits on the request's
-// path: noting a denial is a store into a ring and a send that gives up when there
-// is no room.
+// The last [Kept] denials of the process stay in memory. GET /denials on the private port lists
+// them. POST /denials returns those of an app to the management API (package checkers). The log
+// is limited to a number of lines per second, and each line reports the denials omitted before.
 //
-// A key is named by its public prefix, and never by anything else of it.
+// Recording a denial does not wait for the log, and locks only one entry of the ring. A denial
+// contains the public prefix of the key, and nothing else of it.
 package denials
 
 import (
@@ -26,59 +24,58 @@ import (
 )
 
 const (
-	// Kept is how many denials can be asked for.
+	// Kept is the number of stored denials.
 	Kept = 4096
 
-	// queued is how many denials can wait to be logged: a burst that is logged whole.
-	queued = 128
+	// queueSize is the size of a burst that is logged completely.
+	queueSize = 128
 
-	// Shown bounds one answer to GET /denials.
+	// Shown is the maximum number of denials in a response to GET /denials.
 	Shown = 500
 )
 
-// Denial is a request that was denied.
+// Denial is a denied request.
 type Denial struct {
 	At        time.Time `json:"at"`
-	RequestID string    `json:"request_id"` // as in the answer's X-Request-Id
-	Code      string    `json:"code"`       // what the client was told
-	Reason    string    `json:"reason"`     // the true one, e.g. "expired"
-	Namespace string    `json:"namespace"`  // of the app; "" when the address named none
+	RequestID string    `json:"request_id"`
+	Code      string    `json:"code"`
+	Reason    string    `json:"reason"`
+	Namespace string    `json:"namespace"`
 	App       string    `json:"app"`
-	KeyPrefix string    `json:"key_prefix"` // "" when no key of a key's shape came
-	Method    string    `json:"method"`     // of the client's request
+	KeyPrefix string    `json:"key_prefix"` // "" if no key is well-formed
+	Method    string    `json:"method"`
 	Address   string    `json:"client_address"`
 }
 
-// Log holds the denials of a process.
+// Log stores and logs the denials of a process.
 type Log struct {
 	log   *slog.Logger
-	every time.Duration // from one log line to the next, once the burst is used up
+	every time.Duration // time between two lines
 
-	next    atomic.Uint64 // the ring's
+	next    atomic.Uint64
 	ring    [Kept]entry
 	queue   chan Denial
-	skipped atomic.Uint64 // not logged, and not said so yet
+	skipped atomic.Uint64 // not yet reported as omitted
 }
 
-// entry has a lock of its own: two denials meet there only when one of them has come
-// around the whole ring.
+// Two denials compete for an entry only if one of them is a whole round behind.
 type entry struct {
 	mu     sync.Mutex
-	n      uint64 // the denial's number, from 1
+	n      uint64
 	denial Denial
 }
 
-// New makes a log that writes up to perSecond denials a second.
+// New returns a log that writes up to perSecond denials per second.
 func New(perSecond int, log *slog.Logger) *Log {
-	return &Log{log: log, every: time.Second / time.Duration(max(perSecond, 1)), queue: make(chan Denial, queued)}
+	return &Log{log: log, every: time.Second / time.Duration(max(perSecond, 1)), queue: make(chan Denial, queueSize)}
 }
 
-// Note keeps a denial.
+// Note records a denial.
 func (l *Log) Note(d Denial) {
 	n := l.next.Add(1)
 	e := &l.ring[n%Kept]
 	e.mu.Lock()
-	if n > e.n { // one that came a whole round later may have been quicker
+	if n > e.n { // a denial of the next round may have been faster
 		e.n, e.denial = n, d
 	}
 	e.mu.Unlock()
@@ -89,13 +86,13 @@ func (l *Log) Note(d Denial) {
 	}
 }
 
-// Find gives kept denials, the newest first and limit at most: those of a request,
-// or all with "". A client can use one id again, so there may be several.
+// Find returns the denials of a request, or all if requestID is "": the newest first, at most
+// limit. Clients may reuse an ID.
 func (l *Log) Find(requestID string, limit int) []Denial {
 	return l.find(limit, func(d *Denial) bool { return requestID == "" || d.RequestID == requestID })
 }
 
-// FindIn is Find for one request, in the namespaces that sees names.
+// FindIn returns a request's denials in the namespaces for which sees returns true.
 func (l *Log) FindIn(requestID string, sees func(namespace string) bool, limit int) []Denial {
 	return l.find(limit, func(d *Denial) bool { return d.RequestID == requestID && sees(d.Namespace) })
 }
@@ -115,7 +112,7 @@ func (l *Log) find(limit int, wanted func(*Denial) bool) []Denial {
 	return found
 }
 
-// Run logs until ctx ends.
+// Run writes the log until ctx ends.
 func (l *Log) Run(ctx context.Context) {
 	pause := time.NewTicker(l.every)
 	defer pause.Stop()
@@ -146,20 +143,18 @@ func (l *Log) write(ctx context.Context, d Denial) {
 	l.log.LogAttrs(ctx, slog.LevelInfo, "denied", attrs...)
 }
 
-// list is the answer to GET /denials.
 type list struct {
-	Items []Denial `json:"items"` // newest first
+	Items []Denial `json:"items"`
 }
 
-// ServeHTTP answers GET /denials?request_id=&limit=. It is for the private port: it
-// tells what clients must not know.
+// ServeHTTP serves GET /denials?request_id=&limit= on the private port.
 func (l *Log) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	limit := Shown
 	if s := q.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > Shown {
-			httpapi.Fail(w, problem.New(problem.InvalidParameter, "limit is 1 to %d.", Shown))
+			httpapi.Fail(w, problem.New(problem.InvalidParameter, "limit must be between 1 and %d.", Shown))
 			return
 		}
 		limit = n

@@ -24,21 +24,20 @@ func TestFind(t *testing.T) {
 	}
 	all := b.Find("", 2*Kept)
 	if len(all) != Kept || all[0].RequestID != strconv.Itoa(Kept+9) || all[Kept-1].RequestID != "10" {
-		t.Errorf("%d are kept, from %s to %s", len(all), all[0].RequestID, all[len(all)-1].RequestID)
+		t.Errorf("denials: got %d, from %s to %s", len(all), all[0].RequestID, all[len(all)-1].RequestID)
 	}
 	if got := b.Find("9", 1); len(got) != 0 {
-		t.Errorf("one that is gone is found: %+v", got)
+		t.Errorf("overwritten denial: got %+v, want none", got)
 	}
 	if got := b.Find("77", 1); len(got) != 1 {
-		t.Errorf("found %+v", got)
+		t.Errorf("denial 77: got %+v, want one", got)
 	}
 	if got := b.Find("", 3); len(got) != 3 {
-		t.Errorf("%d found", len(got))
+		t.Errorf("denials: got %d, want 3", len(got))
 	}
 }
 
-// TestNoteAtOnce is for the race detector: notes, questions and the log at once.
-func TestNoteAtOnce(t *testing.T) {
+func TestConcurrentNotes(t *testing.T) {
 	t.Parallel()
 	b := New(1000, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
@@ -56,12 +55,10 @@ func TestNoteAtOnce(t *testing.T) {
 	stop()
 	reading.Wait()
 	if got := len(b.Find("x", 2*Kept)); got != Kept {
-		t.Errorf("%d are kept", got)
+		t.Errorf("denials: got %d, want %d", got, Kept)
 	}
 }
 
-// TestFlood: a flood is logged at the rate that was set, and what was left out is
-// counted to the last one.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,15 +74,15 @@ func TestFlood(t *testing.T) {
 		for range flood {
 			b.Note(Denial{RequestID: "r"})
 		}
-		time.Sleep(seconds * time.Second) // in the bubble's own time
+		time.Sleep(seconds * time.Second) // synthetic time
 		b.Note(Denial{RequestID: "last"})
 		synctest.Wait()
 		time.Sleep(time.Second)
 		stop()
 		<-done
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if len(lines) > queued+3 {
-			t.Errorf("%d lines in %d s", len(lines), seconds)
+		if len(lines) > queueSize+3 {
+			t.Errorf("log lines: got %d in %d s, want at most %d", len(lines), seconds, queueSize+3)
 		}
 		left := 0
 		for _, l := range lines {
@@ -96,7 +93,7 @@ func TestFlood(t *testing.T) {
 			}
 		}
 		if len(lines)+left != flood+1 || !strings.Contains(lines[len(lines)-1], "request_id=last") {
-			t.Errorf("%d lines and %d left out of %d; the last one: %s", len(lines), left, flood+1, lines[len(lines)-1])
+			t.Errorf("got %d lines and %d omitted of %d denials; last line: %s", len(lines), left, flood+1, lines[len(lines)-1])
 		}
 	})
 }
@@ -115,8 +112,8 @@ func TestServe(t *testing.T) {
 		{"one", "?request_id=r1", 200, `"revoked"`, `"expired"`},
 		{"none", "?request_id=r3", 200, `{"items":[]}`, `"expired"`},
 		{"a limit", "?limit=1", 200, `"expired"`, `"revoked"`},
-		{"no limit", "?limit=0", 400, `"invalid_parameter"`, "\x00"},
-		{"a bad limit", "?limit=x", 400, `"invalid_parameter"`, "\x00"},
+		{"limit zero", "?limit=0", 400, `"invalid_parameter"`, "\x00"},
+		{"invalid limit", "?limit=x", 400, `"invalid_parameter"`, "\x00"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -124,7 +121,7 @@ func TestServe(t *testing.T) {
 			w := httptest.NewRecorder()
 			b.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/denials"+tt.query, nil))
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || strings.Contains(w.Body.String(), tt.not) {
-				t.Errorf("%d %s", w.Code, w.Body)
+				t.Errorf("got %d %s, want %d", w.Code, w.Body, tt.status)
 			}
 		})
 	}

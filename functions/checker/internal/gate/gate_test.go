@@ -24,7 +24,7 @@ func viewOf(keys ...apikey.Key) *view.View {
 		WithPlans(true, []view.PlanChange{{Document: "shop-prod.plan-a", Limits: plan.Limits{Rate: 10, Burst: 20}}})
 }
 
-// TestPolicy: whom a key lets in, and whom none does (promises K1, K2, K6, K7).
+// TestPolicy covers promises K1, K2, K6 and K7.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -33,20 +33,20 @@ func TestPolicy(t *testing.T) {
 		app    string // default "shop-prod/hello"
 		want   bool
 	}{
-		{"a usable key opens", nil, "", true},
-		{"a disabled key does not", func(k *apikey.Key) { k.Status = apikey.Disabled }, "", false},
-		{"an unknown status does not", func(k *apikey.Key) { k.Status = "ACTIVE" }, "", false},
-		{"an expiry to come", func(k *apikey.Key) { k.ExpiresAt = now.Add(1) }, "", true},
-		{"expires at this instant", func(k *apikey.Key) { k.ExpiresAt = now }, "", false},
+		{"a usable key", nil, "", true},
+		{"disabled", func(k *apikey.Key) { k.Status = apikey.Disabled }, "", false},
+		{"unknown status", func(k *apikey.Key) { k.Status = "ACTIVE" }, "", false},
+		{"expires later", func(k *apikey.Key) { k.ExpiresAt = now.Add(1) }, "", true},
+		{"expires now", func(k *apikey.Key) { k.ExpiresAt = now }, "", false},
 		{"expired", func(k *apikey.Key) { k.ExpiresAt = now.Add(-time.Hour) }, "", false},
 		{"expires in the year 9999", func(k *apikey.Key) { k.ExpiresAt = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }, "", true},
 		{"scoped to the app", func(k *apikey.Key) { k.Apps = []string{"a", "hello", "z"} }, "", true},
 		{"scoped to another app", func(k *apikey.Key) { k.Apps = []string{"other"} }, "", false},
 		{"scoped to a deleted app", func(k *apikey.Key) { *k = k.WithoutApp("hello", now) }, "", false},
 		{"scoped, another environment", func(k *apikey.Key) { k.Apps = []string{"hello"} }, "shop-test/hello", false},
-		{"unscoped opens every app of its environment", nil, "shop-prod/anything", true},
-		{"unscoped opens no other environment", nil, "shop-test/hello", false},
-		{"a namespace that begins alike", nil, "shop-prod2/hello", false},
+		{"unscoped, any app of its environment", nil, "shop-prod/anything", true},
+		{"unscoped, another environment", nil, "shop-test/hello", false},
+		{"a namespace with the same beginning", nil, "shop-prod2/hello", false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -58,16 +58,16 @@ func TestPolicy(t *testing.T) {
 			k, full := functest.NewKey(t, test.change)
 			v := Decide(viewOf(k), Request{Namespace: ns, App: app, Key: full}, now)
 			if v.Valid != test.want || v.Valid != (v.Reason == 0) {
-				t.Errorf("valid is %v, want %v", v.Valid, test.want)
+				t.Errorf("valid: got %v, want %v", v.Valid, test.want)
 			}
 			if v.Valid && (v.Prefix != string(k.Prefix) || v.Planless) {
-				t.Errorf("prefix %q, planless %v", v.Prefix, v.Planless)
+				t.Errorf("got prefix %q, unknown plan %v", v.Prefix, v.Planless)
 			}
 		})
 	}
 }
 
-func TestGarbageOpensNothing(t *testing.T) {
+func TestGarbageIsRejected(t *testing.T) {
 	t.Parallel()
 	k, full := functest.NewKey(t, nil)
 	other, _ := functest.NewKey(t, nil)
@@ -81,11 +81,11 @@ func TestGarbageOpensNothing(t *testing.T) {
 	}
 	for _, bad := range keys {
 		if Decide(v, Request{Namespace: "shop-prod", App: "hello", Key: bad}, now).Valid {
-			t.Errorf("%q opens", bad)
+			t.Errorf("%q is valid", bad)
 		}
 	}
 	if Decide(&view.View{}, Request{Namespace: "shop-prod", App: "hello", Key: full}, now).Valid {
-		t.Error("an empty view lets a key in")
+		t.Error("a key is valid in an empty view")
 	}
 }
 
@@ -99,10 +99,10 @@ func TestRotation(t *testing.T) {
 		return Decide(v, Request{Namespace: "shop-prod", App: "hello", Key: key}, at).Valid
 	}
 	if !open(full, now) || !open(old, now) || !open(old, now.Add(time.Minute-1)) {
-		t.Error("both secrets open during the grace")
+		t.Error("a secret is invalid during the grace period")
 	}
 	if open(old, now.Add(time.Minute)) || !open(full, now.Add(time.Hour)) {
-		t.Error("after the grace only the new secret opens")
+		t.Error("after the grace period, only the new secret must be valid")
 	}
 }
 
@@ -113,11 +113,11 @@ func withSum(t *testing.T, prefix apikey.Prefix) string {
 	return string(full)
 }
 
-func TestPlanless(t *testing.T) {
+func TestUnknownPlan(t *testing.T) {
 	t.Parallel()
 	k, full := functest.NewKey(t, func(k *apikey.Key) { k.Plan = "plan-gone" })
 	if v := Decide(viewOf(k), Request{Namespace: "shop-prod", App: "hello", Key: full}, now); !v.Valid || !v.Planless {
-		t.Errorf("valid %v, planless %v", v.Valid, v.Planless)
+		t.Errorf("got valid %v, unknown plan %v, want both", v.Valid, v.Planless)
 	}
 }
 
@@ -127,14 +127,13 @@ func TestAllocatesNothing(t *testing.T) {
 	for _, key := range []string{full, "garbage", withSum(t, "zzzzzzzz")} {
 		r := Request{Namespace: "shop-prod", App: "hello", Key: key}
 		if n := testing.AllocsPerRun(100, func() { Decide(v, r, now) }); n != 0 {
-			t.Errorf("%v allocations", n)
+			t.Errorf("allocations: got %v, want 0", n)
 		}
 	}
 }
 
-// BenchmarkDecide measures the decision about a hot key and about random ones. The
-// requests' keys lie one after the other, as those in a connection's buffer do: what
-// is random is where the view has them.
+// BenchmarkDecide uses keys that are adjacent in memory, as in a connection's buffer, but random
+// in the view.
 func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		var requests strings.Builder
@@ -143,7 +142,7 @@ func BenchmarkDecide(b *testing.B) {
 		for len(changes) < n {
 			k, full := functest.NewKey(b, nil)
 			if prefixes[k.Prefix] {
-				continue // the service draws again
+				continue
 			}
 			k.Apps, prefixes[k.Prefix] = []string{"hello"}, true
 			changes = append(changes, view.KeyChange{Prefix: k.Prefix, Key: &k})
@@ -157,7 +156,7 @@ func BenchmarkDecide(b *testing.B) {
 			at := 0
 			for b.Loop() {
 				if !Decide(v, Request{Namespace: "shop-prod", App: "hello", Key: all[at:][:apikey.Length]}, now).Valid {
-					b.Fatal("refused")
+					b.Fatal("a key is not valid")
 				}
 				if at += step; at == len(all) {
 					at = 0
