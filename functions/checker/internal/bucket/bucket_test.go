@@ -17,7 +17,7 @@ func newBuckets() *Buckets {
 	return b
 }
 
-// TestAgainstTokens compares with the textbook bucket, which counts tokens.
+// TestAgainstTokens compares the buckets with an implementation that counts tokens.
 func TestAgainstTokens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -33,18 +33,18 @@ func TestAgainstTokens(t *testing.T) {
 			tokens = min(tokens+float64(step)/float64(shape.Token), float64(l.Burst))
 			const rounding = 1e-6
 			if tokens > 1-rounding && tokens < 1+rounding {
-				continue // too close for floating point to tell
+				continue // ambiguous in floating point
 			}
 			want := tokens >= 1
 			if got := b.Take(0, shape, now); got != want {
-				t.Fatalf("took %v with %v tokens", got, tokens)
+				t.Fatalf("taken: got %v with %v tokens", got, tokens)
 			}
 			if want {
 				tokens--
 				taken++
 			}
 			if most := shape.Most(time.Duration(now)); taken > most {
-				t.Fatalf("took %d in %d ns, more than the most, %d", taken, now, most)
+				t.Fatalf("tokens: got %d in %d ns, want at most %d", taken, now, most)
 			}
 		}
 	})
@@ -56,15 +56,15 @@ func TestPlanChange(t *testing.T) {
 	slow := ShapeOf(plan.Limits{Rate: 0.01, Burst: 100})
 	for range 100 {
 		if !b.Take(0, slow, 0) {
-			t.Fatal("the burst was not there")
+			t.Fatal("a token of the burst is missing")
 		}
 	}
 	fast := ShapeOf(plan.Limits{Rate: 10, Burst: 10})
 	if b.Take(0, fast, 0) {
-		t.Error("an empty bucket gave a token")
+		t.Error("a token was taken from an empty bucket")
 	}
 	if !b.Take(0, fast, int64(100*time.Millisecond)) {
-		t.Error("the new plan's rate does not fill the bucket that the old plan emptied")
+		t.Error("the bucket is not refilled at the new plan's rate")
 	}
 }
 
@@ -84,11 +84,10 @@ func TestNeverMoreThanTheBurstAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if taken.Load() != 1000 {
-		t.Errorf("%d tokens taken of a burst of 1000", taken.Load())
+		t.Errorf("tokens: got %d, want 1000", taken.Load())
 	}
 }
 
-// TestLeft: what is left can be taken, and no more, at once or after the wait.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,20 +102,20 @@ func TestLeft(t *testing.T) {
 			}
 			tokens, wait := b.Left(0, shape, now)
 			if (tokens == 0) != (wait > 0) || int64(wait) > shape.Token {
-				t.Fatalf("%d tokens and a wait of %v", tokens, wait)
+				t.Fatalf("got %d tokens and a wait of %v", tokens, wait)
 			}
 			probe := newBuckets()
-			probe.full.At(0).Store(b.full.At(0).Load())
+			probe.tats.At(0).Store(b.tats.At(0).Load())
 			if tokens == 0 && (probe.Take(0, shape, now+int64(wait)-1) || !probe.Take(0, shape, now+int64(wait))) {
-				t.Fatalf("the next token is not there after %v", wait)
+				t.Fatalf("no token, or too early, after the reported wait of %v", wait)
 			}
 			for range tokens {
 				if !probe.Take(0, shape, now) {
-					t.Fatalf("there are not %d tokens", tokens)
+					t.Fatalf("fewer tokens than the reported %d", tokens)
 				}
 			}
 			if tokens > 0 && probe.Take(0, shape, now) {
-				t.Fatalf("there are more than %d tokens", tokens)
+				t.Fatalf("more tokens than the reported %d", tokens)
 			}
 		}
 	})

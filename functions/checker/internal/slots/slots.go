@@ -1,10 +1,6 @@
-// Package slots holds one small mutable value per key: its token bucket, its
-// counters. The immutable view gives every key a slot number; a value is reached
-// by one index, without a lock and without a map.
-//
-// Values live in chunks that never move, so a pointer into a table stays good
-// while the table grows. A slot goes to another key only when none of its values belong to
-// the previous one: a deleted key's last counts must still find their owner.
+// Package slots stores one small mutable value per key, such as its token bucket. The index of
+// the value is the slot number that the view assigns to the key: no lock and no map. Values are
+// in chunks that never move, so pointers to them stay valid while a table grows.
 package slots
 
 import (
@@ -15,13 +11,13 @@ import (
 
 const chunkSize = 1 << 10
 
-// Table is a growing array of T. T should hold no pointers, so that the
-// garbage collector has nothing to do with a million of them.
+// Table is a growing array. T should contain no pointers, so that the garbage collector does not
+// scan it.
 type Table[T any] struct {
 	chunks atomic.Pointer[[]*[chunkSize]T]
 }
 
-// Grow makes room for slots below n. One goroutine at a time may call it.
+// Grow makes room for the slots below n. Only one goroutine may call it at a time.
 func (t *Table[T]) Grow(n uint32) {
 	var chunks []*[chunkSize]T
 	if p := t.chunks.Load(); p != nil {
@@ -39,12 +35,12 @@ func (t *Table[T]) Grow(n uint32) {
 	t.chunks.Store(&grown)
 }
 
-// At gives the value of a slot below what Grow has made room for.
+// At returns the value of a slot below Len.
 func (t *Table[T]) At(slot uint32) *T {
 	return &(*t.chunks.Load())[slot/chunkSize][slot%chunkSize]
 }
 
-// Len is how many slots there is room for.
+// Len returns the number of slots in the table.
 func (t *Table[T]) Len() uint32 {
 	p := t.chunks.Load()
 	if p == nil {
@@ -53,16 +49,15 @@ func (t *Table[T]) Len() uint32 {
 	return uint32(len(*p) * chunkSize)
 }
 
-// Set is a set of slots: any number of goroutines add to it, one takes out what is in it.
+// Set is a set of slots. Goroutines can add slots while one drains it.
 type Set struct {
 	words Table[atomic.Uint64]
 }
 
-// Grow makes room for slots below n. One goroutine at a time may call it.
+// Grow makes room for the slots below n, like [Table.Grow].
 func (s *Set) Grow(n uint32) { s.words.Grow((n + 63) / 64) }
 
-// Add adds a slot below what Grow has made room for. One that is in the set already is
-// only looked at, so that many who add the same one do not wait for each other.
+// Add adds a slot. It only reads if the set already contains the slot.
 func (s *Set) Add(slot uint32) {
 	word, bit := s.words.At(slot/64), uint64(1)<<(slot%64)
 	if word.Load()&bit == 0 {
@@ -70,7 +65,7 @@ func (s *Set) Add(slot uint32) {
 	}
 }
 
-// Drain takes all slots out and gives them.
+// Drain removes all slots and returns them.
 func (s *Set) Drain() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for i := range s.words.Len() {
