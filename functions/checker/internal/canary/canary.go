@@ -1,16 +1,8 @@
-// Package canary proves that changes still reach this replica (promise F2).
+// Package canary proves that changes still reach this replica (promise F2). The package doc of
+// checker contains the argument, in which w is the start of a canary's write.
 //
-// The argument: a listener delivers a collection's changes in commit order. So
-// when a canary comes back through the listener whose writing began at w,
-// everything committed before w has been seen. The replica may allow while
-// now − w is below the ceiling, for the oldest w of the three data types. w is
-// read from the monotonic clock before the write begins: not when the write
-// returns, not when the echo comes, and no clock but this process's own.
-//
-// A listener's end does not take its last proof back: what it had seen by w it
-// has seen, and the proof ages all the same. No echo counts until the listener
-// has started over with a full batch. Only what puts the view itself in doubt
-// takes the proof back at once ([Proof.Doubt]).
+// The end of a listener does not withdraw the proof: what was committed before w has been applied.
+// Only doubt about the view withdraws it immediately ([Proof.Doubt]).
 package canary
 
 import (
@@ -21,40 +13,38 @@ import (
 	"time"
 )
 
-// never is before any time that the clock gives.
 const never = math.MinInt64
 
-// Types is how many data types must be proven: keys, plans, counters.
+// Types is the number of data types: keys, plans and counters.
 const Types = 3
 
-// Proof holds what has been proven, as times on the process's own clock.
+// Proof holds the times up to which each data type is proven.
 type Proof struct {
 	ceiling time.Duration
-	until   atomic.Int64 // the replica may allow before this, in nanoseconds since start
+	until   atomic.Int64 // end of the proof, in nanoseconds since start
 	start   time.Time
 	lapsed  func()
 
-	mu    sync.Mutex
-	tasks [Types]task
-	last  int64 // the latest time before which the replica was ever allowed to allow
+	mu        sync.Mutex
+	tasks     [Types]task
+	latestEnd int64
 }
 
 // task is the proof of one data type.
 type task struct {
-	seq    int64           // of the last canary begun
-	begun  map[int64]int64 // when each unanswered canary was begun, by seq; those too old to prove anything are dropped
-	heard  int64           // the highest seq that has come back since the last doubt
-	doubt  chan struct{}   // holds one while a doubt has not been acted on
-	proven int64           // the latest begin that has come back
+	seq      int64
+	begun    map[int64]int64 // start of each write whose canary has not returned, by seq
+	returned int64           // highest seq that has returned since the last doubt
+	doubt    chan struct{}   // contains a value until a doubt is handled
+	proven   int64           // latest start of a write whose canary has returned
 }
 
-// New makes a Proof in which nothing is proven. start is the process's own zero
-// of time and carries a monotonic reading. lapsed is called before the view is fresh again
-// after a time without any valid proof, or if the first proof takes longer than the ceiling.
-// Until that call returns, the view is not fresh. A doubt is not such a time as long as the
-// previous proof would still be valid.
+// New returns a Proof in which nothing is proven. start must have a monotonic reading. lapsed is
+// called before the view becomes fresh after a time without a valid proof. It is also called if
+// the first proof takes longer than the ceiling. A doubt causes no call if a new proof arrives
+// before the previous one would have ended.
 func New(ceiling time.Duration, start time.Time, lapsed func()) *Proof {
-	p := &Proof{ceiling: ceiling, start: start, lapsed: lapsed, last: int64(ceiling)}
+	p := &Proof{ceiling: ceiling, start: start, lapsed: lapsed, latestEnd: int64(ceiling)}
 	for i := range p.tasks {
 		p.tasks[i] = task{begun: map[int64]int64{}, proven: never, doubt: make(chan struct{}, 1)}
 	}
@@ -62,12 +52,11 @@ func New(ceiling time.Duration, start time.Time, lapsed func()) *Proof {
 	return p
 }
 
-// Fresh tells whether the view is proven to be younger than the ceiling at now.
-// It takes no lock.
+// Fresh reports whether the view is proven to be younger than the ceiling at now. It takes no
+// lock.
 func (p *Proof) Fresh(now time.Time) bool { return p.since(now) < p.until.Load() }
 
-// Begin notes that a canary of type t is about to be written, and gives its
-// sequence number. Call it before the write.
+// Begin returns the sequence number of the next canary. Call it before the write.
 func (p *Proof) Begin(t int, now time.Time) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,8 +68,8 @@ func (p *Proof) Begin(t int, now time.Time) int64 {
 	return k.seq
 }
 
-// Echo notes that canary seq of type t has come back through its listener by now, and
-// that all that came with it or before it is in the view.
+// Echo records that canary seq of type t has returned by now, and that everything up to it is in
+// the view.
 func (p *Proof) Echo(t int, seq int64, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,28 +83,26 @@ func (p *Proof) Echo(t int, seq int64, now time.Time) {
 			delete(k.begun, s)
 		}
 	}
-	k.proven, k.heard = max(k.proven, w), max(k.heard, seq)
+	k.proven, k.returned = max(k.proven, w), max(k.returned, seq)
 	p.update(now)
 }
 
-// Answered tells whether canary seq of type t, or a later one, has come back, and
-// nothing was in doubt since.
+// Answered reports whether canary seq or a later one has returned, without a doubt since.
 func (p *Proof) Answered(t int, seq int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return seq <= p.tasks[t].heard
+	return seq <= p.tasks[t].returned
 }
 
-// Doubted gives what receives one value after a doubt of type t.
+// Doubted returns a channel that receives a value after a doubt about type t.
 func (p *Proof) Doubted(t int) <-chan struct{} { return p.tasks[t].doubt }
 
-// Doubt takes back what was proven of type t: until a canary begun from now on
-// comes back, the replica denies.
+// Doubt withdraws the proof of type t. A canary whose write begins later can renew it.
 func (p *Proof) Doubt(t int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := &p.tasks[t]
-	k.proven, k.heard = never, 0
+	k.proven, k.returned = never, 0
 	clear(k.begun)
 	select {
 	case k.doubt <- struct{}{}:
@@ -124,7 +111,7 @@ func (p *Proof) Doubt(t int) {
 	p.until.Store(never)
 }
 
-// Age gives how old the proof of type t is at now; ok is false where there is none.
+// Age returns the age of the proof of type t at now. ok is false if there is none.
 func (p *Proof) Age(t int, now time.Time) (age time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +119,6 @@ func (p *Proof) Age(t int, now time.Time) (age time.Duration, ok bool) {
 	return time.Duration(p.since(now) - w), w != never
 }
 
-// update computes until when the replica may allow. The caller holds mu.
 func (p *Proof) update(now time.Time) {
 	oldest := int64(math.MaxInt64)
 	for _, k := range p.tasks {
@@ -143,12 +129,11 @@ func (p *Proof) update(now time.Time) {
 		return
 	}
 	until, at := oldest+int64(p.ceiling), p.since(now)
-	if p.last <= at && at < until {
+	if p.latestEnd <= at && at < until {
 		p.lapsed()
 	}
-	p.last = max(p.last, until)
+	p.latestEnd = max(p.latestEnd, until)
 	p.until.Store(until)
 }
 
-// since is the time from the process's start to now by the monotonic clock.
 func (p *Proof) since(now time.Time) int64 { return int64(now.Sub(p.start)) }

@@ -21,7 +21,7 @@ func TestFreshOnlyAfterAllThree(t *testing.T) {
 	start := time.Now()
 	p := New(ceiling, start, func() {})
 	if p.Fresh(start) {
-		t.Fatal("fresh with nothing proven")
+		t.Fatal("fresh without a proof")
 	}
 	for typ := range Types {
 		if p.Fresh(start) {
@@ -34,13 +34,12 @@ func TestFreshOnlyAfterAllThree(t *testing.T) {
 	}
 }
 
-// TestLateEcho: an echo counts as long as it can prove anything.
 func TestLateEcho(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	p := New(ceiling, start, func() {})
 	var first [Types]int64
-	for s := range 80 { // a canary a second, none answered
+	for s := range 80 { // none returns
 		for typ := range Types {
 			if seq := p.Begin(typ, start.Add(time.Duration(s)*time.Second)); s == 0 {
 				first[typ] = seq
@@ -51,18 +50,16 @@ func TestLateEcho(t *testing.T) {
 		p.Echo(typ, first[typ], start.Add(80*time.Second))
 	}
 	if !p.Fresh(start.Add(ceiling-1)) || p.Fresh(start.Add(ceiling)) {
-		t.Error("an echo 80 s late must prove what was committed before its canary, and no more")
+		t.Error("a late canary must prove freshness until the ceiling has passed since its write")
 	}
 }
 
-// A time without a valid proof is reported before the view is fresh again. So is a first proof
-// that takes longer than the ceiling, and not a doubt that is cleared in time.
 func TestLapse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name   string
-		echoes []time.Duration // since the start
-		doubts bool            // after each
+		echoes []time.Duration
+		doubts bool
 		want   int
 	}{
 		{name: "in time", echoes: []time.Duration{time.Second, time.Minute, 2 * time.Minute}},
@@ -79,7 +76,7 @@ func TestLapse(t *testing.T) {
 			p = New(ceiling, start, func() {
 				got++
 				if p.Fresh(now) {
-					t.Error("fresh before the pause was reported")
+					t.Error("fresh before the lapse was reported")
 				}
 			})
 			for _, d := range test.echoes {
@@ -95,35 +92,33 @@ func TestLapse(t *testing.T) {
 				}
 			}
 			if got != test.want {
-				t.Errorf("%d pauses reported, want %d", got, test.want)
+				t.Errorf("lapses: got %d, want %d", got, test.want)
 			}
 		})
 	}
 }
 
-func TestDoubtIsNoAnswer(t *testing.T) {
+func TestDoubtClearsAnswers(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	p := New(ceiling, start, func() {})
 	seq := p.Begin(0, start)
 	p.Echo(0, seq, start)
 	if !p.Answered(0, seq) {
-		t.Error("an echo is an answer")
+		t.Error("a returned canary is not reported")
 	}
 	p.Doubt(0)
 	if p.Answered(0, seq) || p.Answered(0, p.Begin(0, start)) {
-		t.Error("after a doubt only a new canary's echo is an answer")
+		t.Error("a canary is reported although it has not returned since the doubt")
 	}
 	select {
 	case <-p.Doubted(0):
 	default:
-		t.Error("nobody is told of the doubt")
+		t.Error("the doubt is not reported")
 	}
 }
 
-// TestBound says it all: whatever order writes and echoes come in, the replica
-// is fresh at a time exactly when every type has an echo of a canary begun less
-// than the ceiling before, with no doubt since.
+// TestBound tests that for any order of events, every type needs a young canary.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -166,21 +161,19 @@ func TestBound(t *testing.T) {
 				want = want && !w.IsZero() && now.Sub(w) < ceiling
 			}
 			if p.Fresh(now) != want {
-				t.Fatalf("fresh is %v, want %v", p.Fresh(now), want)
+				t.Fatalf("fresh: got %v, want %v", p.Fresh(now), want)
 			}
 		}
 	})
 }
 
-// TestKeeperUnderFaults runs the keeper against a store that hangs, fails,
-// writes without saying so and echoes late, and checks the bound all the time.
 func TestKeeperUnderFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		p := New(ceiling, time.Now(), func() {})
 		var mu sync.Mutex
-		var echoed [Types]time.Time // begin of the latest canary that was echoed
+		var echoed [Types]time.Time
 		down := false
 		write := func(typ int) Writer {
 			return func(ctx context.Context, seq int64) error {
@@ -198,7 +191,7 @@ func TestKeeperUnderFaults(t *testing.T) {
 				p.Echo(typ, seq, time.Now())
 				echoed[typ] = begin
 				if seq%3 == 0 {
-					return errors.New("ambiguous: it was written all the same")
+					return errors.New("written, but the call failed")
 				}
 				return nil
 			}
@@ -211,23 +204,23 @@ func TestKeeperUnderFaults(t *testing.T) {
 		go func() { k.Run(ctx); close(done) }()
 		for minute := range 10 {
 			mu.Lock()
-			down = minute%5 >= 2 // two minutes up, three down
+			down = minute%5 >= 2 // two minutes up, three minutes down
 			mu.Unlock()
 			for range 60 {
 				time.Sleep(time.Second)
 				mu.Lock()
 				for _, w := range echoed {
 					if p.Fresh(time.Now()) && time.Since(w) >= ceiling {
-						t.Fatal("allowed on a view that is not proven to be younger than the ceiling")
+						t.Fatal("fresh with a proof older than the ceiling")
 					}
 				}
 				mu.Unlock()
 			}
 			if minute%5 == 1 && !p.Fresh(time.Now()) {
-				t.Error("not fresh although canaries come back")
+				t.Error("not fresh although canaries return")
 			}
 			if minute%5 == 4 && p.Fresh(time.Now()) {
-				t.Error("fresh although no canary has come back for minutes")
+				t.Error("fresh although no canary has returned for minutes")
 			}
 		}
 		stop()
@@ -235,19 +228,16 @@ func TestKeeperUnderFaults(t *testing.T) {
 	})
 }
 
-// TestKeeperWaitsForWhatIsComing: while a listener is being sent everything, the canary
-// that was written before is not followed by another one; unless it is not with it, or
-// there was a doubt meanwhile.
-func TestKeeperWaitsForWhatIsComing(t *testing.T) {
+func TestNoCanaryDuringFullBatch(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		doubt, echo, fails bool
-		want               int // canaries after 45 s, in which everything was sent for 40 s
+		want               int // canaries after 45 s; the batch takes 40 s
 	}{
-		"it is with it":      {echo: true, want: 2}, // the next one in its turn
-		"it is not with it":  {want: 3},             // another, and one 2 s later
-		"a doubt":            {doubt: true, echo: true, want: 3},
-		"it was not written": {fails: true, want: 7}, // after 1, 3, 7, 15, 30 and 45 s
+		"in the batch":     {echo: true, want: 2}, // the second after the interval
+		"not in the batch": {want: 3},             // one more, and another 2 s later
+		"after a doubt":    {doubt: true, echo: true, want: 3},
+		"not written":      {fails: true, want: 7}, // after 1, 3, 7, 15, 30 and 45 s
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -292,7 +282,7 @@ func TestKeeperWaitsForWhatIsComing(t *testing.T) {
 				stop()
 				<-done
 				if len(written) != c.want {
-					t.Errorf("%d canaries were written, want %d", len(written), c.want)
+					t.Errorf("canaries: got %d, want %d", len(written), c.want)
 				}
 			})
 		})

@@ -10,50 +10,47 @@ import (
 // Writer writes canary seq of one data type to the store.
 type Writer func(ctx context.Context, seq int64) error
 
-// Keeper writes canaries of every type, over and over.
+// Keeper writes the canaries of every data type periodically.
 type Keeper struct {
 	Proof    *Proof
 	Writers  [Types]Writer
-	Interval time.Duration // from one canary to the next
+	Interval time.Duration
 
-	// Coming tells whether type t's listener is being sent all that there is: what has
-	// been written comes with it. nil says that it never is.
+	// Coming reports whether the listener of type t is receiving a full batch, which will
+	// contain the last canary. It may be nil.
 	Coming func(t int) bool
 
-	Timeout time.Duration // for one write, and for one to come with everything that is sent
+	Timeout time.Duration // for a write, and for a full batch to arrive
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// Run writes until ctx ends. A write that fails or hangs is followed by the
-// next one in its turn: it is the echo that counts, so an unclear outcome is
-// as good as a failed one.
+// Run writes canaries until ctx ends. A failed write needs no retry: only a returned canary
+// proves anything.
 func (k *Keeper) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for t := range k.Writers {
-		wg.Go(func() { k.keep(ctx, t) })
+		wg.Go(func() { k.proveType(ctx, t) })
 	}
 	wg.Wait()
 }
 
-// impatience is how soon a canary that has not come back is followed by another:
-// at the start and after an outage, a proof is not waited for longer than needed.
-// It doubles from one to the next, and while everything is being sent there is none
-// other: a store that sends everything anew for each change (the emulator) would
-// otherwise never get to the end of it.
-const impatience = time.Second
+// retryDelay is the time after which a canary that has not returned is followed by another. It
+// doubles each time. While a full batch is being received, no canary is written: the emulator
+// sends everything again for each change, and would never finish.
+const retryDelay = time.Second
 
-func (k *Keeper) keep(ctx context.Context, t int) {
-	first := min(k.Interval, impatience)
+func (k *Keeper) proveType(ctx context.Context, t int) {
+	first := min(k.Interval, retryDelay)
 	for wait := first; ; {
 		begun := k.Now()
 		seq, written := k.write(ctx, t)
-		why := k.pause(ctx, t, wait)
-		for written && why == elapsed && k.coming(t, begun) && !k.Proof.Answered(t, seq) {
-			why = k.pause(ctx, t, first)
+		reason := k.pause(ctx, t, wait)
+		for written && reason == elapsed && k.snapshotPending(t, begun) && !k.Proof.Answered(t, seq) {
+			reason = k.pause(ctx, t, first)
 		}
 		switch {
-		case why == ended:
+		case reason == ended:
 			return
 		case !k.Proof.Answered(t, seq):
 			wait = min(2*wait, k.Interval)
@@ -66,43 +63,40 @@ func (k *Keeper) keep(ctx context.Context, t int) {
 	}
 }
 
-// coming tells whether everything is being sent, and a canary of begun is still worth
-// waiting for.
-func (k *Keeper) coming(t int, begun time.Time) bool {
+// snapshotPending reports whether the canary of begun may still return in a full batch.
+func (k *Keeper) snapshotPending(t int, begun time.Time) bool {
 	return k.Coming != nil && k.Coming(t) && k.Now().Sub(begun) < k.Timeout
 }
 
-// wakening is why a pause was over.
-type wakening int
+type wakeReason int
 
 const (
-	elapsed wakening = iota
-	doubted          // what was proven is not any more
-	ended            // the context has
+	elapsed   wakeReason = iota
+	withdrawn            // the proof was withdrawn
+	ended
 )
 
-// pause waits for d, or until type t is in doubt or ctx has ended.
-func (k *Keeper) pause(ctx context.Context, t int, d time.Duration) wakening {
+func (k *Keeper) pause(ctx context.Context, t int, d time.Duration) wakeReason {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ended
 	case <-k.Proof.Doubted(t):
-		return doubted
+		return withdrawn
 	case <-timer.C:
 		return elapsed
 	}
 }
 
-// write tells whether the store has said that it has it.
+// write reports whether the store confirmed the canary.
 func (k *Keeper) write(ctx context.Context, t int) (seq int64, written bool) {
 	ctx, cancel := context.WithTimeout(ctx, k.Timeout)
 	defer cancel()
 	seq = k.Proof.Begin(t, k.Now())
 	err := k.Writers[t](ctx, seq)
 	if err != nil && ctx.Err() == nil {
-		k.Log.Warn("canary not written", "type", t, "error", err)
+		k.Log.Warn("write canary failed", "type", t, "error", err)
 	}
 	return seq, err == nil
 }
