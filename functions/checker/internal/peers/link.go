@@ -16,34 +16,33 @@ import (
 	"time"
 )
 
-// breath is the least time from one telling to the next.
-const breath = 10 * time.Millisecond
+const minInterval = 10 * time.Millisecond
 
-// Patience is how long a peer may take to take a message.
+// Patience is the time limit for sending a message.
 const Patience = 500 * time.Millisecond
 
-// Link carries an exchange's messages.
+// Link sends and receives the messages of an exchange.
 type Link struct {
 	Exchange *Exchange
-	Client   *http.Client // shows the checkers' certificate, and wants to see it; nil reaches nobody
+	Client   *http.Client // uses and requires the checkers' certificate; nil sends nothing
 	Now      func() time.Time
 	Log      *slog.Logger
 
 	Traffic Traffic
 }
 
-// Traffic is what went over a link.
+// Traffic counts the messages of a link.
 type Traffic struct {
 	Sent, Failed, Received, Refused atomic.Uint64 // messages
 	BytesSent, BytesReceived        atomic.Uint64
 }
 
-// Run tells all peers what they do not know yet, every [Interval] and when a quota runs
-// out, until ctx ends. A peer that is slow to take a message is told more in the next one.
+// Run sends updates to all peers until ctx ends: every [Interval], and sooner if a quota is
+// almost used up.
 func (l *Link) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	ways := map[string]*way{} // by run
+	senders := map[string]*sender{}
 	hurry := l.Exchange.cfg.Meter.Hurry()
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
@@ -52,8 +51,8 @@ func (l *Link) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-hurry:
-			tick.Reset(breath)
-			hurry = nil // until then
+			tick.Reset(minInterval)
+			hurry = nil // until the next tick
 			continue
 		case <-tick.C:
 			tick.Reset(Interval)
@@ -64,49 +63,47 @@ func (l *Link) Run(ctx context.Context) {
 			continue
 		}
 		addresses := l.Exchange.Addresses()
-		maps.DeleteFunc(ways, func(run string, _ *way) bool { return addresses[run] == "" })
+		maps.DeleteFunc(senders, func(run string, _ *sender) bool { return addresses[run] == "" })
 		for run, address := range addresses {
 			if address == "" {
 				continue
 			}
-			if ways[run] == nil {
-				ways[run] = &way{run: run, address: address}
+			if senders[run] == nil {
+				senders[run] = &sender{run: run, address: address}
 			}
-			if w := ways[run]; w.taken.CompareAndSwap(false, true) {
+			if s := senders[run]; s.busy.CompareAndSwap(false, true) {
 				all.Go(func() {
-					defer w.taken.Store(false)
-					l.tell(ctx, w)
+					defer s.busy.Store(false)
+					l.send(ctx, s)
 				})
 			}
 		}
 	}
 }
 
-// way is how messages get to one peer.
-type way struct {
+type sender struct {
 	run, address string
-	taken        atomic.Bool // by a message
-	broken       bool        // only who has taken it may ask
+	busy         atomic.Bool
+	failing      bool // guarded by busy
 }
 
-// tell tells one peer what it does not know yet.
-func (l *Link) tell(ctx context.Context, w *way) {
-	messages, upTo := l.Exchange.Messages(w.run)
+func (l *Link) send(ctx context.Context, s *sender) {
+	messages, upTo := l.Exchange.Messages(s.run)
 	for _, m := range messages {
-		err := l.send(ctx, w.address, m)
-		if broken := err != nil; broken != w.broken && ctx.Err() == nil {
-			w.broken = broken
-			l.Log.Warn("peer reachability changed", "address", w.address, "reachable", !broken, "error", err)
+		err := l.post(ctx, s.address, m)
+		if failing := err != nil; failing != s.failing && ctx.Err() == nil {
+			s.failing = failing
+			l.Log.Warn("peer reachability changed", "address", s.address, "reachable", !failing, "error", err)
 		}
 		if err != nil {
 			l.Traffic.Failed.Add(1)
 			return
 		}
 	}
-	l.Exchange.Acknowledged(w.run, upTo)
+	l.Exchange.Acknowledged(s.run, upTo)
 }
 
-func (l *Link) send(ctx context.Context, address string, message []byte) error {
+func (l *Link) post(ctx context.Context, address string, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	u := url.URL{Scheme: "https", Host: address, Path: Path}
@@ -118,17 +115,17 @@ func (l *Link) send(ctx context.Context, address string, message []byte) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = res.Body.Close() }() // it is empty
+	defer func() { _ = res.Body.Close() }() // the body is empty
 	if res.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("peer answers %s", res.Status)
+		return fmt.Errorf("peer returned status %s", res.Status)
 	}
 	l.Traffic.Sent.Add(1)
 	l.Traffic.BytesSent.Add(uint64(len(message)))
 	return nil
 }
 
-// ServeHTTP takes in a peer's message; that its sender has the checkers' certificate is the
-// caller's to see to. 204: it is taken in. 400, 403, 409, 413: nothing has changed.
+// ServeHTTP serves a peer's message; the caller must have verified its certificate. With any
+// status except 204, nothing has changed.
 func (l *Link) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := l.receive(w, r)
 	if status == http.StatusNoContent {

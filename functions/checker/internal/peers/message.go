@@ -11,19 +11,18 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// Path is where a replica listens to its peers.
+// Path is the path of peer messages.
 const Path = "/counts"
 
-// MaxMessage bounds a message, in bytes.
+// MaxMessage is the maximum size of a message in bytes.
 const MaxMessage = 256 << 10
 
 const (
 	version   = 2
-	maxCounts = 8 << 10 // in one message: at most 31 bytes each
-	maxCount  = 1 << 50 // far beyond any day's total; sums of a few of them are exact
+	maxCounts = 8 << 10 // per message, of at most 31 bytes each
+	maxCount  = 1 << 50 // sums of a few do not overflow
 )
 
-// message is what a replica says at one time.
 type message struct {
 	run    string
 	seq    uint64
@@ -32,17 +31,16 @@ type message struct {
 	counts []keyCount
 }
 
-// count is what it says of one key.
 type keyCount struct {
-	prefix  apikey.Prefix
-	shard   int
-	allowed uint64 // on that day, by that source
-	unpaid  uint64 // of these, how many its bucket may still miss
-	wants   bool   // it holds too little of the hard quota
+	prefix     apikey.Prefix
+	shard      int
+	allowed    uint64
+	unrefilled uint64 // part of allowed that the bucket may not have refilled
+	short      bool   // too little of the hard quota
 }
 
-// encode gives a message as bytes: a version, whose it is, then the keys, each with its
-// prefix's 8 bytes, its shard, whether more is wanted, and two varints.
+// encode encodes a version, the sender, and the keys: the 8 bytes of a prefix, a shard, a flag,
+// and two varints.
 func (l message) encode() []byte {
 	b := make([]byte, 0, 96+16*len(l.counts))
 	b = append(b, version)
@@ -54,9 +52,9 @@ func (l message) encode() []byte {
 	b = binary.AppendVarint(b, int64(l.day))
 	for _, w := range l.counts {
 		b = append(b, w.prefix...)
-		b = append(b, byte(w.shard), flag(w.wants)) //nolint:gosec // below usage.Shards
+		b = append(b, byte(w.shard), flag(w.short)) //nolint:gosec // below usage.Shards
 		b = binary.AppendUvarint(b, w.allowed)
-		b = binary.AppendUvarint(b, w.unpaid)
+		b = binary.AppendUvarint(b, w.unrefilled)
 	}
 	return b
 }
@@ -68,38 +66,37 @@ func flag(set bool) byte {
 	return 0
 }
 
-var errMessage = errors.New("no message of a peer's")
+var errInvalidMessage = errors.New("invalid peer message")
 
-// decode reads a message to its end.
 func decode(b []byte) (l message, err error) {
 	r := reader{b: b}
 	if r.byte() != version {
-		return message{}, fmt.Errorf("%w: another version", errMessage)
+		return message{}, fmt.Errorf("%w: unsupported version", errInvalidMessage)
 	}
 	l.run = string(r.take(int(r.byte())))
 	l.source = usage.Source(r.take(int(r.byte())))
 	l.seq = r.uvarint()
 	day, n := binary.Varint(r.b)
 	r.skip(n)
-	if day != int64(int32(day)) { //nolint:gosec // this is what is asked
+	if day != int64(int32(day)) { //nolint:gosec // this is the check
 		r.bad = true
 	}
 	l.day = usage.Day(day) //nolint:gosec // checked above
 	for len(r.b) > 0 && !r.bad {
-		w := keyCount{prefix: apikey.Prefix(r.take(apikey.PrefixLength)), shard: int(r.byte()), wants: r.flag(), allowed: r.uvarint(), unpaid: r.uvarint()}
-		if w.shard >= usage.Shards || w.allowed > maxCount || w.unpaid > w.allowed {
+		w := keyCount{prefix: apikey.Prefix(r.take(apikey.PrefixLength)), shard: int(r.byte()), short: r.flag(), allowed: r.uvarint(), unrefilled: r.uvarint()}
+		if w.shard >= usage.Shards || w.allowed > maxCount || w.unrefilled > w.allowed {
 			r.bad = true
 		}
 		l.counts = append(l.counts, w)
 	}
-	// A source is named after its process: nobody speaks for another's.
+	// A source's name begins with its process, so no process can send another's counts.
 	if r.bad || len(l.counts) > maxCounts || l.run == "" || !strings.HasPrefix(string(l.source), l.run+"-") {
-		return message{}, errMessage
+		return message{}, errInvalidMessage
 	}
 	return l, nil
 }
 
-// reader takes bytes off the front, and remembers when there were too few.
+// reader records whether there were too few bytes.
 type reader struct {
 	b   []byte
 	bad bool
@@ -144,13 +141,13 @@ func (r *reader) uvarint() uint64 {
 	return v
 }
 
-// Messages gives what a peer does not know yet, and the version that it knows once it has
-// taken them; none where there is nothing to say now.
+// Messages returns the updates for a peer, and the version to pass to [Exchange.Acknowledged]
+// when they have arrived.
 func (x *Exchange) Messages(run string) (messages [][]byte, upTo uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p := x.peers[run]
-	if p == nil || len(x.accounts) == 0 && x.tick%uint64(idle/Interval) != 0 {
+	if p == nil || len(x.accounts) == 0 && x.tick%uint64(heartbeat/Interval) != 0 {
 		return nil, x.version
 	}
 	l := message{run: x.cfg.Run, source: x.source.Source(), day: x.source.Day()}
@@ -161,11 +158,11 @@ func (x *Exchange) Messages(run string) (messages [][]byte, upTo uint64) {
 		l.counts = l.counts[:0]
 	}
 	for _, a := range x.accounts {
-		wants := a.wants > p.told
-		if a.changed <= p.told || a.total == 0 && !wants || a.prefix == "" {
+		short := a.shortVersion > p.received
+		if a.totalVersion <= p.received || a.total == 0 && !short || a.prefix == "" {
 			continue
 		}
-		l.counts = append(l.counts, keyCount{prefix: a.prefix, shard: a.shard, allowed: a.total, unpaid: a.total - a.paid, wants: wants})
+		l.counts = append(l.counts, keyCount{prefix: a.prefix, shard: a.shard, allowed: a.total, unrefilled: a.total - a.refilled, short: short})
 		if len(l.counts) == maxCounts {
 			write()
 		}
@@ -176,23 +173,23 @@ func (x *Exchange) Messages(run string) (messages [][]byte, upTo uint64) {
 	return messages, x.version
 }
 
-// Acknowledged notes that a peer has taken its messages.
+// Acknowledged records that updates have arrived at a peer.
 func (x *Exchange) Acknowledged(run string, upTo uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p := x.peers[run]; p != nil {
-		p.told = max(p.told, upTo)
+		p.received = max(p.received, upTo)
 	}
 }
 
-// Why a message is not taken.
+// Errors of [Exchange.Receive].
 var (
-	ErrUnknownPeer = errors.New("this is no peer's message")
-	ErrStale       = errors.New("this message is older than the last one")
+	ErrUnknownPeer = errors.New("unknown peer")
+	ErrStale       = errors.New("message is older than the last one")
 )
 
-// Receive takes in a peer's message that came from an address. Errors: it is no message,
-// [ErrUnknownPeer], [ErrStale]; then nothing has changed.
+// Receive applies a peer's message from an address. It returns [ErrUnknownPeer], [ErrStale] or
+// another error if the message is not valid.
 func (x *Exchange) Receive(now time.Time, from string, b []byte) error {
 	l, err := decode(b)
 	if err != nil {
@@ -200,7 +197,7 @@ func (x *Exchange) Receive(now time.Time, from string, b []byte) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	p := x.known(l.run, from)
+	p := x.knownPeer(l.run, from)
 	switch {
 	case p == nil:
 		return ErrUnknownPeer
@@ -208,20 +205,19 @@ func (x *Exchange) Receive(now time.Time, from string, b []byte) error {
 		return ErrStale
 	}
 	at := x.since(now)
-	debt := p.heard != 0 && at-p.heard <= int64(Silence)
-	p.seq, p.heard = l.seq, max(at, 1)
+	debt := p.messageAt != 0 && at-p.messageAt <= int64(Silence)
+	p.seq, p.messageAt = l.seq, max(at, 1)
 	for _, w := range l.counts {
 		x.charge(p, l.source, w, at, debt)
 		x.cfg.Meter.Told(l.day, l.source, w.shard, w.prefix, w.allowed)
-		if w.wants {
-			x.wanted(w.prefix, now)
+		if w.short {
+			x.notePeerShortage(w.prefix, now)
 		}
 	}
 	return nil
 }
 
-// wanted notes that a peer holds too little of a key's hard quota.
-func (x *Exchange) wanted(prefix apikey.Prefix, now time.Time) {
+func (x *Exchange) notePeerShortage(prefix apikey.Prefix, now time.Time) {
 	if slot, _, ok := x.cfg.Find(prefix); ok {
 		x.cfg.Leases.Wanted(slot, now)
 	}

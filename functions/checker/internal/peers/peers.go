@@ -1,48 +1,37 @@
-// Package peers makes the rate that replicas allow together the plan's rate, and brings
-// their counts of quotas together sooner than the store does (promises P5, P6).
+// Package peers makes all replicas together allow the plan's rate. It also exchanges the counts
+// of quotas faster than the store does (promises P5, P6).
 //
 // # The argument
 //
-// Each replica decides from its own buckets, without a hop. Every tenth of a second it
-// tells the others how many requests it has allowed of each busy key, and each takes what
-// it hears off its own bucket: it moves the key's instant forward by as much as if it had
-// allowed them itself, into debt if need be. So every request that anyone allows is charged
-// once in every bucket, and each bucket allows the plan's rate less what is charged: in the
-// long run the sum is the plan's rate, however requests are spread. What goes beyond it at
-// any moment is what the others can allow between two tellings, which is paid back next.
+// Each replica decides from its own buckets. Every 0.1 s it sends its peers the number of
+// requests that it has allowed of each busy key. The peers charge them to their own buckets, so
+// every allowed request is charged once in every bucket. In the long run all replicas together
+// allow the plan's rate, for any distribution of the requests. The excess at any time is at most
+// what the others allow between two messages.
 //
 // # Busy keys
 //
-// Nobody speaks of a key of which no more than its rate is asked. If all together allow
-// more than the rate, then at least one of n replicas allows more than an n-th of it: a key
-// becomes busy where one allows half of that (package bucket), and wherever it is heard of.
-// It stays busy until its bucket has been full for a while. Keys whose quota others may use
-// up before they are heard through the store are busy too (package meter), and so are those
-// of whose hard quota a replica holds too little: the others are asked to give some of it
-// back (package lease).
+// If n replicas together exceed a key's rate, at least one of them exceeds an n-th of it. A key
+// becomes busy on a replica that allows half of that, and on every replica that receives its
+// count. It is also busy while others may use up its quota before their counts arrive through
+// the store (package meter). If a replica lacks requests of a hard quota, the message asks the
+// peers to release some (package lease).
 //
 // # Messages
 //
-// A message says of each key its total of the day, under the source by which the replica
-// writes it to the store, and how many of these its bucket may still miss. Totals are
-// absolute: each is charged once, so that a message which is lost or repeated changes
-// nothing; one that is older than the last is refused. It says, too, of which hard quotas
-// its sender holds too little. What is charged is bounded as
-// buckets are: nobody is charged for more than another's bucket lets through.
+// A message contains the total of each busy key on this day, and the source under which the
+// sender stores it. Totals are absolute and charged once, so lost or repeated messages change
+// nothing. Outdated messages are rejected. A charge is at most what a bucket allows.
 //
 // # Peers
 //
-// Peers are the members of package inforce: those whose canaries are in the store, each at
-// the address that its canary names. They talk over mutual TLS, with the checkers'
-// certificate on both sides, and from that address. Who is none is not listened to, and a
-// peer that lies can only make keys slower.
+// The peers are the replicas with canaries in the store, at the addresses in the canaries
+// (package checkers). They use mutual TLS with the checkers' certificate, and a message must
+// come from its sender's address. A peer that sends false counts can only make keys slower.
 //
-// A peer of which nothing is heard for Silence is taken for gone: what is still charged for
-// its counts is given back, so that no bucket is lower for longer than that than the
-// replica's own requests and those of peers that live have made it. What it did meanwhile
-// is never charged as a debt, when it is heard again or for the first time: it empties
-// buckets at most. So while peers cannot reach each other, each allows the plan's rate,
-// as one that is alone does.
+// A peer that sends nothing for [Silence] counts as gone. Its charges are refunded. Its requests
+// of that time, and those of a new peer, are never charged as debt. Replicas that cannot reach
+// each other thus each allow the plan's rate.
 package peers
 
 import (
@@ -59,76 +48,75 @@ import (
 )
 
 const (
-	// Interval is from one telling to the next.
+	// Interval is the time between two messages to a peer.
 	Interval = 100 * time.Millisecond
 
-	// Silence is after how long a peer that is not heard is taken for gone.
+	// Silence is the time without a message after which a peer counts as gone.
 	Silence = 1500 * time.Millisecond
 
-	// linger is for how long a key is spoken of after its bucket was full again: longer
-	// than others may take to hear it, so that they find theirs full too.
+	// linger is the time for which a key stays busy after its bucket is full, so that its peers
+	// receive the count.
 	linger = 3 * time.Second
 
-	// idle is from one telling to the next when there is nothing to tell: it shows that
-	// the replica lives.
-	idle = 500 * time.Millisecond
+	// heartbeat is the interval of messages without counts.
+	heartbeat = 500 * time.Millisecond
 
-	// most is of how many keys a replica speaks. Of more it has nothing to say: their rate
-	// is each replica's own then.
-	most = 1 << 16
+	// maxKeys is the maximum number of busy keys. Each replica limits the rates of further keys
+	// separately.
+	maxKeys = 1 << 16
 )
 
-// Config is what an exchange needs.
+// Config contains the dependencies of an exchange.
 type Config struct {
-	Replica string // this one's name
-	Run     string // random, unique to this process, as in its canaries
+	Replica string
+	Run     string
 	Buckets *bucket.Buckets
 	Meter   *meter.Meter
 	Leases  *lease.Book
-	Find    func(apikey.Prefix) (slot uint32, s bucket.Shape, ok bool) // in the current view
-	Start   time.Time                                                  // the zero of the buckets' clock
-	Gone    time.Duration                                              // after how long without a canary a member is none
+	Find    func(apikey.Prefix) (slot uint32, s bucket.Shape, ok bool)
+	Start   time.Time
+	Gone    time.Duration // age of a canary from which its replica is no longer a peer
 }
 
-// Exchange is what a replica and its peers say to each other. No request waits for it.
+// Exchange holds the counts that replicas exchange. No request waits for it.
 type Exchange struct {
 	cfg Config
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the following fields
 	tick     uint64
-	version  uint64              // grows with whatever is to be told
-	accounts map[uint32]*account // by slot, of busy keys
+	version  uint64              // increases with every update
+	accounts map[uint32]*account // busy keys, by slot
 	peers    map[string]*peer    // by run
-	source   meter.Today         // whose totals were told last
+	source   meter.Today
 }
 
-// peer is another replica, for one life of it.
+// peer is one process of another replica.
 type peer struct {
-	replica string
-	address string
-	run     string
-	listed  int64 // when its canary was heard last
-	heard   int64 // when it was heard itself; 0 never
-	seq     uint64
-	told    uint64 // up to which version it knows all
-	sent    uint64 // messages to it
+	replica   string
+	address   string
+	run       string
+	canaryAt  int64
+	messageAt int64 // time of its last message, or 0
+	seq       uint64
+	received  uint64 // version that the peer has received
+	sent      uint64
 }
 
-// New makes an exchange with nobody.
+// New returns an exchange without peers.
 func New(cfg Config) *Exchange {
 	return &Exchange{cfg: cfg, accounts: map[uint32]*account{}, peers: map[string]*peer{}, source: cfg.Meter.Today(cfg.Start)}
 }
 
 func (x *Exchange) since(now time.Time) int64 { return int64(now.Sub(x.cfg.Start)) }
 
-// Members takes in the canaries of a batch. With reset they are all there are.
-func (x *Exchange) Members(now time.Time, reset bool, departed []string, heard []store.Canary) {
+// Members applies a batch of canaries. If reset is true, the batch contains all canaries.
+func (x *Exchange) Members(now time.Time, reset bool, departed []string, canaries []store.Canary) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	at := x.since(now)
-	there := map[string]bool{} // by run
-	for _, c := range heard {
-		there[c.Run] = true
+	members := map[string]bool{} // by run
+	for _, c := range canaries {
+		members[c.Run] = true
 		if c.Replica == x.cfg.Replica {
 			continue
 		}
@@ -137,57 +125,56 @@ func (x *Exchange) Members(now time.Time, reset bool, departed []string, heard [
 			p = &peer{replica: c.Replica, run: c.Run}
 			x.peers[c.Run] = p
 		}
-		p.address, p.listed = c.Address, at
+		p.address, p.canaryAt = c.Address, at
 	}
 	for run, p := range x.peers {
-		replaced := slices.ContainsFunc(heard, func(c store.Canary) bool { return c.Replica == p.replica && c.Run != run })
-		if replaced || slices.Contains(departed, p.replica) || reset && !there[run] {
-			x.gone(run, at)
+		replaced := slices.ContainsFunc(canaries, func(c store.Canary) bool { return c.Replica == p.replica && c.Run != run })
+		if replaced || slices.Contains(departed, p.replica) || reset && !members[run] {
+			x.removePeer(run, at)
 		}
 	}
 	x.countPeers()
 }
 
-// gone forgets a peer. The caller holds mu.
-func (x *Exchange) gone(run string, at int64) {
-	x.giveBack(run, at)
+// removePeer must be called with mu held.
+func (x *Exchange) removePeer(run string, at int64) {
+	x.refund(run, at)
 	delete(x.peers, run)
 }
 
-// countPeers tells buckets, meter and leases how many others there are. The caller holds mu.
+// countPeers must be called with mu held.
 func (x *Exchange) countPeers() {
 	x.cfg.Buckets.SetOthers(len(x.peers))
 	x.cfg.Meter.SetOthers(len(x.peers))
 	x.cfg.Leases.SetOthers(len(x.peers))
 }
 
-// Tick takes in what has been allowed since the last one, and gives up peers that are
-// silent. Call it every [Interval].
+// Tick updates the busy keys and refunds the charges of silent peers. Call it every [Interval].
 func (x *Exchange) Tick(now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.tick++
 	at := x.since(now)
 	for run, p := range x.peers {
-		if at-p.listed > int64(x.cfg.Gone) {
-			x.gone(run, at)
+		if at-p.canaryAt > int64(x.cfg.Gone) {
+			x.removePeer(run, at)
 			x.countPeers()
-		} else if p.heard != 0 && at-p.heard > int64(Silence) {
-			x.giveBack(run, at)
-			p.heard = 0
+		} else if p.messageAt != 0 && at-p.messageAt > int64(Silence) {
+			x.refund(run, at)
+			p.messageAt = 0
 		}
 	}
-	x.turn(x.cfg.Meter.Today(now))
+	x.startDay(x.cfg.Meter.Today(now))
 	for slot := range x.cfg.Buckets.Busy().Drain() {
-		x.open(slot, at)
+		x.accountFor(slot, at)
 	}
 	for slot := range x.cfg.Meter.Short().Drain() {
-		x.open(slot, at)
+		x.accountFor(slot, at)
 	}
 	for slot := range x.cfg.Leases.Wanting().Drain() {
-		if a := x.open(slot, at); a != nil {
+		if a := x.accountFor(slot, at); a != nil {
 			x.version++
-			a.changed, a.wants = x.version, x.version
+			a.totalVersion, a.shortVersion = x.version, x.version
 		}
 	}
 	for slot, a := range x.accounts {
@@ -197,39 +184,39 @@ func (x *Exchange) Tick(now time.Time) {
 	}
 }
 
-// turn begins another day: its source counts from zero. The caller holds mu.
-func (x *Exchange) turn(today meter.Today) {
+// startDay must be called with mu held.
+func (x *Exchange) startDay(today meter.Today) {
 	if x.source == today {
 		return
 	}
 	x.source = today
 	for _, a := range x.accounts {
-		a.total, a.paid = 0, 0
+		a.total, a.refilled = 0, 0
 	}
 }
 
-// Status is how things stand with the peers.
+// Status is the state of an exchange.
 type Status struct {
-	Peers       int // others that may allow requests
-	Unreachable int // of these, those of whom nothing is heard
-	Keys        int // that are spoken of
+	Peers       int
+	Unreachable int // without a recent message
+	Keys        int // busy keys
 }
 
-// Status tells how things stand.
+// Status returns the current state.
 func (x *Exchange) Status() Status {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	s := Status{Peers: len(x.peers), Keys: len(x.accounts)}
 	for _, p := range x.peers {
-		if p.heard == 0 {
+		if p.messageAt == 0 {
 			s.Unreachable++
 		}
 	}
 	return s
 }
 
-// known gives the peer of a run that speaks from an address. The caller holds mu.
-func (x *Exchange) known(run, from string) *peer {
+// knownPeer returns the peer with a run and an address, or nil. The caller holds mu.
+func (x *Exchange) knownPeer(run, from string) *peer {
 	p := x.peers[run]
 	if p == nil {
 		return nil
@@ -242,7 +229,7 @@ func (x *Exchange) known(run, from string) *peer {
 	return p
 }
 
-// Addresses are where the peers listen, by their runs.
+// Addresses returns the addresses of the peers, by run.
 func (x *Exchange) Addresses() map[string]string {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -22,7 +22,6 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// nothing is a store that keeps nothing: what is counted reaches others by counts alone.
 type nothing struct{}
 
 func (nothing) WriteCounter(context.Context, usage.Counter, store.CounterVersion) (store.CounterVersion, error) {
@@ -33,37 +32,34 @@ func (nothing) CounterVersion(context.Context, usage.Day, usage.Source, int) (st
 	return store.CounterVersion{}, nil
 }
 
-// hall is some replicas with one key, and a clock.
-type hall struct {
+type cluster struct {
 	now     time.Time
 	rnd     *rand.Rand
 	limits  view.Limits
 	nodes   []*node
 	live    []*node
-	way     time.Duration // that a message takes at most
-	lost    float64       // how many of a hundred messages are
+	delay   time.Duration // maximum delay of a message
+	lost    float64       // percentage of lost messages
 	flights []flight
 	bytes   int
 	made    int
-	step    time.Duration // how finely time passes
+	step    time.Duration // resolution of the clock
 }
 
-// node is a replica.
 type node struct {
 	*Exchange
 
-	hall    *hall
+	hall    *cluster
 	name    string
 	address string
 	start   time.Time
 	buckets *bucket.Buckets
 	meter   *meter.Meter
 	phase   time.Duration
-	due     time.Time // for a telling out of turn
+	due     time.Time
 	stopped bool
 }
 
-// flight is a message on its way.
 type flight struct {
 	at       time.Time
 	from, to *node
@@ -73,12 +69,12 @@ type flight struct {
 
 const theKey = apikey.Prefix("abcdefgh")
 
-func newHall(n int, l plan.Limits) *hall {
+func newHall(n int, l plan.Limits) *cluster {
 	shape := bucket.ShapeOf(l)
-	h := &hall{
+	h := &cluster{
 		now: time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC), rnd: rand.New(rand.NewPCG(1, uint64(n))),
 		step:   time.Duration(min(50, max(10, 10/l.Rate))) * time.Millisecond,
-		way:    20 * time.Millisecond,
+		delay:  20 * time.Millisecond,
 		limits: view.Limits{Bucket: shape, Quota: l.Quota, Period: l.Period, Unsaid: shape.Most(5 * time.Second)},
 	}
 	for range n {
@@ -87,8 +83,7 @@ func newHall(n int, l plan.Limits) *hall {
 	return h
 }
 
-// join adds a replica.
-func (h *hall) join() *node {
+func (h *cluster) join() *node {
 	run := "run" + strconv.Itoa(h.made)
 	x := &node{hall: h, name: "checker-" + strconv.Itoa(h.made), address: "10.0.0." + strconv.Itoa(1+h.made), start: h.now, buckets: &bucket.Buckets{}, phase: time.Duration(h.rnd.Int64N(int64(Interval)))}
 	h.made++
@@ -108,8 +103,7 @@ func (h *hall) join() *node {
 	return x
 }
 
-// canaries has everybody hear of everybody who lives.
-func (h *hall) canaries() {
+func (h *cluster) canaries() {
 	var all []store.Canary
 	for _, n := range h.nodes {
 		if !n.stopped {
@@ -121,14 +115,12 @@ func (h *hall) canaries() {
 	}
 }
 
-// kill stops a replica for good.
-func (h *hall) kill(n *node) {
+func (h *cluster) kill(n *node) {
 	n.stopped = true
 	h.live = slices.DeleteFunc(slices.Clone(h.nodes), func(n *node) bool { return n.stopped })
 }
 
-// pass lets a step of time pass: messages are delivered and written.
-func (h *hall) pass() {
+func (h *cluster) pass() {
 	h.now = h.now.Add(h.step)
 	h.flights = slices.DeleteFunc(h.flights, func(f flight) bool {
 		if f.at.After(h.now) {
@@ -143,7 +135,7 @@ func (h *hall) pass() {
 		select {
 		case <-n.meter.Hurry():
 			if n.due.IsZero() {
-				n.due = h.now.Add(breath)
+				n.due = h.now.Add(minInterval)
 			}
 		default:
 		}
@@ -161,7 +153,7 @@ func (h *hall) pass() {
 	}
 }
 
-func (h *hall) send(n *node, run string) {
+func (h *cluster) send(n *node, run string) {
 	messages, upTo := n.Messages(run)
 	for _, b := range messages {
 		h.bytes += len(b)
@@ -171,7 +163,7 @@ func (h *hall) send(n *node, run string) {
 		for _, to := range h.nodes {
 			if to.cfg.Run == run {
 				h.flights = append(h.flights, flight{
-					at: h.now.Add(time.Duration(h.rnd.Int64N(int64(h.way)))), from: n, to: to, bytes: b,
+					at: h.now.Add(time.Duration(h.rnd.Int64N(int64(h.delay)))), from: n, to: to, bytes: b,
 					taken: func() { n.Acknowledged(run, upTo) },
 				})
 			}
@@ -179,25 +171,23 @@ func (h *hall) send(n *node, run string) {
 	}
 }
 
-// ask asks one replica, and tells whether it allows.
-func (n *node) ask() bool {
+func (n *node) request() bool {
 	return n.buckets.Take(0, n.hall.limits.Bucket, int64(n.hall.now.Sub(n.start))) &&
 		n.meter.Admit(0, string(theKey), n.hall.limits, n.hall.now) == meter.Admitted
 }
 
-// load asks for a while, so many times a second, a share of it of the first replica and
-// the rest of all others evenly. It tells how many requests were allowed.
-func (h *hall) load(d time.Duration, perSecond, first float64) (allowed int) {
+// load sends the share first of the requests to the first replica.
+func (h *cluster) load(d time.Duration, rate, first float64) (allowed int) {
 	due := 0.0
 	for end := h.now.Add(d); h.now.Before(end); {
 		h.pass()
 		live := h.live
-		for due += perSecond * h.step.Seconds() * 2 * h.rnd.Float64(); due >= 1; due-- {
+		for due += rate * h.step.Seconds() * 2 * h.rnd.Float64(); due >= 1; due-- {
 			n := live[0]
 			if len(live) > 1 && h.rnd.Float64() >= first {
 				n = live[1+h.rnd.IntN(len(live)-1)]
 			}
-			if n.ask() {
+			if n.request() {
 				allowed++
 			}
 		}
@@ -205,9 +195,7 @@ func (h *hall) load(d time.Duration, perSecond, first float64) (allowed int) {
 	return allowed
 }
 
-// TestPlansRate: asked for three times its rate, whatever the rate and however requests are
-// spread, a key is allowed its rate; and so again two seconds after a replica was killed,
-// but for the requests that are given back then, and after one has joined.
+// TestPlansRate covers 0.1 to 1,000 requests per second.
 func TestPlansRate(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 8} {
@@ -225,7 +213,7 @@ func TestPlansRate(t *testing.T) {
 						got := float64(h.load(window, 3*rate, first))
 						t.Logf("%s: %.3f of nominal", what, got/nominal)
 						if got < 0.95*nominal-1 || got > 1.05*nominal+beyond {
-							t.Errorf("%s: %v in %v", what, got, window)
+							t.Errorf("%s: got %v allowed in %v", what, got, window)
 						}
 					}
 					long, brief := max(time.Minute, enough), max(15*time.Second, enough)
@@ -243,34 +231,30 @@ func TestPlansRate(t *testing.T) {
 	}
 }
 
-// TestIdleKeysAreNotSpokenOf: what is asked of a key within its rate costs no word; one
-// that is asked for more costs some bytes.
-func TestIdleKeysAreNotSpokenOf(t *testing.T) {
+func TestIdleKeysAreNotSent(t *testing.T) {
 	t.Parallel()
 	h := newHall(3, plan.Limits{Rate: 100, Burst: 100})
 	h.load(10*time.Second, 5, 1.0/3)
 	idle := h.bytes
 	if keys := h.nodes[0].Status().Keys; keys != 0 {
-		t.Errorf("%d keys are spoken of", keys)
+		t.Errorf("busy keys: got %d, want 0", keys)
 	}
 	h.bytes = 0
 	const seconds = 20
 	h.load(seconds*time.Second, 300, 1.0/3)
 	const ways = 3 * 2
-	t.Logf("nothing to tell: %d bytes a second from one replica to another; one busy key: %d", idle/10/ways, h.bytes/seconds/ways)
+	t.Logf("bytes per second from one replica to another: %d without a busy key, %d with one", idle/10/ways, h.bytes/seconds/ways)
 }
 
-// TestDeadPeer: what a peer's words have taken is given back when it is not heard, and a
-// replica that is alone then allows what it would have.
 func TestDeadPeer(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*hall, *node){
-		"killed": (*hall).kill,
-		"departed": func(h *hall, n *node) {
+	for name, end := range map[string]func(*cluster, *node){
+		"killed": (*cluster).kill,
+		"departed": func(h *cluster, n *node) {
 			h.kill(n)
 			h.nodes[0].Members(h.now, false, []string{n.name}, nil)
 		},
-		"begun again": func(h *hall, n *node) {
+		"restarted": func(h *cluster, n *node) {
 			h.kill(n)
 			h.nodes[0].Members(h.now, false, nil, []store.Canary{{Replica: n.name, Run: "another", Address: n.address + ":8443"}})
 		},
@@ -278,32 +262,30 @@ func TestDeadPeer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHall(2, plan.Limits{Rate: 0.1, Burst: 10})
-			h.load(time.Second, 0, 1) // they hear of each other
+			h.load(time.Second, 0, 1) // they receive each other's messages
 			for range 10 {
-				if !h.nodes[1].ask() {
-					t.Fatal("the burst was not there")
+				if !h.nodes[1].request() {
+					t.Fatal("a token of the burst is missing")
 				}
 			}
 			h.load(300*time.Millisecond, 0, 1)
-			if h.nodes[0].ask() {
-				t.Error("the burst was there twice")
+			if h.nodes[0].request() {
+				t.Error("the burst was allowed twice")
 			}
 			end(h, h.nodes[1])
 			h.load(2*time.Second, 0, 1)
 			for i := range 10 {
-				if !h.nodes[0].ask() {
-					t.Fatalf("after %d requests it refuses for the words of a dead peer", i)
+				if !h.nodes[0].request() {
+					t.Fatalf("request %d is denied because of a dead peer", i)
 				}
 			}
-			if h.nodes[0].ask() {
-				t.Error("more than its burst was given back")
+			if h.nodes[0].request() {
+				t.Error("more than the burst was refunded")
 			}
 		})
 	}
 }
 
-// TestSilence: while replicas cannot hear each other, each allows the plan's rate; when
-// they can again, nobody pays for that time with more than an empty bucket.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	h := newHall(2, plan.Limits{Rate: 10, Burst: 10})
@@ -311,67 +293,62 @@ func TestSilence(t *testing.T) {
 	h.lost = 100
 	h.load(2*time.Second, 30, 0.5)
 	if got := h.load(time.Minute, 60, 0.5); got < 1150 || got > 1250 {
-		t.Errorf("two that cannot hear each other allow %d in a minute, not 1200", got)
+		t.Errorf("allowed in a minute without messages: got %d, want about 1200", got)
 	}
 	if got := h.nodes[0].Status().Unreachable; got != 1 {
-		t.Errorf("%d peers are unreachable", got)
+		t.Errorf("unreachable peers: got %d, want 1", got)
 	}
 	h.lost = 0
 	h.load(2*time.Second, 30, 0.5)
 	if got := h.load(time.Minute, 30, 0.5); got < 570 || got > 630 {
-		t.Errorf("two that hear each other again allow %d in a minute, not 600", got)
+		t.Errorf("allowed in a minute with messages again: got %d, want about 600", got)
 	}
 }
 
-// TestStopped: a replica that stood still for longer than it is waited for says then what
-// it allowed before, which costs others no more than what is in their buckets.
-func TestStopped(t *testing.T) {
+func TestResumedPeer(t *testing.T) {
 	t.Parallel()
 	h := newHall(2, plan.Limits{Rate: 1, Burst: 100})
 	h.load(time.Second, 0, 1)
 	for range 100 {
-		h.nodes[1].ask()
+		h.nodes[1].request()
 	}
-	h.kill(h.nodes[1]) // before it could say so
+	h.kill(h.nodes[1]) // before its message
 	h.load(5*time.Second, 0, 1)
 	for range 90 {
-		h.nodes[0].ask()
+		h.nodes[0].request()
 	}
 	h.nodes[1].stopped = false
 	h.live = h.nodes
 	h.load(3*time.Second, 0, 1)
-	if !h.nodes[0].ask() {
-		t.Error("it pays for what a silent peer allowed")
+	if !h.nodes[0].request() {
+		t.Error("a request is denied because of a silent peer")
 	}
 }
 
-// TestQuotaBetweenReplicas: the last of a quota is not given away twice, though the store
-// says nothing: beyond it goes what the others allow between two tellings.
 func TestQuotaBetweenReplicas(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 8} {
 		h := newHall(n, plan.Limits{Rate: 100_000, Burst: 100_000, Quota: 1000, Period: plan.Month})
-		h.step, h.way = time.Millisecond, 2*time.Millisecond // on one machine, or in one zone
+		h.step, h.delay = time.Millisecond, 2*time.Millisecond // on one machine or in one zone
 		h.load(time.Second, 0, 1)
-		const perSecond = 600 // spread over 5 s, three times the quota
+		const perSecond = 600
 		got := h.load(5*time.Second, perSecond, 1/float64(n))
-		t.Logf("%d replicas: %d of a quota of 1000, asked %d times a second", n, got, perSecond)
+		t.Logf("%d replicas: %d allowed of a quota of 1000 at %d requests per second", n, got, perSecond)
 		if got < 1000 || got > 1010 {
-			t.Errorf("%d replicas: %d of a quota of 1000", n, got)
+			t.Errorf("%d replicas: got %d allowed, want 1000 to 1010", n, got)
 		}
 		if h.load(time.Second, perSecond, 0.5) > 0 {
-			t.Errorf("%d replicas: more is allowed", n)
+			t.Errorf("%d replicas: a request is allowed beyond the quota", n)
 		}
 	}
 }
 
-// TestRefusedMessages: what is none of a peer's, or not its last, changes nothing.
-func TestRefusedMessages(t *testing.T) {
+func TestRejectedMessages(t *testing.T) {
 	t.Parallel()
 	h := newHall(2, plan.Limits{Rate: 1, Burst: 10})
 	h.load(time.Second, 0, 1)
 	a, b := h.nodes[0], h.nodes[1]
-	good := message{run: b.cfg.Run, seq: 1000, source: b.source.Source(), day: b.source.Day(), counts: []keyCount{{prefix: theKey, allowed: 5, unpaid: 5}}}
+	good := message{run: b.cfg.Run, seq: 1000, source: b.source.Source(), day: b.source.Day(), counts: []keyCount{{prefix: theKey, allowed: 5, unrefilled: 5}}}
 	changed := func(change func(*message)) []byte {
 		m := good
 		m.counts = slices.Clone(good.counts)
@@ -382,48 +359,46 @@ func TestRefusedMessages(t *testing.T) {
 		from  string
 		bytes []byte
 	}{
-		"nothing":             {b.address, nil},
-		"another version":     {b.address, append([]byte{version + 1}, good.encode()[1:]...)},
-		"cut off":             {b.address, good.encode()[:len(good.encode())-1]},
-		"more after the end":  {b.address, append(good.encode(), 'x')},
-		"from elsewhere":      {"203.0.113.9", good.encode()},
-		"from no address":     {"", good.encode()},
-		"of an unknown run":   {b.address, changed(func(m *message) { m.run, m.source = "nobody", "nobody-1" })},
-		"of its own":          {a.address, changed(func(m *message) { m.run, m.source = a.cfg.Run, a.source.Source() })},
-		"for another's count": {b.address, changed(func(m *message) { m.source = a.source.Source() })},
-		"an old one":          {b.address, changed(func(m *message) { m.seq = 1 })},
-		"no such shard":       {b.address, changed(func(m *message) { m.counts[0].shard = usage.Shards })},
-		"a total too large":   {b.address, changed(func(m *message) { m.counts[0].allowed = maxCount + 1 })},
-		"more unpaid":         {b.address, changed(func(m *message) { m.counts[0].unpaid = 6 })},
-		"too many keys":       {b.address, changed(func(m *message) { m.counts = slices.Repeat(m.counts, maxCounts+1) })},
+		"empty":                        {b.address, nil},
+		"another version":              {b.address, append([]byte{version + 1}, good.encode()[1:]...)},
+		"cut off":                      {b.address, good.encode()[:len(good.encode())-1]},
+		"trailing byte":                {b.address, append(good.encode(), 'x')},
+		"another address":              {"203.0.113.9", good.encode()},
+		"no address":                   {"", good.encode()},
+		"unknown run":                  {b.address, changed(func(m *message) { m.run, m.source = "nobody", "nobody-1" })},
+		"own run":                      {a.address, changed(func(m *message) { m.run, m.source = a.cfg.Run, a.source.Source() })},
+		"source of another replica":    {b.address, changed(func(m *message) { m.source = a.source.Source() })},
+		"old":                          {b.address, changed(func(m *message) { m.seq = 1 })},
+		"unknown shard":                {b.address, changed(func(m *message) { m.counts[0].shard = usage.Shards })},
+		"a total too large":            {b.address, changed(func(m *message) { m.counts[0].allowed = maxCount + 1 })},
+		"more unrefilled than allowed": {b.address, changed(func(m *message) { m.counts[0].unrefilled = 6 })},
+		"too many keys":                {b.address, changed(func(m *message) { m.counts = slices.Repeat(m.counts, maxCounts+1) })},
 	} {
 		if err := a.Receive(h.now, c.from, c.bytes); err == nil {
-			t.Errorf("%s: it is taken in", name)
+			t.Errorf("%s: the message is accepted", name)
 		}
 	}
 	if a.buckets.Behind(0, int64(h.now.Sub(a.start))) != 0 {
-		t.Error("something was charged")
+		t.Error("an invalid message was charged")
 	}
 	if err := a.Receive(h.now, b.address, good.encode()); err != nil {
 		t.Error(err)
 	}
 	if got := a.buckets.Behind(0, int64(h.now.Sub(a.start))); got != int64(5*time.Second) {
-		t.Errorf("five requests are charged as %s", time.Duration(got))
+		t.Errorf("charge of five requests: got %s, want 5s", time.Duration(got))
 	}
 	if err := a.Receive(h.now, b.address, good.encode()); !errors.Is(err, ErrStale) {
-		t.Errorf("the same again: %v", err)
+		t.Errorf("repeated message: got %v, want ErrStale", err)
 	}
-	// A lie is bounded by what a bucket lets through.
+	// A false count charges no more than a bucket allows.
 	if err := a.Receive(h.now, b.address, changed(func(m *message) { m.seq, m.counts[0].allowed = 2000, maxCount })); err != nil {
 		t.Error(err)
 	}
 	if got := a.buckets.Behind(0, int64(h.now.Sub(a.start))); got > int64(21*time.Second) {
-		t.Errorf("a lie takes a bucket %s behind", time.Duration(got))
+		t.Errorf("charge of a false count: got %s, want at most 21s", time.Duration(got))
 	}
 }
 
-// BenchmarkTick measures what busy keys cost a replica that talks to seven others: a tick,
-// and what it says to one of them, when all keys were allowed something since the last one.
 func BenchmarkTick(b *testing.B) {
 	const keys = 10_000
 	h := newHall(8, plan.Limits{Rate: 1000, Burst: 1000})
@@ -445,7 +420,7 @@ func BenchmarkTick(b *testing.B) {
 		at := int64(h.now.Sub(n.start))
 		for slot := range uint32(keys) {
 			n.buckets.Take(slot, h.limits.Bucket, at)
-			n.buckets.Take(slot, h.limits.Bucket, at) // the second one in no time makes it busy
+			n.buckets.Take(slot, h.limits.Bucket, at) // the second one makes the key busy
 			n.meter.Admit(slot, fmt.Sprintf("%08d", slot), h.limits, h.now)
 		}
 		b.StartTimer()
@@ -464,7 +439,7 @@ func BenchmarkTick(b *testing.B) {
 func FuzzReceive(f *testing.F) {
 	h := newHall(2, plan.Limits{Rate: 1, Burst: 10})
 	b := h.nodes[1]
-	f.Add(message{run: b.cfg.Run, seq: 1, source: b.source.Source(), day: b.source.Day(), counts: []keyCount{{prefix: theKey, allowed: 5, unpaid: 5}}}.encode())
+	f.Add(message{run: b.cfg.Run, seq: 1, source: b.source.Source(), day: b.source.Day(), counts: []keyCount{{prefix: theKey, allowed: 5, unrefilled: 5}}}.encode())
 	f.Fuzz(func(t *testing.T, bytes []byte) {
 		m, err := decode(bytes)
 		if err != nil {
@@ -472,7 +447,7 @@ func FuzzReceive(f *testing.F) {
 		}
 		again, err := decode(m.encode())
 		if err != nil || !reflect.DeepEqual(again, m) {
-			t.Errorf("%+v is read as %+v, %v", m, again, err)
+			t.Errorf("%+v is decoded as %+v, %v", m, again, err)
 		}
 	})
 }
