@@ -6,79 +6,76 @@ import (
 )
 
 const (
-	// soon is what a replica that is busy holds at least: it bridges the way to the store
-	// and back, some times over.
-	soon = 300 * time.Millisecond
+	// minSupply is several times the delay of a write.
+	minSupply = 300 * time.Millisecond
 
-	// later is what it holds at most, where that is little of what is left: so a key that is
-	// busy all the time costs a write in several seconds.
-	later = 10 * time.Second
+	// maxSupply avoids frequent writes for a busy key with a large quota.
+	maxSupply = 10 * time.Second
 
-	// little is which part of what is left a busy replica may hold for later, and all of them
-	// together while they are idle.
-	little = 100
+	smallPart = 100
 )
 
-// demand is what is known of what a replica will need of a key.
 type demand struct {
-	tokens  int64   // that its bucket lets through at once
-	rate    float64 // requests a second that its plan allows all replicas together
-	pace    float64 // requests a second that it allowed lately
-	asked   bool    // a request found none left
-	pressed bool    // another replica has too little
+	tokens     int64
+	rate       float64 // of the plan, requests per second
+	recentRate float64
+	ranOut     bool
+	peerShort  bool
 }
 
-// level is how many requests a replica should hold, of those that no other one does.
-func (d demand) level(free, replicas int64) int64 {
-	part := (free + 2*replicas - 1) / (2 * replicas) // so that what is left is enough for all
-	return min(d.need(free, replicas), part)
+// target returns the number of unspent requests that a replica should hold. free is the number
+// that no other replica holds.
+//
+// The target is the number of tokens in the replica's bucket, plus the requests of 0.3 s at the
+// higher of two rates: its recent rate, and its equal share of the plan's rate. Instead of 0.3 s,
+// it is up to 10 s as long as that is at most 1% of free. The target never exceeds half of an
+// equal share of free. If a peer is short, it is only the minimum.
+func (d demand) target(free, replicas int64) int64 {
+	share := (free + 2*replicas - 1) / (2 * replicas)
+	return min(d.need(free, replicas), share)
 }
 
 func (d demand) need(free, replicas int64) int64 {
-	if d.pressed {
-		return d.least()
+	if d.peerShort {
+		return d.minimum()
 	}
-	part := d.rate / float64(replicas) // the pace may rise to that at once
+	share := d.rate / float64(replicas) // the recent rate may rise to it
 	return d.tokens + max(
-		within(soon, max(d.pace, part)),
-		min(within(later, d.pace), free/little),
-		min(within(later, part), free/little/replicas),
+		requestsIn(minSupply, max(d.recentRate, share)),
+		min(requestsIn(maxSupply, d.recentRate), free/smallPart),
+		min(requestsIn(maxSupply, share), free/smallPart/replicas),
 	)
 }
 
-// within is how many requests come in a time at a pace.
-func within(t time.Duration, pace float64) int64 { return int64(math.Ceil(pace * t.Seconds())) }
+func requestsIn(t time.Duration, rate float64) int64 { return int64(math.Ceil(rate * t.Seconds())) }
 
-// least is what a replica keeps although others have too little.
-func (d demand) least() int64 {
-	n := within(soon, d.pace)
-	if d.asked {
+// minimum is the number of requests that a replica keeps although a peer is short.
+func (d demand) minimum() int64 {
+	n := requestsIn(minSupply, d.recentRate)
+	if d.ranOut {
 		n = max(n, 1)
 	}
 	return n
 }
 
-// sample measures a pace.
+// sample measures a rate.
 type sample struct {
-	at    time.Time // since when
-	spent int64     // by then
-	pace  float64   // before
+	at    time.Time
+	spent int64
+	rate  float64
 }
 
 const (
-	// window is over how long a pace is measured.
-	window = time.Second
-	// glance is the least time that says something of one.
-	glance = window / 4
+	sampleWindow = time.Second
+	minSample    = sampleWindow / 4
 )
 
-// pace is how many requests a second were spent lately.
 func (s *sample) measure(spent int64, now time.Time) float64 {
 	took := now.Sub(s.at)
-	pace := float64(spent-s.spent) / max(took, glance).Seconds()
-	if took < window {
-		return max(pace, s.pace)
+	rate := float64(spent-s.spent) / max(took, minSample).Seconds()
+	if took < sampleWindow {
+		return max(rate, s.rate)
 	}
-	*s = sample{at: now, spent: spent, pace: pace}
-	return pace
+	*s = sample{at: now, spent: spent, rate: rate}
+	return rate
 }

@@ -25,14 +25,13 @@ import (
 
 var errFault = errors.New("injected")
 
-// ledgers is a store of leases with versions, as Firestore has them: a write on top of a
-// version that is not there any more changes nothing.
+// ledgers is a store with versions: a write on top of an outdated version has no effect.
 type ledgers struct {
 	mu    sync.Mutex
 	docs  map[usage.Term]*ledgerDoc
-	late  []func() // writes that were given up on and may land yet
+	late  []func() // failed writes that may still land
 	fault fault
-	done  int // writes
+	done  int
 }
 
 type ledgerDoc struct {
@@ -44,10 +43,10 @@ type fault int
 
 const (
 	none    fault = iota
-	down          // nothing is read
-	lost          // the write does not land, and the call fails
-	unclear       // it lands, and the call fails
-	late          // it may land later, and the call fails
+	down          // reads fail
+	lost          // no effect, and the call fails
+	unclear       // an effect, but the call fails
+	late          // an effect later, but the call fails
 )
 
 func newLedgers() *ledgers {
@@ -97,7 +96,6 @@ func (l *ledgers) Lease(_ context.Context, t usage.Term, process string, force b
 	return nil
 }
 
-// EndLeases ends leases as the store does.
 func (l *ledgers) EndLeases(_ context.Context, all []usage.Ended) ([]usage.Ended, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,20 +135,19 @@ func (l *ledgers) EndLeases(_ context.Context, all []usage.Ended) ([]usage.Ended
 	return all, errFault
 }
 
-// ended is the name of all processes that have ended.
+// ended is the entry of all ended processes.
 const ended = "ended"
 
-// crowd is some replicas with one key, and a clock.
-type crowd struct {
+type cluster struct {
 	store   *ledgers
 	now     time.Time
 	limits  plan.Limits
 	live    []*replica
 	made    int
-	dir     string // of all pods; "" if they record nothing
+	dir     string // parent of the pods' directories; "" for no records
 	allowed map[usage.Term]int64
-	lost    []*replica // with their pods
-	dead    int64      // what killed replicas still held
+	lost    []*replica // killed together with their pods
+	dead    int64      // held by killed replicas
 }
 
 type replica struct {
@@ -159,29 +156,27 @@ type replica struct {
 	buckets *bucket.Buckets
 	view    *view.View
 	start   time.Time
-	pod     string               // the folder of its records
-	silent  bool                 // it has no valid proof of freshness
-	allowed map[usage.Term]int64 // by it
+	pod     string
+	silent  bool // without a valid proof
+	allowed map[usage.Term]int64
 }
 
-const theKey = apikey.Prefix("abcdefgh")
+const testKey = apikey.Prefix("abcdefgh")
 
-func newCrowd(t fataler, dir string, n int, l plan.Limits) *crowd {
-	c := &crowd{store: newLedgers(), now: time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC), limits: l, dir: dir, allowed: map[usage.Term]int64{}}
+func newCrowd(t fataler, dir string, n int, l plan.Limits) *cluster {
+	c := &cluster{store: newLedgers(), now: time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC), limits: l, dir: dir, allowed: map[usage.Term]int64{}}
 	for range n {
 		c.join(t)
 	}
 	return c
 }
 
-// fataler is a test, or a check of one.
 type fataler interface {
 	Helper()
 	Fatal(args ...any)
 }
 
-// join adds a replica in a new pod.
-func (c *crowd) join(t fataler) {
+func (c *cluster) join(t fataler) {
 	t.Helper()
 	if c.dir == "" {
 		c.start(t, "")
@@ -194,8 +189,7 @@ func (c *crowd) join(t fataler) {
 	c.start(t, pod)
 }
 
-// start adds a replica in a pod, which may have had others before.
-func (c *crowd) start(t fataler, pod string) *replica {
+func (c *cluster) start(t fataler, pod string) *replica {
 	t.Helper()
 	var dir *spent.Dir
 	if pod != "" {
@@ -213,7 +207,7 @@ func (c *crowd) start(t fataler, pod string) *replica {
 	r.buckets.Grow(1)
 	r.Grow(1)
 	if pod != "" {
-		all, _ := r.openFile() // recoverAll reads again what it finds
+		all, _ := r.openFile() // recoverAll reads them again
 		for _, e := range all {
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
@@ -226,35 +220,33 @@ func (c *crowd) start(t fataler, pod string) *replica {
 	return r
 }
 
-// recoverAll returns what the previous replicas of a replica's pod did not spend.
 func (r *replica) recoverAll(ctx context.Context) {
 	if r.pod == "" {
 		return
 	}
-	all, _ := r.previous()
+	all, _ := r.endedFiles()
 	for _, e := range all {
-		r.recover(ctx, e)
+		r.recoverLeases(ctx, e)
 	}
 }
 
-// show has a replica hear of the plan as it now is.
-func (c *crowd) show(r *replica) {
-	key := apikey.Key{Prefix: theKey, Namespace: "shop-prod", Environment: "prod", Plan: "plan-a", Status: apikey.Active}
-	v := (&view.View{}).WithKeys(true, []view.KeyChange{{Prefix: theKey, Key: &key}})
+func (c *cluster) show(r *replica) {
+	key := apikey.Key{Prefix: testKey, Namespace: "shop-prod", Environment: "prod", Plan: "plan-a", Status: apikey.Active}
+	v := (&view.View{}).WithKeys(true, []view.KeyChange{{Prefix: testKey, Key: &key}})
 	r.view = v.WithPlans(true, []view.PlanChange{{Document: "shop-prod.plan-a", Limits: c.limits}})
 	r.Changed()
 }
 
-func (c *crowd) count() {
+func (c *cluster) count() {
 	for _, r := range c.live {
 		r.SetOthers(len(c.live) - 1)
 	}
 }
 
-// tick lets a replica's keeper run, and its peers hear what it wants.
-func (c *crowd) tick(ctx context.Context, r *replica) {
+// tick runs a replica's reconciler and notifies its peers of shortages.
+func (c *cluster) tick(ctx context.Context, r *replica) {
 	r.Tick(ctx, c.now)
-	r.flying.Wait()
+	r.writes.Wait()
 	for slot := range r.Wanting().Drain() {
 		for _, o := range c.live {
 			if o != r {
@@ -264,22 +256,20 @@ func (c *crowd) tick(ctx context.Context, r *replica) {
 	}
 }
 
-// request asks a replica.
-func (c *crowd) request(r *replica) Answer {
+func (c *cluster) request(r *replica) Answer {
 	l := r.limits()
 	if r.silent || !l.Hard || !r.buckets.Take(0, l.Bucket, int64(c.now.Sub(r.start))) {
 		return Unleased
 	}
 	answer := r.Spend(0, l, c.now.UnixNano())
 	if answer == Spent {
-		c.allowed[usage.TermOf(theKey, l.Period, c.now)]++
-		r.allowed[usage.TermOf(theKey, l.Period, c.now)]++
+		c.allowed[usage.TermOf(testKey, l.Period, c.now)]++
+		r.allowed[usage.TermOf(testKey, l.Period, c.now)]++
 	}
 	return answer
 }
 
-// drain has all replicas spend what is left, without faults: those that are silent at last.
-func (c *crowd) drain(ctx context.Context) {
+func (c *cluster) drain(ctx context.Context) {
 	c.store.fault = none
 	for round := range 8 {
 		c.now = c.now.Add(2 * time.Second)
@@ -297,15 +287,14 @@ func (c *crowd) drain(ctx context.Context) {
 	}
 }
 
-// limits are what the replica has heard of.
 func (r *replica) limits() view.Limits {
-	k, _ := r.view.Find([]byte(theKey))
+	k, _ := r.view.Find([]byte(testKey))
 	l, _ := k.Limits()
 	return l
 }
 
-// kill ends a replica without notice. Its pod's folder remains.
-func (c *crowd) kill(t fataler, at int) *replica {
+// kill stops a replica without notice. The directory of its pod remains.
+func (c *cluster) kill(t fataler, at int) *replica {
 	t.Helper()
 	r := c.live[at]
 	if r.file != nil {
@@ -318,26 +307,22 @@ func (c *crowd) kill(t fataler, at int) *replica {
 	return r
 }
 
-// sleep has a replica's keeper wait to be woken again.
 func (r *replica) sleep() {
 	select {
-	case <-r.awake:
+	case <-r.wakeup:
 	default:
 	}
 }
 
-// holds is what a replica could still allow.
 func (r *replica) holds() (sum int64) {
-	for _, t := range r.terms {
-		sum += t.left.Load()
+	for _, h := range r.holdings {
+		sum += h.unspent.Load()
 	}
 	return sum
 }
 
-// TestNeverExceeded: whatever fails, whoever comes and goes, and whatever becomes of the
-// plan, no more is allowed in a period than the largest quota that it had (promise P9); and
-// no more than the quota that holds, from the time on at which all follow it, unless that
-// much was allowed before.
+// TestNeverExceeded tests promise P9 for any faults and changes. Once all replicas apply a new
+// quota, they allow nothing beyond it.
 func TestNeverExceeded(t *testing.T) {
 	t.Parallel()
 	dir := ""
@@ -354,10 +339,10 @@ func TestNeverExceeded(t *testing.T) {
 				c.store.fault = rapid.SampledFrom([]fault{down, lost, unclear, late}).Draw(t, "fault")
 			}
 		}
-		most := map[usage.Term]int64{} // of the quotas that a term had
+		most := map[usage.Term]int64{}
 		some := func() *replica { return c.live[rapid.IntRange(0, len(c.live)-1).Draw(t, "replica")] }
 		note := func() {
-			name := usage.TermOf(theKey, plan.Day, c.now)
+			name := usage.TermOf(testKey, plan.Day, c.now)
 			for _, r := range c.live {
 				most[name] = max(most[name], r.limits().Quota)
 			}
@@ -366,13 +351,13 @@ func TestNeverExceeded(t *testing.T) {
 			note()
 			for name, n := range c.allowed {
 				if n > most[name] {
-					t.Fatalf("%d were allowed of %d in %s", n, most[name], name.ID())
+					t.Fatalf("allowed: got %d, want at most %d in %s", n, most[name], name.ID())
 				}
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"": check,
-			"ask": func(t *rapid.T) {
+			"request": func(t *rapid.T) {
 				r := some()
 				for range rapid.IntRange(1, 60).Draw(t, "requests") {
 					c.request(r)
@@ -408,17 +393,17 @@ func TestNeverExceeded(t *testing.T) {
 					r.silent = false
 				}
 			},
-			"release": func(t *rapid.T) { // of a replica that is lost, or was silent for long
+			"release": func(t *rapid.T) {
 				var all []usage.Ended
 				for _, r := range append(slices.Clone(c.live), c.lost...) {
 					if r.silent || !slices.Contains(c.live, r) {
-						name := usage.TermOf(theKey, plan.Day, c.now)
+						name := usage.TermOf(testKey, plan.Day, c.now)
 						all = append(all, usage.Ended{Term: name, Process: r.cfg.Run, Spent: r.allowed[name]})
 					}
 				}
 				luck(t)
 				if len(all) > 0 {
-					_, _ = c.store.EndLeases(t.Context(), all[rapid.IntRange(0, len(all)-1).Draw(t, "whose"):][:1]) // fails as the test chooses
+					_, _ = c.store.EndLeases(t.Context(), all[rapid.IntRange(0, len(all)-1).Draw(t, "whose"):][:1])
 				}
 			},
 			"crash": func(t *rapid.T) {
@@ -448,16 +433,16 @@ func TestNeverExceeded(t *testing.T) {
 				luck(t)
 				for _, r := range c.live {
 					c.show(r)
-					r.looked = time.Time{}
+					r.scannedAt = time.Time{}
 					c.tick(t.Context(), r)
 				}
 				if c.limits.Hard {
-					name := usage.TermOf(theKey, plan.Day, c.now)
+					name := usage.TermOf(testKey, plan.Day, c.now)
 					most[name] = max(c.allowed[name], c.limits.Quota)
 				}
 			},
 			"mode":   func(*rapid.T) { c.limits.Hard = !c.limits.Hard },
-			"hear":   func(*rapid.T) { c.show(some()) },
+			"view":   func(*rapid.T) { c.show(some()) },
 			"wanted": func(*rapid.T) { some().Wanted(0, c.now) },
 		})
 		c.drain(t.Context())
@@ -465,20 +450,18 @@ func TestNeverExceeded(t *testing.T) {
 	}
 	for i := range 20 { // of a hundred schedules each
 		dir = ""
-		if i%5 == 0 { // files take time
+		if i%5 == 0 { // files are slow
 			dir = t.TempDir()
 		}
 		rapid.Check(t, neverExceeded)
 	}
 }
 
-// A checker that is killed 20 times loses nothing of an idle key's quota: the next process of
-// the pod returns what it did not spend. The quota is never exceeded.
 func TestCrashesLoseNothing(t *testing.T) {
 	t.Parallel()
 	const quota, kills = 1000, 20
 	c := newCrowd(t, t.TempDir(), 1, plan.Limits{Rate: 10, Burst: 100, Quota: quota, Period: plan.Month, Hard: true})
-	name := usage.TermOf(theKey, plan.Month, c.now)
+	name := usage.TermOf(testKey, plan.Month, c.now)
 	for range kills {
 		r := c.live[0]
 		c.tick(t.Context(), r)
@@ -488,7 +471,7 @@ func TestCrashesLoseNothing(t *testing.T) {
 		r.recoverAll(t.Context())
 	}
 	if held := c.store.docs[name].held; held[ended] != kills || len(held) != 1 {
-		t.Errorf("%v are held, want %d by processes that have ended", held, kills)
+		t.Errorf("held: got %v, want %d by ended processes", held, kills)
 	}
 	for range 10 * quota {
 		c.now = c.now.Add(100 * time.Millisecond)
@@ -496,16 +479,14 @@ func TestCrashesLoseNothing(t *testing.T) {
 		c.request(c.live[0])
 	}
 	if got := c.allowed[name]; got != quota {
-		t.Errorf("%d were allowed of %d", got, quota)
+		t.Errorf("allowed: got %d, want %d", got, quota)
 	}
 }
 
-// A replica whose lease was released while it had no proof spends nothing of it later: it asks
-// the store first.
 func TestReleasedLeaseIsNotSpent(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, "", 2, plan.Limits{Rate: 10, Burst: 100, Quota: 100, Period: plan.Day, Hard: true})
-	name := usage.TermOf(theKey, plan.Day, c.now)
+	name := usage.TermOf(testKey, plan.Day, c.now)
 	a, b := c.live[0], c.live[1]
 	c.tick(t.Context(), a)
 	c.request(a)
@@ -514,7 +495,7 @@ func TestReleasedLeaseIsNotSpent(t *testing.T) {
 	}
 	a.Lapse()
 	if got := c.request(a); got != Unleased {
-		t.Errorf("got %v before the store has confirmed the lease", got)
+		t.Errorf("result before a confirmation: got %v, want Unleased", got)
 	}
 	for range 500 {
 		c.now = c.now.Add(100 * time.Millisecond)
@@ -524,22 +505,20 @@ func TestReleasedLeaseIsNotSpent(t *testing.T) {
 		}
 	}
 	if got := c.allowed[name]; got < 90 || got > 100 {
-		t.Errorf("%d were allowed of 100", got)
+		t.Errorf("allowed: got %d, want 90 to 100", got)
 	}
 }
 
-// A request that spends of a lease allocates nothing, with a record in a file.
 func TestSpendAllocatesNothing(t *testing.T) {
 	c := newCrowd(t, t.TempDir(), 1, plan.Limits{Rate: 1000, Burst: 1000, Quota: 100_000, Period: plan.Day, Hard: true})
 	r := c.live[0]
 	c.tick(t.Context(), r)
 	l, now := r.limits(), c.now.UnixNano()
 	if n := testing.AllocsPerRun(100, func() { r.Spend(0, l, now) }); n != 0 || r.holds() == 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("allocations: got %v, want 0", n)
 	}
 }
 
-// Book.Run returns what a crashed process held before it leases, and its own rest at the end.
 func TestRunRecovers(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, t.TempDir(), 1, plan.Limits{Rate: 10, Burst: 100, Quota: 100, Period: plan.Month, Hard: true})
@@ -561,26 +540,25 @@ func TestRunRecovers(t *testing.T) {
 		r.Run(ctx)
 		close(done)
 	}()
-	for c.request(r) != Spent { // it has no lease yet
+	for c.request(r) != Spent {
 		select {
 		case <-t.Context().Done():
-			t.Fatal("nothing is leased")
+			t.Fatal("no request was allowed")
 		case <-time.After(time.Millisecond):
 		}
 	}
 	cancel()
 	<-done
-	name := usage.TermOf(theKey, plan.Month, c.now)
+	name := usage.TermOf(testKey, plan.Month, c.now)
 	if held := c.store.docs[name].held; held[ended] != c.allowed[name] || len(held) != 1 {
-		t.Errorf("%v are held of %d spent", held, c.allowed[name])
+		t.Errorf("held: got %v, want the %d spent", held, c.allowed[name])
 	}
 	if files, err := os.ReadDir(pod); len(files) != 0 || err != nil {
-		t.Errorf("%v are left, %v", files, err)
+		t.Errorf("files: got %v, %v, want none", files, err)
 	}
 }
 
-// TestLateWrite: a write that gives back, was given up on and lands when its process has
-// taken as much again changes nothing.
+// TestLateWrite tests a release that lands after its process has leased the same number again.
 func TestLateWrite(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, t.TempDir(), 2, plan.Limits{Rate: 1000, Burst: 1000, Quota: 100, Period: plan.Day, Hard: true})
@@ -591,14 +569,14 @@ func TestLateWrite(t *testing.T) {
 	a.Wanted(0, c.now)
 	c.tick(t.Context(), a)
 	if a.holds() != 0 || len(c.store.late) != 1 {
-		t.Fatalf("%d held, %d writes are late", a.holds(), len(c.store.late))
+		t.Fatalf("got %d held and %d late writes, want 0 and 1", a.holds(), len(c.store.late))
 	}
 	c.store.fault = none
 	c.now = c.now.Add(time.Minute)
 	c.request(a)
 	c.tick(t.Context(), a)
 	if a.holds() != held {
-		t.Fatalf("%d held, want %d again", a.holds(), held)
+		t.Fatalf("held: got %d, want %d again", a.holds(), held)
 	}
 	c.store.late[0]()
 	for range 100 {
@@ -610,14 +588,12 @@ func TestLateWrite(t *testing.T) {
 	}
 	for name, n := range c.allowed {
 		if n > c.limits.Quota {
-			t.Errorf("%d were allowed of %d in %s", n, c.limits.Quota, name.ID())
+			t.Errorf("allowed: got %d, want at most %d in %s", n, c.limits.Quota, name.ID())
 		}
 	}
 }
 
-// TestServed: while the store answers, all of a quota is served, whatever the number of
-// replicas and however requests are spread over them; and until the last per cent no request
-// is refused for want of a lease. What a killed replica held is all that is left of it.
+// TestServed tests that a quota is served completely, and up to its last 2% without Unleased.
 func TestServed(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 3, 8} {
@@ -630,22 +606,20 @@ func TestServed(t *testing.T) {
 				c := newCrowd(t, t.TempDir(), n, plan.Limits{Rate: rate, Burst: 10, Quota: quota, Period: plan.Month, Hard: true})
 				s := c.serve(t, rate, first, killed)
 				name := fmt.Sprintf("%d replicas, %.0f %% at the first, killed %v", n, 100*first, killed)
-				t.Logf("%-40s %5d of %d served, %3d held by the killed, first refused after %5d, %2d refused in all, %3d writes",
+				t.Logf("%-40s %5d of %d allowed, %3d held by the killed, first Unleased after %5d, %2d Unleased, %3d writes",
 					name, s.served, quota, c.dead, s.before, s.unleased, c.store.done)
 				if s.served+c.dead < quota*99/100 || c.dead > quota/100 {
-					t.Errorf("%s: %d served, %d held by the killed", name, s.served, c.dead)
+					t.Errorf("%s: got %d allowed and %d held by the killed replica", name, s.served, c.dead)
 				}
 				if s.before < quota*98/100 {
-					t.Errorf("%s: %d served before the first was refused for want of a lease", name, s.before)
+					t.Errorf("%s: allowed before the first Unleased: got %d, want at least 98%% of the quota", name, s.before)
 				}
 			}
 		}
 	}
 }
 
-// TestCost counts the store's writes for a million requests of a key that is always busy: they
-// grow with time and replicas, not with requests. A key that nobody uses costs one a period
-// and replica.
+// TestCost tests that writes increase with time and replicas, not with requests.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	const requests, rate = 20_000, 100.0
@@ -655,32 +629,31 @@ func TestCost(t *testing.T) {
 			c.tick(t.Context(), r)
 		}
 		if c.store.done != n {
-			t.Errorf("%d writes of %d replicas before the first request", c.store.done, n)
+			t.Errorf("writes before the first request: got %d, want %d", c.store.done, n)
 		}
 		for i := range requests {
 			c.now = c.now.Add(time.Second / rate)
 			r := c.live[i%n]
 			c.request(r)
-			if len(r.awake) > 0 {
+			if len(r.wakeup) > 0 {
 				r.sleep()
 				c.tick(t.Context(), r)
 			}
 		}
 		t.Logf("%d replicas, %v requests a second: %d writes for a million, as many reads", n, rate, 50*c.store.done)
 		if most := n * int(requests/rate) / 3; c.store.done > most {
-			t.Errorf("%d replicas: %d writes, want at most %d", n, c.store.done, most)
+			t.Errorf("%d replicas: got %d writes, want at most %d", n, c.store.done, most)
 		}
 	}
 }
 
-// service is what became of requests.
 type service struct {
 	served, unleased int64
-	before           int64 // served before the first was refused for want of a lease
+	before           int64 // before the first Unleased
 }
 
-// serve asks for three times a rate until the quota is gone, of a bucket that replicas share.
-func (c *crowd) serve(t *testing.T, rate, first float64, kill bool) (s service) {
+// serve sends requests at three times the rate until the quota is used up.
+func (c *cluster) serve(t *testing.T, rate, first float64, kill bool) (s service) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	shared := &bucket.Buckets{}
@@ -699,7 +672,7 @@ func (c *crowd) serve(t *testing.T, rate, first float64, kill bool) (s service) 
 			r = c.live[1+rnd.IntN(n-1)]
 		}
 		for _, r := range c.live {
-			if i%3 == 0 && len(r.awake) > 0 || i%30 == 0 { // some 10 ms and 100 ms
+			if i%3 == 0 && len(r.wakeup) > 0 || i%30 == 0 { // about 10 ms and 100 ms
 				r.sleep()
 				c.tick(t.Context(), r)
 			}
@@ -730,13 +703,11 @@ func (c *crowd) serve(t *testing.T, rate, first float64, kill bool) (s service) 
 	return s
 }
 
-// giveUp tries once to return what a replica holds.
 func (r *replica) giveUp(ctx context.Context, now time.Time) {
 	r.accounts.Store(&map[uint32]*account{})
-	_, _ = r.cfg.Store.EndLeases(ctx, r.ended(now)) // fails as the test chooses
+	_, _ = r.cfg.Store.EndLeases(ctx, r.endedHoldings(now))
 }
 
-// hanging is a store whose writes wait.
 type hanging struct {
 	*ledgers
 
@@ -748,12 +719,10 @@ func (h hanging) Lease(ctx context.Context, t usage.Term, process string, force 
 	return h.ledgers.Lease(ctx, t, process, force, change)
 }
 
-// Writes that hang do not block the keeper. It supplies the keys that had to wait as soon as
-// a write ends.
 func TestHangingWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const keys = atOnce + 4
+		const keys = maxWrites + 4
 		var changes []view.KeyChange
 		for i := range keys {
 			k := apikey.Key{Prefix: apikey.Prefix(fmt.Sprintf("hang%04d", i)), Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active}
@@ -778,20 +747,20 @@ func TestHangingWrites(t *testing.T) {
 		select {
 		case <-ticked:
 		default:
-			t.Fatal("the keeper waits for writes that hang")
+			t.Fatal("Tick waits for writes that hang")
 		}
-		for range keys - atOnce {
+		for range keys - maxWrites {
 			h.release <- struct{}{}
 			synctest.Wait()
-			<-b.awake
+			<-b.wakeup
 			b.Tick(t.Context(), time.Now())
 		}
-		for range atOnce {
+		for range maxWrites {
 			h.release <- struct{}{}
 		}
 		synctest.Wait()
 		if h.done != keys {
-			t.Errorf("%d keys are supplied, want %d", h.done, keys)
+			t.Errorf("written keys: got %d, want %d", h.done, keys)
 		}
 	})
 }

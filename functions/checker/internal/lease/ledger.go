@@ -10,106 +10,99 @@ import (
 )
 
 const (
-	// handover is for how long a replica that has too little waits for what others give back,
-	// before it says that the quota is used up.
+	// handover is the time for which a replica with a shortage waits for its peers, before it
+	// reports the quota as used up.
 	handover = time.Second
 
-	// Pauses between tries, doubled each time: after the store failed, and while there is
-	// nothing to be had.
+	// Limits of the backoff: after a failed write, and while the quota is fully leased.
 	firstPause  = 100 * time.Millisecond
 	failedPause = 5 * time.Second
 	emptyPause  = time.Minute
 )
 
-// ledger is a term's side towards the store. Who has taken the term uses it, and the keeper
-// while nobody has.
+// ledger belongs to the write in progress, and to the reconciler while there is none.
 type ledger struct {
-	taken atomic.Bool
+	writing atomic.Bool
 
-	read    bool  // what the store says of this process has been read
-	held    int64 // what was spent of it, and what is left; never more than the store says
-	unclear bool  // the last write's outcome is not known
-	sample  sample
+	loaded    bool
+	held      int64 // spent and unspent; never more than in the store
+	uncertain bool  // the result of the last write is unknown
+	sample    sample
 
-	slot    spent.Record // in this process's file
-	slotted bool
+	recordSlot spent.Record
+	hasRecord  bool
 
-	since time.Time // when there began to be too little; zero while there is enough
-	retry time.Time // no sooner
-	pause time.Duration
+	shortSince time.Time
+	retryAt    time.Time
+	backoff    time.Duration
 }
 
-func newTerm(name usage.Term, quota int64, now time.Time) *term {
-	began, ends := name.Span()
-	t := &term{Term: name, began: began.UnixNano(), ends: ends.UnixNano(), ledger: ledger{sample: sample{at: now}}}
-	t.quota.Store(quota)
-	t.recorded = &t.unrecorded
-	return t
+func newHolding(period usage.Term, quota int64, now time.Time) *holding {
+	began, ends := period.Span()
+	h := &holding{Term: period, begins: began.UnixNano(), ends: ends.UnixNano(), ledger: ledger{sample: sample{at: now}}}
+	h.quota.Store(quota)
+	h.recorded = &h.unrecorded
+	return h
 }
 
-// over tells whether the period has ended.
-func (t *term) over(now time.Time) bool { return now.UnixNano() >= t.ends }
+func (h *holding) ended(now time.Time) bool { return now.UnixNano() >= h.ends }
 
-// spent is how many were spent.
-func (t *term) spent() int64 { return t.held - t.left.Load() }
+func (h *holding) spent() int64 { return h.held - h.unspent.Load() }
 
-// keep takes what is left beyond n out of memory, and tells whether there was something: it
-// is to be given back.
-func (t *term) keep(n int64) bool {
+// trim removes all unspent requests beyond n from memory and reports whether there were any. The
+// next write releases them.
+func (h *holding) trim(n int64) bool {
 	for {
-		left := t.left.Load()
-		if left <= n {
+		unspent := h.unspent.Load()
+		if unspent <= n {
 			return false
 		}
-		if t.left.CompareAndSwap(left, n) {
-			t.held -= left - n
-			t.unclear = true
+		if h.unspent.CompareAndSwap(unspent, n) {
+			h.held -= unspent - n
+			h.uncertain = true
 			return true
 		}
 	}
 }
 
-// settled is what a term holds after it was brought to the store.
-type settled struct {
-	more int64 // came to it
-	free int64 // of the quota is given out to nobody
+type writeResult struct {
+	added int64
+	free  int64 // held by no process
 }
 
-// settle brings to the store what the term holds, and takes as much more as level says of
-// what no other process holds.
-func (t *term) settle(ctx context.Context, b *Book, quota int64, level func(free int64) int64) (done settled, err error) {
+// write stores the holding. target returns the desired number of unspent requests, given the
+// number that no other process holds.
+func (h *holding) write(ctx context.Context, b *Book, quota int64, target func(free int64) int64) (result writeResult, err error) {
 	lapses := b.lapses.Load()
-	force := t.unclear || t.lapses.Load() != lapses // a release on top of an earlier version cannot land then
-	err = b.cfg.Store.Lease(ctx, t.Term, b.cfg.Run, force, func(own, others int64) int64 {
-		if !t.read { // an earlier account of this process may have spent all of it
-			t.read, t.held = true, own
-			b.enter(t)
+	force := h.uncertain || h.lapses.Load() != lapses // a release on top of an earlier version can then no longer land
+	err = b.cfg.Store.Lease(ctx, h.Term, b.cfg.Run, force, func(own, others int64) int64 {
+		if !h.loaded { // a previous holding of this process may have spent all of it
+			h.loaded, h.held = true, own
+			b.addRecord(h)
 		}
-		if own < t.held { // it was released
-			t.keep(0)
+		if own < h.held {
+			h.trim(0)
 		}
-		left := t.left.Load()
-		given := max(quota-others-t.held, 0) // out to nobody
-		more := min(max(level(given+left)-left, 0), given)
-		done = settled{more: more, free: given - more}
-		return t.held + more
+		unspent := h.unspent.Load()
+		free := max(quota-others-h.held, 0) // held by no process
+		added := min(max(target(free+unspent)-unspent, 0), free)
+		result = writeResult{added: added, free: free - added}
+		return h.held + added
 	})
 	if err != nil {
-		t.unclear = true
-		return settled{}, err
+		h.uncertain = true
+		return writeResult{}, err
 	}
-	t.unclear = false
-	t.held += done.more
-	t.left.Add(done.more)
-	t.lapses.Store(lapses)
-	return done, nil
+	h.uncertain = false
+	h.held += result.added
+	h.unspent.Add(result.added)
+	h.lapses.Store(lapses)
+	return result, nil
 }
 
-// wait puts the next try off: after a failure, or while there is nothing to be had.
-func (t *term) wait(now time.Time, longest time.Duration) {
-	t.pause = min(max(2*t.pause, firstPause), longest)
-	t.retry = now.Add(t.pause)
+func (h *holding) backOff(now time.Time, longest time.Duration) {
+	h.backoff = min(max(2*h.backoff, firstPause), longest)
+	h.retryAt = now.Add(h.backoff)
 }
 
-// calm lets the next try come at once.
-func (t *term) calm() { t.pause, t.retry = 0, time.Time{} }
+func (h *holding) resetBackoff() { h.backoff, h.retryAt = 0, time.Time{} }

@@ -10,32 +10,42 @@ import (
 )
 
 const (
-	// recoverFirst is the longest time for which the leases of this process wait until the
-	// rest of the previous processes is returned.
-	recoverFirst = time.Second
-	// longestRecovery is the longest pause between attempts to return it.
-	longestRecovery = 30 * time.Second
+	// recoverFirst is the maximum time for which leasing waits until the rest of previous
+	// processes is returned.
+	recoverFirst     = time.Second
+	maxRecoveryPause = 30 * time.Second
 )
 
-// record is the book's side towards the files of the pod's processes.
+// record handles the files of the pod's processes. They allow the next process to return the
+// rest of a crashed one:
+//
+//  1. A holding gets a record when its number in the store is first read. That number counts as
+//     spent.
+//  2. The next process gets the lock of the file only when the previous process has ended. That
+//     process can then neither allow nor record a request.
+//  3. In one write, on top of the version that it read, the next process adds the recorded number
+//     to the entry of all ended processes, and deletes the entry of the previous one.
+//
+// The store still counts every allowed request. A late write of the ended process is on top of an
+// earlier version, so it never lands. A repeated recovery finds no entry, and no process gets the
+// name again. A process that stops does the same for itself.
 type record struct {
-	file       *spent.File // of this process; nil without one
-	recovering atomic.Bool // until the first attempt to return the rest of previous processes
+	file       *spent.File // may be nil
+	recovering atomic.Bool // until the first attempt to return the rest
 }
 
-// openFile opens this process's file. It returns what [Book.previous] does.
 func (b *Book) openFile() (all []*spent.Ended, locked int) {
-	all, locked = b.previous()
+	all, locked = b.endedFiles()
 	var err error
 	if b.file, err = b.cfg.Spent.Create(b.cfg.Run); err != nil {
-		b.cfg.Log.Warn("spent requests are not recorded: a crash keeps what this process holds", "error", err)
+		b.cfg.Log.Warn("create record file failed: leases are not returned after a crash", "error", err)
 	}
 	return all, locked
 }
 
-// begin opens this process's file, and starts to return what the pod's previous processes did
-// not spend. The channel is closed when that is done, or ctx ends.
-func (b *Book) begin(ctx context.Context) <-chan struct{} {
+// startRecovery starts to return the rest of previous processes. The channel is closed when that
+// is done or ctx ends.
+func (b *Book) startRecovery(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	if b.cfg.Spent == nil {
 		close(done)
@@ -45,95 +55,88 @@ func (b *Book) begin(ctx context.Context) <-chan struct{} {
 	all, locked := b.openFile()
 	go func() {
 		defer close(done)
-		for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestRecovery) {
-			left := locked
+		for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxRecoveryPause) {
+			remaining := locked
 			for _, e := range all {
-				if !b.recover(ctx, e) {
-					left++
+				if !b.recoverLeases(ctx, e) {
+					remaining++
 				}
 			}
-			b.recovering.Store(false) // while the store fails, nothing can be leased either
-			if left == 0 {
+			b.recovering.Store(false) // if the store fails, leasing fails as well
+			if remaining == 0 {
 				return
 			}
 			trace.Sleep(ctx, pause)
-			all, locked = b.previous()
+			all, locked = b.endedFiles()
 		}
 	}()
 	return done
 }
 
-// previous returns the files of the pod's processes that have ended, and the number of other
-// files that are locked.
-func (b *Book) previous() (all []*spent.Ended, locked int) {
+// endedFiles returns the files of ended processes and the number of other locked files.
+func (b *Book) endedFiles() (all []*spent.Ended, locked int) {
 	all, locked, err := b.cfg.Spent.Ended()
 	if err != nil {
-		b.cfg.Log.Error("records of spent requests cannot be read: their leases count as spent", "error", err)
+		b.cfg.Log.Error("read record files failed: their leases count as spent", "error", err)
 	}
 	if b.file != nil {
-		locked-- // its own
+		locked-- // this process's own
 	}
 	return all, locked
 }
 
-// recover returns what a process that has ended did not spend, and reports whether all of it
-// is returned.
-func (b *Book) recover(ctx context.Context, e *spent.Ended) bool {
+func (b *Book) recoverLeases(ctx context.Context, e *spent.Ended) bool {
 	if e.Damaged > 0 {
-		b.cfg.Log.Error("records of spent requests are not valid: their leases count as spent", "process", e.Run, "records", e.Damaged)
+		b.cfg.Log.Error("invalid records: their leases count as spent", "process", e.Run, "records", e.Damaged)
 	}
 	rest, err := b.cfg.Store.EndLeases(ctx, e.Spent)
-	b.more.Store(true)
+	b.retryNow.Store(true)
 	b.wake()
 	if err != nil {
-		b.failures.Add(1)
-		b.cfg.Log.Warn("leases of a previous process not returned", "process", e.Run, "leases", len(rest), "error", err)
+		b.failureCount.Add(1)
+		b.cfg.Log.Warn("return leases of a previous process failed", "process", e.Run, "leases", len(rest), "error", err)
 		_ = e.Close() // the next attempt opens it again
 		return false
 	}
 	b.cfg.Log.Info("leases of a previous process returned", "process", e.Run, "leases", len(e.Spent))
 	if err := e.Discard(); err != nil {
-		b.cfg.Log.Warn("delete the record of a previous process failed", "process", e.Run, "error", err)
+		b.cfg.Log.Warn("delete record file of a previous process failed", "process", e.Run, "error", err)
 	}
 	return true
 }
 
-// enter assigns a slot of the file to a term that was read, if there is room.
-func (b *Book) enter(t *term) {
+func (b *Book) addRecord(h *holding) {
 	if b.file == nil {
 		return
 	}
-	if t.slot, t.slotted = b.file.Add(t.Term, t.held); t.slotted {
-		t.recorded = t.slot.Spent
+	if h.recordSlot, h.hasRecord = b.file.Add(h.Term, h.held); h.hasRecord {
+		h.recorded = h.recordSlot.Spent
 	}
 }
 
-// strike frees the slot of a term that is over.
-func (b *Book) strike(t *term) {
-	if t.slotted {
-		b.file.Remove(t.slot)
+func (b *Book) removeRecord(h *holding) {
+	if h.hasRecord {
+		b.file.Remove(h.recordSlot)
 	}
 }
 
-// discard deletes the file: all of it is returned.
-func (b *Book) discard() {
+func (b *Book) discardFile() {
 	if b.file == nil {
 		return
 	}
 	if err := b.file.Discard(); err != nil {
-		b.cfg.Log.Warn("delete the record of spent requests failed", "error", err)
+		b.cfg.Log.Warn("delete record file failed", "error", err)
 	}
 }
 
-// reconsider has the keeper look at all keys again, without a pause.
-func (b *Book) reconsider() {
+func (b *Book) retryAll() {
 	for slot, a := range *b.accounts.Load() {
-		for _, t := range [...]*term{a.now.Load(), a.next.Load()} {
-			if t != nil && t.taken.CompareAndSwap(false, true) {
-				t.calm()
-				t.taken.Store(false)
+		for _, h := range [...]*holding{a.current.Load(), a.next.Load()} {
+			if h != nil && h.writing.CompareAndSwap(false, true) {
+				h.resetBackoff()
+				h.writing.Store(false)
 			}
 		}
-		b.behind[slot] = true
+		b.pending[slot] = true
 	}
 }

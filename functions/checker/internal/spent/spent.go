@@ -1,31 +1,26 @@
-// Package spent records the requests that a process spends of its leases in a memory-mapped
-// file. The record survives the process, so that the next process can return exactly the
-// unspent rest (package lease explains why that is safe).
+// Package spent records the requests that a process spends from its leases in a memory-mapped
+// file. After a crash, the next process returns exactly the unspent rest (package lease).
 //
 // # Layout
 //
-// Each process writes one file, named after its run. The file begins with a header: a magic
-// number, the layout's version, the identity of the machine's boot, the run, and a checksum.
-// Slots of 32 bytes follow: a key's prefix (0 in a free slot), the period with its first day,
-// the number of spent requests, and a checksum of the identity. All words are 64-bit,
-// in the machine's byte order. The file grows by chunks of 64 KiB up to 4 MiB. A chunk is written before it
-// is mapped, so its memory or disk space exists and no store into it can fail.
+// Each process writes one file, named after its run. The header contains a magic number, the
+// version of the layout, the boot ID of the machine, the run, and a checksum. Slots of 32 bytes
+// follow: a key's prefix (0 if free), the period with its first day, the number of spent requests,
+// and a checksum of prefix and period. All words have 64 bits in the machine's byte order. The
+// file grows in chunks of 64 KiB, up to 4 MiB. A chunk is written before it is mapped, so that
+// its space is allocated and no store into it can fail.
 //
-// # Order of writes
+// The kernel keeps the stores of a killed process. A new slot gets its prefix last, and a freed
+// slot loses it first, so a reader finds a complete slot or none.
 //
-// The kernel keeps the stores of a process that is killed. A new slot gets its prefix last,
-// and a free slot loses its prefix first. So a reader finds either a complete slot or none.
-// A process that is killed while it writes the header leaves a wrong checksum.
+// # Unusable records
 //
-// # Doubt
+// In the following cases, the unspent rest of a lease stays leased:
 //
-// The unspent rest of a lease counts as spent, and stays leased, in each of these cases:
-//
-//   - The previous process may still run: it holds an exclusive lock (flock) of its file. The
-//     mapping holds the same open file, so the kernel releases the lock only when the last
-//     thread of the process has ended.
-//   - The machine was started again since: disks may have lost the last stores.
-//   - The header, or a slot, is damaged or of another layout, or a term occurs twice.
+//   - The process may still run: it holds an exclusive lock (flock), which ends only with the
+//     last thread of the process, because the mapping holds the open file.
+//   - The machine has restarted since: its disks may have lost the last stores.
+//   - The header or the slot is damaged or has another layout, or a lease has two slots.
 //   - The file was full, so the lease has no slot.
 package spent
 
@@ -49,43 +44,40 @@ import (
 )
 
 const (
-	version   = 1
-	chunkSize = 64 << 10 // a multiple of the page size of every machine
-	slotSize  = 32
-	perChunk  = chunkSize / slotSize
-	mostChunk = 64
-	mostFiles = 3 // in a folder; beyond them a process writes none
+	version       = 1
+	chunkSize     = 64 << 10 // a multiple of every page size
+	slotSize      = 32
+	slotsPerChunk = chunkSize / slotSize
+	maxChunks     = 64
+	maxFiles      = 3
 
 	suffix = ".spent"
 
 	headerSlots = 4
 	headerSize  = headerSlots * slotSize
-	bootSize    = 36 // of a UUID as text
+	bootSize    = 36 // length of a UUID
 	runSize     = 32
 )
 
-// The magic number is the first word of a file.
 const magic = "sluspent"
 
-// Dir is the folder that the processes of one pod share, one after the other.
+// Dir is the directory of a pod's successive processes.
 type Dir struct {
 	path string
 	boot string
 }
 
-// bootFile contains the identity of the machine's boot.
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
-// Open returns the folder at path. It fails if the machine does not identify its boot.
+// Open returns the directory at path. It returns an error if the machine has no boot ID.
 func Open(path string) (*Dir, error) {
 	text, err := os.ReadFile(bootFile)
 	if err != nil {
-		return nil, fmt.Errorf("identify the boot: %w", err)
+		return nil, fmt.Errorf("read boot ID: %w", err)
 	}
 	return &Dir{path: path, boot: strings.TrimSpace(string(text))}, nil
 }
 
-// header returns the header of a run's file. It fails if a part does not fit.
 func (d *Dir) header(run string) ([]byte, error) {
 	if run == "" || len(run) > runSize || d.boot == "" || len(d.boot) > bootSize {
 		return nil, fmt.Errorf("run %q or boot %q has the wrong length", run, d.boot)
@@ -99,7 +91,7 @@ func (d *Dir) header(run string) ([]byte, error) {
 	return h, nil
 }
 
-// File is the record of the process that runs.
+// File is the file of the running process.
 type File struct {
 	file *os.File
 	name string
@@ -109,16 +101,16 @@ type File struct {
 	free   []place
 }
 
-// place is the number of a slot in a file.
+// place is the index of a slot.
 type place int
 
 // Record is the record of one lease.
 type Record struct {
-	Spent *atomic.Int64 // in the mapping
+	Spent *atomic.Int64
 	place place
 }
 
-// Create makes the file of a process. The file stays locked and mapped until the process ends.
+// Create creates the file of a process. It stays locked and mapped until the process ends.
 func (d *Dir) Create(run string) (*File, error) {
 	header, err := d.header(run)
 	if err != nil {
@@ -128,8 +120,8 @@ func (d *Dir) Create(run string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(others) >= mostFiles {
-		return nil, fmt.Errorf("%s contains the files of %d processes", d.path, len(others))
+	if len(others) >= maxFiles {
+		return nil, fmt.Errorf("%s already contains the files of %d processes", d.path, len(others))
 	}
 	name := filepath.Join(d.path, run+suffix)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator names the folder
@@ -143,14 +135,14 @@ func (d *Dir) Create(run string) (*File, error) {
 	return s, nil
 }
 
-// begin locks the file before it contains a valid header: a reader that has the lock of a
-// valid file knows that its process has ended.
+// begin locks the file before it writes the header: a valid header without a lock means that the
+// process has ended.
 func (f *File) begin(header []byte) error {
 	if err := lock(f.file); err != nil {
 		return err
 	}
 	if !f.grow() {
-		return fmt.Errorf("no space for %s", f.name)
+		return fmt.Errorf("no disk space for %s", f.name)
 	}
 	copy(f.chunks[0], header)
 	f.free = slices.DeleteFunc(f.free, func(p place) bool { return p < headerSlots })
@@ -164,10 +156,10 @@ func lock(f *os.File) error {
 	return nil
 }
 
-// grow adds a chunk, and reports whether there was room. The caller holds mu.
+// grow reports whether it could add a chunk. The caller holds mu.
 func (f *File) grow() bool {
 	n := len(f.chunks)
-	if n == mostChunk {
+	if n == maxChunks {
 		return false
 	}
 	if _, err := f.file.WriteAt(make([]byte, chunkSize), int64(n)*chunkSize); err != nil {
@@ -178,13 +170,12 @@ func (f *File) grow() bool {
 		return false
 	}
 	f.chunks = append(f.chunks, chunk)
-	for i := range perChunk {
-		f.free = append(f.free, place((n+1)*perChunk-1-i))
+	for i := range slotsPerChunk {
+		f.free = append(f.free, place((n+1)*slotsPerChunk-1-i))
 	}
 	return true
 }
 
-// The words of a slot.
 const (
 	prefixWord = iota
 	termWord
@@ -192,14 +183,13 @@ const (
 	checkWord
 )
 
-// word returns a word of a slot in the mapping.
 func (f *File) word(p place, at int) *atomic.Int64 {
-	offset := int(p)%perChunk*slotSize + at*8
-	return (*atomic.Int64)(unsafe.Pointer(&f.chunks[int(p)/perChunk][offset])) //nolint:gosec // aligned, and never unmapped
+	offset := int(p)%slotsPerChunk*slotSize + at*8
+	return (*atomic.Int64)(unsafe.Pointer(&f.chunks[int(p)/slotsPerChunk][offset])) //nolint:gosec // aligned, and never unmapped
 }
 
-// Add records that a number of requests of a term are spent, and returns where to record the
-// next ones. ok is false if the file has no room for the term.
+// Add adds a record of spent requests. ok is false if the file is full or the lease cannot be
+// encoded.
 func (f *File) Add(t usage.Term, spent int64) (r Record, ok bool) {
 	prefix, term, ok := words(t)
 	if !ok {
@@ -220,7 +210,7 @@ func (f *File) Add(t usage.Term, spent int64) (r Record, ok bool) {
 	return r, true
 }
 
-// Remove frees the slot of a record: its term is over.
+// Remove frees the slot of a record.
 func (f *File) Remove(r Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -228,8 +218,7 @@ func (f *File) Remove(r Record) {
 	f.free = append(f.free, r.place)
 }
 
-// Close unmaps and unlocks the file, as the end of the process does. No record may be used
-// after it.
+// Close unmaps and unlocks the file, like the end of the process.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -240,21 +229,20 @@ func (f *File) Close() error {
 	return err
 }
 
-// Discard deletes the file: nothing of it is to be returned.
+// Discard deletes the file.
 func (f *File) Discard() error { return os.Remove(f.name) }
 
-// Ended is the file of a process that has ended. It is locked until it is closed.
+// Ended is the file of an ended process. It is locked until it is closed.
 type Ended struct {
 	Run     string
-	Spent   []usage.Ended // of each lease that has a record
-	Damaged int           // slots that cannot be trusted
+	Spent   []usage.Ended
+	Damaged int // unusable slots
 
 	file *os.File
 }
 
-// Ended returns the files of the processes that have ended and spent requests of leases, and
-// the number of files that a process has locked. It deletes the files that cannot be trusted,
-// and returns the reasons in err.
+// Ended returns the files of ended processes and the number of locked files. It deletes the
+// files that cannot be trusted, and returns the reasons in err.
 func (d *Dir) Ended() (all []*Ended, locked int, err error) {
 	names, err := d.names()
 	for _, name := range names {
@@ -273,7 +261,6 @@ func (d *Dir) Ended() (all []*Ended, locked int, err error) {
 	return all, locked, err
 }
 
-// names returns the names of all files.
 func (d *Dir) names() ([]string, error) {
 	entries, err := os.ReadDir(d.path)
 	var names []string
@@ -285,7 +272,6 @@ func (d *Dir) names() ([]string, error) {
 	return names, err
 }
 
-// open locks a file and reads it.
 func (d *Dir) open(name string) (*Ended, error) {
 	f, err := os.OpenFile(filepath.Join(d.path, name), os.O_RDWR|syscall.O_NOFOLLOW, 0) //nolint:gosec // from a list of the folder
 	if err != nil {
@@ -301,19 +287,18 @@ func (d *Dir) open(name string) (*Ended, error) {
 	return e, nil
 }
 
-// read reads all records. It fails if the file cannot be trusted.
 func (e *Ended) read(d *Dir) error {
 	header, err := d.header(e.Run)
 	if err != nil {
 		return err
 	}
-	text, err := io.ReadAll(io.NewSectionReader(e.file, 0, mostChunk*chunkSize))
+	text, err := io.ReadAll(io.NewSectionReader(e.file, 0, maxChunks*chunkSize))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", e.file.Name(), err)
 	}
 	n := len(text)
 	if n < chunkSize || !bytes.Equal(text[:headerSize], header) {
-		return fmt.Errorf("%s%s is damaged, or of another boot or layout", e.Run, suffix)
+		return fmt.Errorf("%s%s is damaged, or belongs to another boot or layout", e.Run, suffix)
 	}
 	spent, count := map[usage.Term]int64{}, map[usage.Term]int{}
 	for at := headerSize; at+slotSize <= n; at += slotSize {
@@ -339,7 +324,7 @@ func (e *Ended) read(d *Dir) error {
 	return nil
 }
 
-// Close unlocks the file, and leaves it for another process.
+// Close unlocks the file.
 func (e *Ended) Close() error { return e.file.Close() }
 
 // Discard deletes the file.

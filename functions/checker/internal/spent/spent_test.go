@@ -28,7 +28,6 @@ func open(t *testing.T) *Dir {
 	return d
 }
 
-// create makes a file, and end ends its process.
 func create(t *testing.T, d *Dir, run string) *File {
 	t.Helper()
 	f, err := d.Create(run)
@@ -41,7 +40,6 @@ func end(t *testing.T, f *File) {
 	check.OK(t, f.Close())
 }
 
-// ended returns the only file of a process that has ended.
 func ended(t *testing.T, d *Dir) *Ended {
 	t.Helper()
 	all, locked, err := d.Ended()
@@ -52,14 +50,12 @@ func ended(t *testing.T, d *Dir) *Ended {
 	return all[0]
 }
 
-// The next process reads exactly what the previous one recorded, for more terms than a chunk
-// has room for. Slots of terms that are over are used again.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	f := create(t, d, "RUN1")
 	var want []usage.Ended
-	for i := range 3 * perChunk {
+	for i := range 3 * slotsPerChunk {
 		r, ok := f.Add(term(i), int64(i))
 		if !ok {
 			t.Fatalf("no room for term %d", i)
@@ -72,7 +68,7 @@ func TestRecord(t *testing.T) {
 		want = append(want, usage.Ended{Term: term(i), Process: "RUN1", Spent: int64(i) + 5})
 	}
 	if len(f.chunks) != 2 {
-		t.Errorf("%d chunks, want 2", len(f.chunks))
+		t.Errorf("chunks: got %d, want 2", len(f.chunks))
 	}
 	end(t, f)
 	e := ended(t, d)
@@ -83,57 +79,54 @@ func TestRecord(t *testing.T) {
 		t.Error(err)
 	}
 	if all, _, err := d.Ended(); len(all) != 0 || err != nil {
-		t.Errorf("%d files are left, %v", len(all), err)
+		t.Errorf("files: got %d, %v, want none", len(all), err)
 	}
 }
 
-// A full file takes no more terms, and neither does a folder with the files of too many
-// processes. A file without a record is deleted.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	f := create(t, d, "RUN0")
-	for i := range mostChunk*perChunk - headerSlots {
+	for i := range maxChunks*slotsPerChunk - headerSlots {
 		if _, ok := f.Add(term(i%90_000), 0); !ok {
 			t.Fatalf("no room for term %d", i)
 		}
 	}
 	if _, ok := f.Add(term(1), 0); ok {
-		t.Error("a full file has room")
+		t.Error("Add succeeded in a full file")
 	}
 	size, err := os.Stat(f.name)
-	if err != nil || size.Size() != mostChunk*chunkSize {
-		t.Errorf("the file has %d bytes, %v", size.Size(), err)
+	if err != nil || size.Size() != maxChunks*chunkSize {
+		t.Errorf("size: got %d bytes, %v", size.Size(), err)
 	}
-	for i := 1; i < mostFiles; i++ {
+	for i := 1; i < maxFiles; i++ {
 		defer end(t, create(t, d, fmt.Sprint("RUN", i)))
 	}
 	if _, err := d.Create("RUNX"); err == nil {
-		t.Error("no bound on files")
+		t.Error("too many files were created")
 	}
 	end(t, f)
-	if all, locked, err := d.Ended(); len(all) != 1 || locked != mostFiles-1 || err != nil {
-		t.Errorf("%d files, %d locked, %v", len(all), locked, err)
+	if all, locked, err := d.Ended(); len(all) != 1 || locked != maxFiles-1 || err != nil {
+		t.Errorf("got %d files, %d locked, %v; want 1 and the others locked", len(all), locked, err)
 	}
 	empty := open(t)
 	end(t, create(t, empty, "RUN0"))
 	if all, _, err := empty.Ended(); len(all) != 0 || err != nil {
-		t.Errorf("%d files, %v", len(all), err)
+		t.Errorf("files without records: got %d, %v, want none", len(all), err)
 	}
 	if names, err := empty.names(); len(names) != 0 || err != nil {
-		t.Errorf("%v are left, %v", names, err)
+		t.Errorf("files: got %v, %v, want none", names, err)
 	}
 }
 
-// A damaged record, or one of another boot, is not returned.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
-	second := (headerSlots + 1) * slotSize // slots are used from the first on
+	second := (headerSlots + 1) * slotSize
 	for _, test := range []struct {
 		name   string
 		change func(text []byte) []byte
-		other  bool // boot
-		want   int  // records
+		other  bool
+		want   int
 	}{
 		{name: "intact", change: func(b []byte) []byte { return b }, want: 3},
 		{name: "another boot", change: func(b []byte) []byte { return b }, other: true},
@@ -173,10 +166,9 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// helper names the folder in the process that TestKilled kills.
+// helper is the variable with the directory for the process that TestKilled kills.
 const helper = "SPENT_HELPER"
 
-// A process that is killed keeps its file locked until it has ended. Its last store is read.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv(helper); dir != "" {
 		spend(t, dir)
@@ -193,10 +185,10 @@ func TestKilled(t *testing.T) {
 	said, err := bufio.NewReader(out).ReadString('\n')
 	check.OK(t, err)
 	if all, locked, err := d.Ended(); len(all) != 0 || locked != 1 || err != nil {
-		t.Errorf("while it runs: %d files, %d locked, %v", len(all), locked, err)
+		t.Errorf("while it runs: got %d files, %d locked, %v, want 0 and 1", len(all), locked, err)
 	}
 	check.OK(t, run.Process.Kill())
-	_ = run.Wait() // it was killed
+	_ = run.Wait() // fails because the process was killed
 	e := ended(t, d)
 	if want := []usage.Ended{{Term: term(0), Process: "RUN1", Spent: 42}}; said != "42\n" || !slices.Equal(e.Spent, want) {
 		t.Errorf("got %v, want %v", e.Spent, want)
@@ -206,7 +198,6 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// spend records requests, says so, and waits for its end.
 func spend(t *testing.T, dir string) {
 	t.Helper()
 	d, err := Open(dir)
@@ -217,13 +208,12 @@ func spend(t *testing.T, dir string) {
 	select {}
 }
 
-// A store into the mapping allocates nothing.
 func TestNoAllocation(t *testing.T) {
 	d := open(t)
 	f := create(t, d, "RUN1")
 	defer end(t, f)
 	r, _ := f.Add(term(0), 0)
 	if n := testing.AllocsPerRun(100, func() { r.Spent.Add(1) }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("allocations: got %v, want 0", n)
 	}
 }

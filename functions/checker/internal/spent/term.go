@@ -10,7 +10,6 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// words returns a term as two words. ok is false for a term that does not fit.
 func words(t usage.Term) (prefix, term int64, ok bool) {
 	period := slices.Index(plan.Periods(), t.Period)
 	if !apikey.ValidPrefix(string(t.Prefix)) || period < 0 {
@@ -20,7 +19,6 @@ func words(t usage.Term) (prefix, term int64, ok bool) {
 	return prefix, int64(period)<<32 | int64(uint32(t.First)), true //nolint:gosec // the bits of a day
 }
 
-// termOf returns the term of two words. ok is false if no term has these words.
 func termOf(prefix, term int64) (t usage.Term, ok bool) {
 	period := term >> 32
 	if period < 0 || period >= int64(len(plan.Periods())) {
@@ -31,7 +29,6 @@ func termOf(prefix, term int64) (t usage.Term, ok bool) {
 	return t, apikey.ValidPrefix(string(text)) && usage.TermOf(t.Prefix, t.Period, t.First.Start()) == t
 }
 
-// checksum returns the checksum of a slot's identity.
 func checksum(prefix, term int64) int64 {
 	b := binary.NativeEndian.AppendUint64(nil, uint64(prefix)) //nolint:gosec // a word
 	b = binary.NativeEndian.AppendUint64(b, uint64(term))      //nolint:gosec // a word
