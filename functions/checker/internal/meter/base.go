@@ -10,23 +10,20 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// base is what other sources, replicas and earlier processes alike, have
-// allowed each key in the current day, week and month, as far as it was heard.
+// base contains the requests that other sources have allowed each key in the current periods.
 type base struct {
-	now     time.Time // whose day, week and month it is about
-	periods [3]span   // in the order of periods
-	sums    slots.Table[[3]atomic.Uint64]
-	early   map[apikey.Prefix][3]uint64 // of keys that have no slot yet; guarded by Meter.mu
+	now        time.Time
+	periods    [3]span // by periodIndex
+	sums       slots.Table[[3]atomic.Uint64]
+	unassigned map[apikey.Prefix][3]uint64 // of keys without a slot; guarded by Meter.mu
 }
 
-// span is a period's days and end.
 type span struct {
 	first usage.Day
-	end   int64 // Unix nanoseconds
+	end   int64
 }
 
-// place is where a period stands in a base's arrays.
-func place(p plan.Period) int {
+func periodIndex(p plan.Period) int {
 	switch p {
 	case plan.Week:
 		return 1
@@ -38,29 +35,26 @@ func place(p plan.Period) int {
 }
 
 func newBase(now time.Time, size uint32) *base {
-	b := &base{now: now, early: map[apikey.Prefix][3]uint64{}}
+	b := &base{now: now, unassigned: map[apikey.Prefix][3]uint64{}}
 	for _, p := range [...]plan.Period{plan.Day, plan.Week, plan.Month} {
-		b.periods[place(p)] = span{first: usage.DayOf(p.Start(now)), end: p.End(now).UnixNano()}
+		b.periods[periodIndex(p)] = span{first: usage.DayOf(p.Start(now)), end: p.End(now).UnixNano()}
 	}
 	b.sums.Grow(size)
 	return b
 }
 
-// used is what others have allowed a slot in the period that holds now; a
-// period that is over counts nothing.
+// used returns the requests of a slot in the current period, or 0 if the period has ended.
 func (b *base) used(slot uint32, p plan.Period, now int64) uint64 {
-	at := place(p)
-	if now >= b.periods[at].end || slot >= b.sums.Len() {
+	i := periodIndex(p)
+	if now >= b.periods[i].end || slot >= b.sums.Len() {
 		return 0
 	}
-	return b.sums.At(slot)[at].Load()
+	return b.sums.At(slot)[i].Load()
 }
 
-// oldest is the first day that any period holds.
 func (b *base) oldest() usage.Day { return min(b.periods[1].first, b.periods[2].first) }
 
-// add adds what a source allowed a key on a day; slot is the key's, unless it
-// has none yet. delta may be negative, as two's complement: sums are exact all the same.
+// add adds requests of a key on a day. A negative delta is in two's complement.
 func (b *base) add(day usage.Day, prefix apikey.Prefix, slot uint32, hasSlot bool, delta uint64) {
 	var deltas [3]uint64
 	for i, p := range b.periods {
@@ -69,11 +63,11 @@ func (b *base) add(day usage.Day, prefix apikey.Prefix, slot uint32, hasSlot boo
 		}
 	}
 	if !hasSlot {
-		sums := b.early[prefix]
+		sums := b.unassigned[prefix]
 		for i := range sums {
 			sums[i] += deltas[i]
 		}
-		b.early[prefix] = sums
+		b.unassigned[prefix] = sums
 		return
 	}
 	for i := range deltas {
@@ -83,13 +77,13 @@ func (b *base) add(day usage.Day, prefix apikey.Prefix, slot uint32, hasSlot boo
 	}
 }
 
-// adopt gives a key that has just got its slot what was heard of it before.
-func (b *base) adopt(prefix apikey.Prefix, slot uint32) {
-	sums, ok := b.early[prefix]
+// backfill adds the counts that arrived before their key.
+func (b *base) backfill(prefix apikey.Prefix, slot uint32) {
+	sums, ok := b.unassigned[prefix]
 	if !ok {
 		return
 	}
-	delete(b.early, prefix)
+	delete(b.unassigned, prefix)
 	for i := range sums {
 		b.sums.At(slot)[i].Add(sums[i])
 	}

@@ -14,62 +14,59 @@ import (
 )
 
 const (
-	// prepare is how long before midnight the next day's table is made.
-	prepare = 5 * time.Minute
-	// keepPrevious is how long after midnight the day before is read from its
-	// table rather than from what the listener has heard of it.
+	tableLeadTime = 5 * time.Minute
+	// keepPrevious is the time after midnight for which the previous day is read from its table.
 	keepPrevious = time.Hour
 
-	parallelWrites = 8
-	hurryPause     = 100 * time.Millisecond
-	lastFlush      = 15 * time.Second
+	parallelWrites   = 8
+	minFlushInterval = 100 * time.Millisecond
+	flushTimeout     = 15 * time.Second
 )
 
-var errClosed = errors.New("the day was closed before its last counts could be written")
+var errClosed = errors.New("day closed before its last counts were written")
 
-// Run flushes until ctx ends, and then once more until everything is written or
-// the time for that is over.
+// Run flushes until ctx ends, and then until everything is written or flushTimeout has passed.
 func (m *Meter) Run(ctx context.Context) {
 	tick := time.NewTicker(m.cfg.Interval)
 	defer tick.Stop()
 	for {
 		m.advance(m.cfg.Now())
 		m.Flush(ctx)
-		hurry := m.hurry
-		if !trace.Sleep(ctx, hurryPause) {
+		flushNow := m.flushNow
+		if !trace.Sleep(ctx, minFlushInterval) {
 			break
 		}
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-		case <-hurry:
+		case <-flushNow:
 		}
 	}
 	m.finish(context.WithoutCancel(ctx))
 }
 
 func (m *Meter) finish(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lastFlush)
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	for !m.Flush(ctx) {
-		if !trace.Sleep(ctx, hurryPause) {
-			m.cfg.Log.Error("counts lost: the store could not be reached before the process had to end")
+		if !trace.Sleep(ctx, minFlushInterval) {
+			m.cfg.Log.Error("counts lost: store unreachable until the process ended")
 			return
 		}
 	}
 }
 
-// Flush writes every shard that has changed and tells whether all is written.
+// Flush writes every changed shard and reports whether everything is written.
 func (m *Meter) Flush(ctx context.Context) bool {
 	begun, writes, failures := m.share.since(m.cfg.Now()), m.writes.Load(), m.failures.Load()
 	ok := true
 	var committed time.Time
-	for _, t := range m.open() {
+	for _, t := range m.openTables() {
 		ok = m.flushTable(ctx, t) && ok
 		committed = latest(committed, t.committed())
 	}
-	if m.failures.Load() == failures { // not ok: it may be counted on meanwhile
-		m.share.flush(flushed{begun: begun, committed: committed, wrote: m.writes.Load() > writes})
+	if m.failures.Load() == failures { // even if not ok: requests may have been counted since
+		m.share.flush(flushResult{begun: begun, committed: committed, wrote: m.writes.Load() > writes})
 	}
 	return ok
 }
@@ -81,8 +78,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// open gives the tables that may have something to write.
-func (m *Meter) open() []*dayTable {
+func (m *Meter) openTables() []*dayTable {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.state.Load()
@@ -97,14 +93,14 @@ func (m *Meter) open() []*dayTable {
 
 func (m *Meter) flushTable(ctx context.Context, t *dayTable) bool {
 	var wg sync.WaitGroup
-	turn := make(chan struct{}, parallelWrites)
+	slots := make(chan struct{}, parallelWrites)
 	for i := range t.shards {
 		if !t.shards[i].dirty.Load() {
 			continue
 		}
-		turn <- struct{}{}
+		slots <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-turn }()
+			defer func() { <-slots }()
 			m.flushShard(ctx, t, i)
 		})
 	}
@@ -112,10 +108,10 @@ func (m *Meter) flushTable(ctx context.Context, t *dayTable) bool {
 	return t.clean()
 }
 
-// flushShard writes one shard if it has changed. Only one flush runs at a time.
+// flushShard is called by one flush at a time.
 func (m *Meter) flushShard(ctx context.Context, t *dayTable, shard int) {
 	s := &t.shards[shard]
-	s.dirty.Store(false) // before reading: what is counted from here on marks it again
+	s.dirty.Store(false) // before reading: a later count marks it again
 	err := m.writeShard(ctx, t, shard)
 	switch {
 	case err == nil:
@@ -123,23 +119,23 @@ func (m *Meter) flushShard(ctx context.Context, t *dayTable, shard int) {
 	case errors.Is(err, errClosed):
 		m.cfg.Log.Error("counts lost", "day", t.day.String(), "shard", shard, "error", err)
 	default:
-		s.unclear = true
+		s.uncertain = true
 		s.dirty.Store(true)
 		m.failures.Add(1)
 		if ctx.Err() == nil {
-			m.cfg.Log.Warn("counts not written yet", "day", t.day.String(), "shard", shard, "error", err)
+			m.cfg.Log.Warn("write counts failed, retrying", "day", t.day.String(), "shard", shard, "error", err)
 		}
 	}
 }
 
 func (m *Meter) writeShard(ctx context.Context, t *dayTable, shard int) error {
 	s := &t.shards[shard]
-	if s.unclear {
+	if s.uncertain {
 		v, err := m.cfg.Writer.CounterVersion(ctx, t.day, t.source, shard)
 		if err != nil {
-			return fmt.Errorf("after an unclear write: %w", err)
+			return fmt.Errorf("read version after a failed write: %w", err)
 		}
-		s.version, s.unclear = v, false
+		s.version, s.uncertain = v, false
 	}
 	if s.version == (store.CounterVersion{}) && m.cfg.Now().UnixNano() >= t.end+int64(usage.Late) {
 		return errClosed
@@ -152,13 +148,12 @@ func (m *Meter) writeShard(ctx context.Context, t *dayTable, shard int) error {
 	return nil
 }
 
-// advance moves the tables on with the time.
 func (m *Meter) advance(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old := m.state.Load()
 	next := *old
-	m.turn(&next, now)
+	m.rollDay(&next, now)
 	if next.prev != nil && now.UnixNano() >= next.cur.start+int64(keepPrevious) && next.prev.clean() {
 		next.prev = nil
 	}
@@ -175,8 +170,7 @@ func (m *Meter) advance(now time.Time) {
 	}
 }
 
-// turn gives s a table for now and, towards midnight, one for the next day.
-func (m *Meter) turn(s *state, now time.Time) {
+func (m *Meter) rollDay(s *state, now time.Time) {
 	at := now.UnixNano()
 	switch {
 	case s.cur.covers(at):
@@ -187,7 +181,7 @@ func (m *Meter) turn(s *state, now time.Time) {
 	case !s.prev.covers(at): // the clock was set back by a day or more
 		s.prev = m.newTable(usage.DayOf(now))
 	}
-	if s.next == nil && at >= s.cur.end-int64(prepare) {
+	if s.next == nil && at >= s.cur.end-int64(tableLeadTime) {
 		s.next = m.newTable(s.cur.day + 1)
 	}
 }

@@ -24,7 +24,6 @@ import (
 
 var errFault = errors.New("injected")
 
-// counters is a store of counters with optimistic versions, as Firestore has them.
 type counters struct {
 	mu       sync.Mutex
 	docs     map[string]usage.Counter
@@ -37,7 +36,7 @@ type fault int
 
 const (
 	none fault = iota
-	lost       // the write does not land, and the call fails
+	lost       // no effect, and the call fails
 	ambiguous
 )
 
@@ -77,7 +76,6 @@ func (c *counters) CounterVersion(_ context.Context, day usage.Day, source usage
 	return c.versions[id(day, source, shard)], nil
 }
 
-// totals sums a key's stored totals of one day over sources.
 func (c *counters) totals(day usage.Day, prefix apikey.Prefix) usage.Totals {
 	var sum usage.Totals
 	for _, d := range c.docs {
@@ -90,7 +88,6 @@ func (c *counters) totals(day usage.Day, prefix apikey.Prefix) usage.Totals {
 	return sum
 }
 
-// batch is all documents, as a listener's full batch.
 func (c *counters) batch() store.Batch[usage.Counter] {
 	b := store.Batch[usage.Counter]{Reset: true, At: time.Unix(c.written, 0)}
 	for id, d := range c.docs {
@@ -101,7 +98,7 @@ func (c *counters) batch() store.Batch[usage.Counter] {
 
 func prefixAt(slot uint32) apikey.Prefix { return apikey.Prefix(fmt.Sprintf("%08d", slot)) }
 
-// process is one meter with keys 0 to n-1 in the slots of their numbers.
+// The prefix of a key is its slot's number.
 type process struct {
 	*Meter
 	now *time.Time
@@ -128,12 +125,9 @@ func (p process) admit(slot uint32, l view.Limits) Admission {
 
 func (p process) request(slot uint32, l view.Limits) bool { return p.admit(slot, l) == Admitted }
 
-// anyRate is the bucket of keys whose rate is not what a test is about.
 var anyRate = bucket.ShapeOf(plan.Limits{Rate: 100, Burst: 100})
 
-// TestTotalsEqualTheTruth lets two processes count through days of faults, stops,
-// kills and clock steps, and compares what is stored with what was decided: equal
-// for what was flushed, never more, and short only of what killed processes had
+// TestTotalsEqualTheTruth tests that stored counts lack at most those that killed processes had
 // not flushed.
 func TestTotalsEqualTheTruth(t *testing.T) {
 	t.Parallel()
@@ -145,7 +139,7 @@ func TestTotalsEqualTheTruth(t *testing.T) {
 		runs := 0
 		launch := func() process { runs++; return start(c, fmt.Sprintf("run%d", runs), &now, keys) }
 		procs := []process{launch(), launch()}
-		pending := []bill{{}, {}} // counted since the process's last complete flush
+		pending := []bill{{}, {}} // since the process's last complete flush
 		faulty := false
 		c.fault = func() fault {
 			if !faulty {
@@ -160,7 +154,7 @@ func TestTotalsEqualTheTruth(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			i := rapid.IntRange(0, 1).Draw(t, "process")
-			switch rapid.SampledFrom([]string{"request", "request", "request", "flush", "pass", "stop", "kill", "hear", "faults"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"request", "request", "request", "flush", "pass", "stop", "kill", "receive", "faults"}).Draw(t, "step") {
 			case "request":
 				slot := rapid.Uint32Range(0, keys-1).Draw(t, "key")
 				var add usage.Totals
@@ -180,10 +174,10 @@ func TestTotalsEqualTheTruth(t *testing.T) {
 				}
 			case "pass":
 				now = now.Add(time.Duration(rapid.Int64Range(0, int64(10*time.Hour)).Draw(t, "time")))
-				for _, p := range procs { // as Run does well before the next request
+				for _, p := range procs { // like Run, well before the next request
 					p.advance(now)
 				}
-			case "hear":
+			case "receive":
 				procs[i].Receive(c.batch())
 			case "stop":
 				faulty = false
@@ -213,14 +207,13 @@ func TestTotalsEqualTheTruth(t *testing.T) {
 				got, may := c.totals(day, prefixAt(uint32(slot))), lostAtMost[day][slot]
 				short := usage.Totals{Allowed: want.Allowed - got.Allowed, RateDenied: want.RateDenied - got.RateDenied, QuotaDenied: want.QuotaDenied - got.QuotaDenied}
 				if short.Allowed > may.Allowed || short.RateDenied > may.RateDenied || short.QuotaDenied > may.QuotaDenied {
-					t.Fatalf("%s key %d: stored %v of %v, may be short of %v", day, slot, got, want, may)
+					t.Fatalf("%s key %d: stored: got %v, want %v less at most %v", day, slot, got, want, may)
 				}
 			}
 		}
 	})
 }
 
-// TestQuota counts a quota down over two processes that hear each other.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	periods := []struct {
@@ -231,7 +224,7 @@ func TestQuota(t *testing.T) {
 	}{
 		{"day", plan.Day, "2026-03-01T12:00:00Z", "2026-03-02T00:00:00Z"},
 		{"week from Monday", plan.Week, "2026-03-01T12:00:00Z", "2026-03-02T00:00:00Z"},
-		{"week in its midst", plan.Week, "2026-03-03T12:00:00Z", "2026-03-09T00:00:00Z"},
+		{"week on a Tuesday", plan.Week, "2026-03-03T12:00:00Z", "2026-03-09T00:00:00Z"},
 		{"month of 28 days", plan.Month, "2026-02-10T12:00:00Z", "2026-03-01T00:00:00Z"},
 		{"month of 29 days", plan.Month, "2028-02-10T12:00:00Z", "2028-03-01T00:00:00Z"},
 		{"month of 30 days", plan.Month, "2026-04-30T23:59:59Z", "2026-05-01T00:00:00Z"},
@@ -264,37 +257,36 @@ func TestQuota(t *testing.T) {
 			}
 			share()
 			if n := admit(60); n != 60 {
-				t.Fatalf("%d of 60 admitted", n)
+				t.Fatalf("admitted: got %d, want 60", n)
 			}
 			share()
 			if n := admit(20); n != 20 {
-				t.Fatalf("%d of 20 more admitted", n)
+				t.Fatalf("admitted: got %d, want 20", n)
 			}
 			share()
-			// A new process knows what was used before it was there.
 			b = start(c, "b2", &now, 1)
 			share()
 			if n := admit(100); n < 20 || n > 40 {
-				t.Errorf("%d admitted of the last 20: more than both processes can overlook", n)
+				t.Errorf("admitted of the last 20: got %d, want 20 to 40", n)
 			}
 			share()
 			if n := admit(10); n != 0 {
-				t.Errorf("%d admitted past the quota", n)
+				t.Errorf("admitted beyond the quota: got %d, want 0", n)
 			}
-			for now.Before(end.Add(-time.Second)) { // the quota holds to the last second, through the days between
+			for now.Before(end.Add(-time.Second)) { // until the last second of the period
 				now = minTime(now.Add(13*time.Hour), end.Add(-time.Second))
 				share()
 				if n := admit(2); n != 0 {
-					t.Fatalf("%d admitted at %v", n, now)
+					t.Fatalf("admitted beyond the quota: got %d at %v, want 0", n, now)
 				}
 			}
 			now = end
 			if n := admit(2); n != 2 {
-				t.Errorf("%d of 2 admitted at the new period's first instant", n)
+				t.Errorf("admitted at the start of the new period: got %d, want 2", n)
 			}
 			share()
 			if n := admit(2); n != 2 {
-				t.Errorf("%d of 2 admitted in the new period", n)
+				t.Errorf("admitted in the new period: got %d, want 2", n)
 			}
 		})
 	}
@@ -314,9 +306,7 @@ func minTime(a, b time.Time) time.Time {
 	return b
 }
 
-// TestHeardBeforeTheKey shows that counts which are heard before their key get
-// to it.
-func TestHeardBeforeTheKey(t *testing.T) {
+func TestCountsBeforeKey(t *testing.T) {
 	t.Parallel()
 	now := instant(t, "2026-03-03T12:00:00Z")
 	c := newCounters()
@@ -331,14 +321,13 @@ func TestHeardBeforeTheKey(t *testing.T) {
 	p.Receive(c.batch())
 	p.Publish(1, map[apikey.Prefix]uint32{prefixAt(0): 0}, func() { known = true })
 	if p.request(0, view.Limits{Bucket: anyRate, Quota: 10, Period: plan.Day}) {
-		t.Error("a used-up quota was forgotten")
+		t.Error("a request beyond the quota was admitted")
 	}
 	if !p.request(0, view.Limits{Bucket: anyRate, Quota: 11, Period: plan.Week}) {
-		t.Error("a quota with one left was refused")
+		t.Error("the last request of the quota was not admitted")
 	}
 }
 
-// TestCompaction replaces sources by one with their sums: nothing changes.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	now := instant(t, "2026-03-03T12:00:00Z")
@@ -369,12 +358,12 @@ func TestCountsNothingTwiceAfterADayIsClosed(t *testing.T) {
 	c.fault = func() fault { return ambiguous }
 	p.Flush(t.Context())
 	c.fault = func() fault { return none }
-	clear(c.docs) // compacted
+	clear(c.docs)
 	clear(c.versions)
 	now = now.Add(49 * time.Hour)
 	p.advance(now)
 	if !p.Flush(t.Context()) || len(c.docs) != 0 {
-		t.Errorf("wrote %v for a day that is closed", c.docs)
+		t.Errorf("documents of a closed day: got %v, want none", c.docs)
 	}
 }
 
@@ -384,14 +373,11 @@ func TestAdmitAllocatesNothing(t *testing.T) {
 	prefix := string(prefixAt(0))
 	for _, l := range []view.Limits{{}, {Quota: 50, Period: plan.Month}} {
 		if n := testing.AllocsPerRun(100, func() { p.Admit(0, prefix, l, now) }); n != 0 {
-			t.Errorf("%v allocations", n)
+			t.Errorf("allocations: got %v, want 0", n)
 		}
 	}
 }
 
-// TestSlowAndAbsentStore runs the meter's own loop while every write takes 5 s,
-// and then while the store is away for a minute: requests do not wait, nothing
-// is lost, and what is kept does not grow with the requests.
 func TestSlowAndAbsentStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -426,12 +412,11 @@ func TestSlowAndAbsentStore(t *testing.T) {
 			}
 		}
 		if stored != perSecond*seconds {
-			t.Errorf("%d stored of %d", stored, perSecond*seconds)
+			t.Errorf("stored: got %d, want %d", stored, perSecond*seconds)
 		}
 	})
 }
 
-// slow takes 5 s for a write, and does not answer while it is away.
 type slow struct {
 	*counters
 	away *atomic.Bool
@@ -448,8 +433,6 @@ func (s slow) WriteCounter(ctx context.Context, w usage.Counter, base store.Coun
 	return s.counters.WriteCounter(ctx, w, base)
 }
 
-// A slot holds counts until its day's table is out of use, and while others' counts of its key
-// are in the sums.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	now := instant(t, "2026-03-03T12:00:00Z")
@@ -463,7 +446,7 @@ func TestIdle(t *testing.T) {
 	}
 	p.request(0, view.Limits{Bucket: anyRate})
 	if p.Idle(0) || !p.Idle(1) {
-		t.Errorf("right after a request: idle %v, other slot %v", p.Idle(0), p.Idle(1))
+		t.Errorf("after a request: idle: got %v, other slot %v, want false and true", p.Idle(0), p.Idle(1))
 	}
 	if turn(12 * time.Hour); p.Idle(0) {
 		t.Error("idle while the day's table is read")

@@ -9,47 +9,68 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// sharing knows how far this process's counts and those of others are known to each
-// other; the package's documentation says what follows from it. Its times are in
-// nanoseconds since start.
+// sharing bounds the requests beyond a soft quota while replicas cannot share their counts. Each
+// process knows two times, by its monotonic clock:
+//
+//   - b (shared): its own counts before b are committed, and it has received that commit.
+//   - h (received): its sums contain all counts of others that were committed before h. This is
+//     the start of the last received flush that wrote something, or of the last returned canary.
+//
+// While b is at most MaxUnshared ago, the sums decide. Later, a request is admitted only if the
+// quota holds although every other replica may use its whole bucket, from h until Horizon from
+// now:
+//
+//	own + received + others × (burst + rate × (now − h + Horizon)) < quota
+//
+// Otherwise the result is Unshared, which counts nothing. Thus all replicas together stay below
+// the quota until Horizon from now: own is exact, the sums contain everything before h, and
+// buckets bound the rest. By then, the process is received again, or every process has stopped
+// by the same rule.
+//
+// Beyond the quota are the requests admitted by the sums while b aged: each process's own in
+// MaxUnshared, and as many of others that it had not received. Together they are at most what all
+// replicas admit in twice MaxUnshared. The bound excludes three cases:
+//
+//   - A replica that alone is cut off for more than Horizon, the ceiling.
+//   - A killed process: the counts that it had not flushed are admitted again.
+//   - Replicas that have started since. At least one other replica is assumed.
 type sharing struct {
-	replica  string
-	start    time.Time
-	patience time.Duration // [Config.MaxUnshared]
-	horizon  time.Duration
+	replica     string
+	start       time.Time
+	maxUnshared time.Duration
+	horizon     time.Duration
 
-	shared atomic.Int64  // what was counted before is committed, and its commit was heard
-	heard  atomic.Int64  // what was committed before is in the sums
-	others atomic.Uint64 // replicas
+	shared   atomic.Int64 // time b, since start
+	received atomic.Int64 // time h, since start
+	others   atomic.Uint64
 
-	mu             sync.Mutex // guards what follows, and setting the above
-	oldest, newest flushed    // of the flushes whose commits have not been heard
-	until          time.Time  // everything committed until then has been heard, by the store's clock
-	canaries       map[string]heardCanary
+	mu             sync.Mutex // guards the following fields, and setting those above
+	oldest, newest flushResult
+	completeUntil  time.Time // by the store's clock; everything before is received
+	canaries       map[string]peerCanary
 }
 
-// forgotten is when a replica that is gone is forgotten: its canary is deleted by then,
-// and not sent anew with all others.
-const forgotten = 48 * time.Hour
+// canaryTTL is the time after which a replica without new canaries is forgotten. Its canary is
+// deleted by then.
+const canaryTTL = 48 * time.Hour
 
-// flushed is a flush that wrote all there was.
-type flushed struct {
+// flushResult is a flush that wrote all changes.
+type flushResult struct {
 	begun     int64
-	committed time.Time // the last write, by the store's clock; of an earlier flush if this one had nothing to write
+	committed time.Time // last write, or that of an earlier flush, by the store's clock
 	wrote     bool
 }
 
-// heardCanary is another replica's last canary.
-type heardCanary struct {
+type peerCanary struct {
 	store.Canary
 
-	at int64 // when it was first heard
+	at int64
 }
 
 func newSharing(cfg Config, now time.Time) *sharing {
 	s := &sharing{
-		replica: cfg.Replica, start: now, patience: cfg.MaxUnshared, horizon: cfg.Horizon,
-		canaries: map[string]heardCanary{},
+		replica: cfg.Replica, start: now, maxUnshared: cfg.MaxUnshared, horizon: cfg.Horizon,
+		canaries: map[string]peerCanary{},
 	}
 	s.others.Store(1)
 	return s
@@ -61,63 +82,59 @@ func (s *sharing) age(now time.Time) time.Duration {
 	return time.Duration(s.since(now) - s.shared.Load())
 }
 
-// reserve is how much of a quota others may use until they are heard: nothing that
-// matters while counts are shared.
+// reserve returns the part of a quota that others may use before their counts arrive.
 func (s *sharing) reserve(b bucket.Shape, now time.Time) uint64 {
-	if s.age(now) <= s.patience {
+	if s.age(now) <= s.maxUnshared {
 		return 0
 	}
-	unheard := time.Duration(s.since(now) - s.heard.Load())
-	return s.others.Load() * b.Most(unheard+s.horizon)
+	unreceived := time.Duration(s.since(now) - s.received.Load())
+	return s.others.Load() * b.Most(unreceived+s.horizon)
 }
 
-// flush notes a flush that wrote all there was. Two of those that are not heard of
-// yet are kept, the first and the last: from a slow store commits are heard while
-// others are made.
-func (s *sharing) flush(f flushed) {
+// flush stores only the first and the last flush that are not received. With a slow store,
+// commits arrive while others are made.
+func (s *sharing) flush(f flushResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.heardCommit(f) {
+	if s.commitReceived(f) {
 		return
 	}
-	if s.oldest == (flushed{}) {
+	if s.oldest == (flushResult{}) {
 		s.oldest = f
 	}
 	s.newest = f
 }
 
-// complete notes that all that was committed until then, by the store's clock, is in the
-// sums.
+// complete records that everything committed before a time is in the sums.
 func (s *sharing) complete(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if until.After(s.until) {
-		s.until = until
+	if until.After(s.completeUntil) {
+		s.completeUntil = until
 	}
-	if s.oldest == (flushed{}) || !s.heardCommit(s.oldest) {
+	if s.oldest == (flushResult{}) || !s.commitReceived(s.oldest) {
 		return
 	}
-	s.oldest = flushed{}
-	if !s.heardCommit(s.newest) {
+	s.oldest = flushResult{}
+	if !s.commitReceived(s.newest) {
 		s.oldest = s.newest
 	}
 }
 
-// heardCommit tells whether a flush's commit has been heard, and what was counted before it
-// is shared. The caller holds mu.
-func (s *sharing) heardCommit(f flushed) bool {
-	if f.committed.After(s.until) {
+// commitReceived must be called with mu held.
+func (s *sharing) commitReceived(f flushResult) bool {
+	if f.committed.After(s.completeUntil) {
 		return false
 	}
 	s.shared.Store(max(s.shared.Load(), f.begun))
 	if f.wrote {
-		s.heard.Store(max(s.heard.Load(), f.begun))
+		s.received.Store(max(s.received.Load(), f.begun))
 	}
 	return true
 }
 
-// Proven takes in the canaries that came with the counters heard last. begun is when
-// the writing of the latest of this replica's own began that has come back.
+// Proven applies the canaries received with counters. begun is the start of the write of this
+// replica's last returned canary.
 func (m *Meter) Proven(begun time.Time, canaries []store.Canary) {
 	m.share.proven(begun, canaries, m.cfg.Now())
 }
@@ -125,17 +142,17 @@ func (m *Meter) Proven(begun time.Time, canaries []store.Canary) {
 func (s *sharing) proven(begun time.Time, canaries []store.Canary, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard.Store(max(s.heard.Load(), s.since(begun)))
+	s.received.Store(max(s.received.Load(), s.since(begun)))
 	for _, c := range canaries {
 		if last, ok := s.canaries[c.Replica]; c.Replica != s.replica && (!ok || last.Run != c.Run || last.Seq != c.Seq) {
-			s.canaries[c.Replica] = heardCanary{c, s.since(now)}
+			s.canaries[c.Replica] = peerCanary{c, s.since(now)}
 		}
 	}
-	// This is the only place where replicas drop out: in an outage nobody is taken for gone.
+	// Replicas are removed only here, so none is removed during an outage.
 	others := uint64(0)
 	for name, c := range s.canaries {
 		switch silent := time.Duration(s.since(now) - c.at); {
-		case silent > forgotten:
+		case silent > canaryTTL:
 			delete(s.canaries, name)
 		case silent <= s.horizon:
 			others++

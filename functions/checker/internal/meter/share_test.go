@@ -14,34 +14,32 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// span of time, in seconds from the beginning.
+// outage is an interval in seconds since the start.
 type outage struct{ from, to float64 }
 
-// site is some replicas and their store, whose time goes by in ticks.
-type site struct {
+type cluster struct {
 	store    *counters
 	now      time.Time
 	begun    time.Time
 	limits   view.Limits
 	replicas []*replica
 	canaries map[string]store.Canary
-	admitted int // together
-	unshared int // refused because others may have used the quota
+	admitted int
+	unshared int
 }
 
-// replica is one of a site's. Each has a bucket of its own and asks as often as that
-// lets it.
+// replica sends requests as fast as its bucket permits.
 type replica struct {
 	process
 
-	name    string
-	buckets bucket.Buckets
-	mute    []outage // when it cannot write
-	deaf    []outage // when it hears nothing
-	idle    []outage // when nobody asks it
-	way     time.Duration
-	heard   []delivery // on the way to it
-	sent    int64      // writes that are
+	name      string
+	buckets   bucket.Buckets
+	mute      []outage // its writes fail
+	deaf      []outage // it receives nothing
+	idle      []outage // it gets no requests
+	delay     time.Duration
+	inTransit []delivery // in transit
+	sent      int64
 }
 
 type delivery struct {
@@ -55,8 +53,8 @@ const (
 	canary = 15 * time.Second
 )
 
-func newSite(n int, l plan.Limits) *site {
-	s := &site{
+func newSite(n int, l plan.Limits) *cluster {
+	s := &cluster{
 		store: newCounters(), begun: time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC), canaries: map[string]store.Canary{},
 		limits: view.Limits{Bucket: bucket.ShapeOf(l), Quota: l.Quota, Period: l.Period},
 	}
@@ -70,7 +68,7 @@ func newSite(n int, l plan.Limits) *site {
 	return s
 }
 
-func (s *site) in(spans []outage) bool {
+func (s *cluster) in(spans []outage) bool {
 	at := s.now.Sub(s.begun).Seconds()
 	for _, o := range spans {
 		if at >= o.from && at < o.to {
@@ -80,19 +78,17 @@ func (s *site) in(spans []outage) bool {
 	return false
 }
 
-// run lets time pass: requests come, counts are flushed every two seconds or when a
-// quota comes to its end, and each replica hears what was written.
-func (s *site) run(t *rapid.T, d time.Duration) {
+func (s *cluster) run(t *rapid.T, d time.Duration) {
 	for end := s.now.Add(d); s.now.Before(end); s.now = s.now.Add(tick) {
 		for i, r := range s.replicas {
-			s.ask(r)
+			s.sendRequests(r)
 			s.write(t, r, i)
-			s.hear(r)
+			s.deliver(r)
 		}
 	}
 }
 
-func (s *site) ask(r *replica) {
+func (s *cluster) sendRequests(r *replica) {
 	for !s.in(r.idle) && r.buckets.Take(0, s.limits.Bucket, int64(s.now.Sub(s.begun))) {
 		switch r.admit(0, s.limits) { //nolint:exhaustive // no quota is hard here
 		case Admitted:
@@ -104,10 +100,10 @@ func (s *site) ask(r *replica) {
 	}
 }
 
-func (s *site) write(t *rapid.T, r *replica, i int) {
+func (s *cluster) write(t *rapid.T, r *replica, i int) {
 	due := s.now.Add(time.Duration(i)*300*time.Millisecond).Sub(s.begun)%flush == 0
 	select {
-	case <-r.hurry:
+	case <-r.flushNow:
 		due = true
 	default:
 	}
@@ -127,18 +123,18 @@ func (s *site) write(t *rapid.T, r *replica, i int) {
 	}
 }
 
-func (s *site) hear(r *replica) {
+func (s *cluster) deliver(r *replica) {
 	if s.in(r.deaf) {
-		r.heard, r.sent = nil, -1 // the listener starts over later
+		r.inTransit, r.sent = nil, -1 // the listener restarts later
 		return
 	}
 	if r.sent != s.store.written {
 		r.sent = s.store.written
-		r.heard = append(r.heard, delivery{s.now.Add(r.way), s.store.batch()})
+		r.inTransit = append(r.inTransit, delivery{s.now.Add(r.delay), s.store.batch()})
 	}
-	for len(r.heard) > 0 && !s.now.Before(r.heard[0].at) {
-		r.Receive(r.heard[0].batch)
-		r.heard = r.heard[1:]
+	for len(r.inTransit) > 0 && !s.now.Before(r.inTransit[0].at) {
+		r.Receive(r.inTransit[0].batch)
+		r.inTransit = r.inTransit[1:]
 	}
 	if s.now.Sub(s.begun)%canary == 0 {
 		var all []store.Canary
@@ -146,17 +142,13 @@ func (s *site) hear(r *replica) {
 			all = append(all, c)
 		}
 		begun := s.begun
-		if !s.in(r.mute) && len(r.heard) == 0 {
+		if !s.in(r.mute) && len(r.inTransit) == 0 {
 			begun = s.now
 		}
 		r.Proven(begun, all)
 	}
 }
 
-// TestQuotaHoldsThroughOutages lets two or three replicas lose the store, one by one or
-// together, to write, to hear or both, at any times and in any order, while requests
-// come as fast as each replica's rate lets them: what all admit together stays within
-// the quota and the stated bound.
 func TestQuotaHoldsThroughOutages(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -166,7 +158,7 @@ func TestQuotaHoldsThroughOutages(t *testing.T) {
 				from := at + rapid.Float64Range(1, 40).Draw(t, what+" after")
 				at = from + rapid.Float64Range(0, longest).Draw(t, what+" for")
 				all = append(all, outage{from, at})
-				at += 5 // long enough to be heard again
+				at += 5 // enough for the next batch
 			}
 			return all
 		}
@@ -175,7 +167,7 @@ func TestQuotaHoldsThroughOutages(t *testing.T) {
 			Quota: rapid.Int64Range(20, 3000).Draw(t, "quota"), Period: plan.Month,
 		}
 		s := newSite(rapid.IntRange(2, 3).Draw(t, "replicas"), l)
-		s.run(t, canary+tick) // so that they know of each other
+		s.run(t, canary+tick)
 		together := spans("all cut", 80)
 		for i, r := range s.replicas {
 			r.idle = spans(fmt.Sprintf("r%d idle", i), 60)
@@ -194,13 +186,12 @@ func TestQuotaHoldsThroughOutages(t *testing.T) {
 		s.run(t, 200*time.Second)
 		bound := 2 * len(s.replicas) * int(s.limits.Bucket.Most(5*time.Second))
 		if over := s.admitted - int(l.Quota); over > bound {
-			t.Fatalf("%d admitted of a quota of %d: %d too many, the bound is %d", s.admitted, l.Quota, over, bound)
+			t.Fatalf("admitted: got %d of a quota of %d, excess %d, want at most %d", s.admitted, l.Quota, over, bound)
 		}
 	})
 }
 
-// TestQuotaWhileTheStoreIsAway: two replicas without a store, 100 a day.
-func TestQuotaWhileTheStoreIsAway(t *testing.T) {
+func TestQuotaDuringOutage(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSite(2, plan.Limits{Rate: 10, Burst: 1, Quota: 150, Period: plan.Day})
@@ -210,25 +201,23 @@ func TestQuotaWhileTheStoreIsAway(t *testing.T) {
 		}
 		s.run(t, 60*time.Second)
 		if s.admitted > 150 || s.unshared == 0 {
-			t.Fatalf("%d admitted of 150 while the store was away, %d refused", s.admitted, s.unshared)
+			t.Fatalf("without the store: got %d admitted of 150, %d Unshared", s.admitted, s.unshared)
 		}
 		s.run(t, 60*time.Second)
 		if s.admitted < 150 || s.admitted > 170 {
-			t.Fatalf("%d admitted of 150 once it was back", s.admitted)
+			t.Fatalf("with the store again: got %d admitted, want 150 to 170", s.admitted)
 		}
 	})
 }
 
-// TestJitterRefusesNothing: while flushes get through within MaxUnshared, however slowly
-// they are heard of, no request is refused for want of them.
-func TestJitterRefusesNothing(t *testing.T) {
+func TestJitterDeniesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSite(2, plan.Limits{Rate: 5, Burst: 5, Quota: rapid.Int64Range(50, 400).Draw(t, "quota"), Period: plan.Day})
 		for _, r := range s.replicas {
 			r.idle = []outage{{rapid.Float64Range(0, 30).Draw(t, r.name+" idle"), 40}}
 			if rapid.Bool().Draw(t, r.name+" slow") {
-				r.way = time.Duration(rapid.IntRange(0, 24).Draw(t, r.name+" way")) * tick
+				r.delay = time.Duration(rapid.IntRange(0, 24).Draw(t, r.name+" way")) * tick
 				continue
 			}
 			from := rapid.Float64Range(0, 60).Draw(t, r.name+" fails")
@@ -236,18 +225,16 @@ func TestJitterRefusesNothing(t *testing.T) {
 		}
 		s.run(t, 90*time.Second)
 		if s.unshared != 0 || s.admitted < int(s.limits.Quota) {
-			t.Fatalf("%d admitted of %d, %d refused", s.admitted, s.limits.Quota, s.unshared)
+			t.Fatalf("got %d admitted of %d, %d Unshared, want all and none", s.admitted, s.limits.Quota, s.unshared)
 		}
 	})
 }
 
-// TestReplicasThatAreGone: canaries that do not change any more are those of nobody, and
-// in an outage nobody is forgotten.
-func TestReplicasThatAreGone(t *testing.T) {
+func TestForgottenReplicas(t *testing.T) {
 	t.Parallel()
 	now := instant(t, "2026-03-03T12:00:00Z")
 	p := start(newCounters(), "p", &now, 1)
-	hear := func(seq int64, names ...string) {
+	receive := func(seq int64, names ...string) {
 		var all []store.Canary
 		for _, name := range append(names, "p") {
 			all = append(all, store.Canary{Replica: name, Run: name, Seq: seq})
@@ -257,20 +244,20 @@ func TestReplicasThatAreGone(t *testing.T) {
 	expect := func(what string, want uint64) {
 		t.Helper()
 		if got := p.share.others.Load(); got != want {
-			t.Errorf("%s: %d others, want %d", what, got, want)
+			t.Errorf("%s: others: got %d, want %d", what, got, want)
 		}
 	}
-	expect("nobody heard", 1)
-	hear(1)
+	expect("no canary", 1)
+	receive(1)
 	expect("alone", 1)
-	hear(1, "a", "b", "c")
+	receive(1, "a", "b", "c")
 	expect("three others", 3)
 	now = now.Add(time.Hour)
 	expect("an hour of silence", 3)
-	hear(2, "a")
-	expect("one goes on", 1)
+	receive(2, "a")
+	expect("one continues", 1)
 	p.Proven(now, []store.Canary{{Replica: "b", Run: "b", Seq: 1}})
-	expect("an old canary is sent anew", 1)
-	hear(3, "a", "b")
-	expect("one comes back", 2)
+	expect("an old canary is sent again", 1)
+	receive(3, "a", "b")
+	expect("one returns", 2)
 }

@@ -11,21 +11,18 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// block is how many neighbouring slots are flushed together. Slots are given
-// out in the order in which keys appear, so a few keys fill one block and cost
-// one document a flush.
+// block is the number of adjacent slots in one document. Slots are assigned in order, so a few
+// keys need one document per flush.
 const block = 1 << 10
 
-// cell counts one key in one day.
 type cell struct {
-	prefix      atomic.Uint64 // the key's, as a number; 0 until it is first counted
+	prefix      atomic.Uint64 // 0 until the first request
 	allowed     atomic.Uint64
 	rateDenied  atomic.Uint64
 	quotaDenied atomic.Uint64
 }
 
-// dayTable counts all keys in one day. It is a source of its own: a table made
-// anew for a day that was counted before writes documents of its own.
+// dayTable contains the counts of all keys on one day. Each table is a separate source.
 type dayTable struct {
 	day        usage.Day
 	start, end int64 // Unix nanoseconds
@@ -34,11 +31,10 @@ type dayTable struct {
 	shards     [usage.Shards]shardState
 }
 
-// shardState is what is known of one of the table's documents.
 type shardState struct {
-	dirty   atomic.Bool // counted since the last write began
-	version store.CounterVersion
-	unclear bool // the last write's outcome is not known: ask before the next one
+	dirty     atomic.Bool // counted since the last write began
+	version   store.CounterVersion
+	uncertain bool
 }
 
 func newDayTable(day usage.Day, source usage.Source, size uint32) *dayTable {
@@ -49,17 +45,16 @@ func newDayTable(day usage.Day, source usage.Source, size uint32) *dayTable {
 
 func (t *dayTable) covers(now int64) bool { return t != nil && now >= t.start && now < t.end }
 
-// cell gives a key's cell and notes whose it is.
 func (t *dayTable) cell(slot uint32, prefix string) *cell {
 	c := t.cells.At(slot)
 	if c.prefix.Load() == 0 {
-		c.prefix.Store(number(prefix))
+		c.prefix.Store(prefixNumber(prefix))
 	}
 	return c
 }
 
-// touch marks a slot's shard as counted. It comes after the counting: a flush
-// clears the mark before it reads, so a count is either read or marked again.
+// touch marks a slot's shard after the count. A flush clears the mark before it reads, so each
+// count is read or marked again.
 func (t *dayTable) touch(slot uint32) {
 	d := &t.shards[slot/block%usage.Shards].dirty
 	if !d.Load() {
@@ -67,8 +62,6 @@ func (t *dayTable) touch(slot uint32) {
 	}
 }
 
-// allowedIn gives what a slot was allowed in the table's day; a table that
-// never grew to the slot has not counted it.
 func (t *dayTable) allowedIn(slot uint32) uint64 {
 	if t == nil || slot >= t.cells.Len() {
 		return 0
@@ -76,7 +69,6 @@ func (t *dayTable) allowedIn(slot uint32) uint64 {
 	return t.cells.At(slot).allowed.Load()
 }
 
-// pack gathers a shard's totals.
 func (t *dayTable) pack(shard int) usage.Packed {
 	var p usage.Packed
 	for first := uint32(shard) * block; first < t.cells.Len(); first += block * usage.Shards {
@@ -95,7 +87,6 @@ func (t *dayTable) pack(shard int) usage.Packed {
 	return p
 }
 
-// clean tells whether everything counted has been written.
 func (t *dayTable) clean() bool {
 	for i := range t.shards {
 		if t.shards[i].dirty.Load() {
@@ -105,8 +96,7 @@ func (t *dayTable) clean() bool {
 	return true
 }
 
-// committed is when the table's last write was, by the store's clock; zero without
-// one. Only the flush may ask.
+// committed returns the store's time of the last write, or zero. Only a flush may call it.
 func (t *dayTable) committed() (last time.Time) {
 	for i := range t.shards {
 		last = latest(last, t.shards[i].version.Time())
@@ -114,7 +104,7 @@ func (t *dayTable) committed() (last time.Time) {
 	return last
 }
 
-func number(prefix string) uint64 {
+func prefixNumber(prefix string) uint64 {
 	var b [apikey.PrefixLength]byte
 	copy(b[:], prefix)
 	return binary.LittleEndian.Uint64(b[:])

@@ -8,18 +8,17 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// document is a counter as it was last heard. It is kept packed, to tell what
-// the next hearing adds to it and to sum up a new period.
+// document is a counter as last received.
 type document struct {
 	day    usage.Day
 	source usage.Source
-	counts usage.Packed // nil when the day is before every current period
+	counts usage.Packed // nil if the day is before all current periods
 
-	damaged bool // cannot be read any more: what was heard before goes on counting
+	damaged bool // unreadable; the earlier counts remain in the sums
 }
 
-// Receive takes in a batch of the counters' listener. A batch is consistent: a
-// compaction that replaces many sources by one changes no sum.
+// Receive applies a batch of counters. Batches are consistent, so replacing many sources by one
+// changes no sum.
 func (m *Meter) Receive(b store.Batch[usage.Counter]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,12 +43,12 @@ func (m *Meter) Receive(b store.Batch[usage.Counter]) {
 			m.forget(s, c.ID)
 			continue
 		}
-		m.hear(s, c.ID, c.Value)
+		m.applyCounter(s, c.ID, c.Value)
 	}
 	m.share.complete(b.At)
 }
 
-// Len is how many readable counters there are.
+// Len returns the number of readable counters.
 func (m *Meter) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,8 +61,7 @@ func (m *Meter) Len() int {
 	return n
 }
 
-// damaged takes in that a counter cannot be read: no quota is given back for it.
-// The caller holds mu.
+// damaged keeps the earlier counts of an unreadable counter. The caller holds mu.
 func (m *Meter) damaged(id string) {
 	if d, ok := m.docs[id]; ok {
 		d.damaged = true
@@ -71,8 +69,8 @@ func (m *Meter) damaged(id string) {
 	}
 }
 
-// hear takes in a counter as it now is. The caller holds mu.
-func (m *Meter) hear(s *state, id string, c usage.Counter) {
+// applyCounter must be called with mu held.
+func (m *Meter) applyCounter(s *state, id string, c usage.Counter) {
 	old, ok := m.docs[id]
 	d := document{day: c.Day, source: c.Source}
 	if c.Day >= s.base.oldest() {
@@ -85,28 +83,27 @@ func (m *Meter) hear(s *state, id string, c usage.Counter) {
 	m.add(s, old, d)
 }
 
-// forget takes in that a counter is gone. The caller holds mu.
+// forget must be called with mu held.
 func (m *Meter) forget(s *state, id string) {
 	old := m.docs[id]
 	delete(m.docs, id)
 	m.add(s, old, document{day: old.day, source: old.source})
-	for c := range old.counts.All() { // another source has its counts from now on
-		m.addOne(s.base, old.day, c.Prefix, -m.told[old.source].drop(c.Prefix))
+	for c := range old.counts.All() { // another source contains its counts now
+		m.addOne(s.base, old.day, c.Prefix, -m.peerCounts[old.source].drop(c.Prefix))
 	}
 }
 
-// add brings the sums from what a document was to what it is.
 func (m *Meter) add(s *state, was, is document) {
 	if s.own(is.source) {
-		return // counted where it is counted first
+		return // requests read these counts directly
 	}
 	before := map[apikey.Prefix]uint64{}
 	for c := range was.counts.All() {
 		before[c.Prefix] = c.Totals.Allowed
 	}
-	told := m.told[is.source]
+	sent := m.peerCounts[is.source]
 	for c := range is.counts.All() {
-		m.addOne(s.base, is.day, c.Prefix, c.Totals.Allowed-before[c.Prefix]-told.written(c.Prefix, c.Totals.Allowed))
+		m.addOne(s.base, is.day, c.Prefix, c.Totals.Allowed-before[c.Prefix]-sent.written(c.Prefix, c.Totals.Allowed))
 		delete(before, c.Prefix)
 	}
 	for prefix, allowed := range before {
@@ -122,7 +119,7 @@ func (m *Meter) addOne(b *base, day usage.Day, prefix apikey.Prefix, delta uint6
 	b.add(day, prefix, slot, ok, delta)
 }
 
-// own tells whether a source is one of the tables that requests read directly.
+// own reports whether a source is one of the tables that requests read.
 func (s *state) own(source usage.Source) bool {
 	for _, t := range [...]*dayTable{s.prev, s.cur, s.next} {
 		if t != nil && t.source == source {
@@ -132,8 +129,7 @@ func (s *state) own(source usage.Source) bool {
 	return false
 }
 
-// rebuild sums up anew for the periods that hold now. The caller holds mu and
-// puts the result into the state.
+// rebuild returns the sums for the periods at now. The caller holds mu.
 func (m *Meter) rebuild(s *state, now time.Time) *base {
 	b := newBase(now, m.size)
 	for id, d := range m.docs {
@@ -148,9 +144,9 @@ func (m *Meter) rebuild(s *state, now time.Time) *base {
 			m.addOne(b, d.day, c.Prefix, c.Totals.Allowed)
 		}
 	}
-	for source, t := range m.told {
-		if t.day < b.periods[0].first-1 { // written long ago, or lost with its process
-			delete(m.told, source)
+	for source, t := range m.peerCounts {
+		if t.day < b.periods[0].first-1 { // stored long ago, or lost with its process
+			delete(m.peerCounts, source)
 			continue
 		}
 		for prefix, c := range t.counts {
