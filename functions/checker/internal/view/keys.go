@@ -8,21 +8,20 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 )
 
-// KeyChange is a key as it now is, or that it is gone.
+// KeyChange is a changed or deleted key.
 type KeyChange struct {
 	Prefix apikey.Prefix
 	Gone   bool
-	Key    *apikey.Key // unless Gone; only read
+	Key    *apikey.Key // nil if Gone
 }
 
-// WithKeys gives v with changes applied in their order. With reset the changes
-// are all keys there are. A key keeps its slot through changes and resets, and while it is
-// gone (see [View.FreeSlots]).
+// WithKeys returns v with the changes applied in their order. If reset is true, the changes are
+// all keys. A key that returns has its previous slot.
 func (v *View) WithKeys(reset bool, changes []KeyChange) *View {
 	for size := 1; ; size *= 2 {
 		if next, ok := v.withKeys(reset, changes, size); ok {
 			if reset {
-				next.leaveMissing(v)
+				next.markMissing(v)
 			}
 			next.slots = next.book.next
 			return next
@@ -30,19 +29,18 @@ func (v *View) WithKeys(reset bool, changes []KeyChange) *View {
 	}
 }
 
-// leaveMissing notes the keys of the view before that v lacks.
-func (v *View) leaveMissing(before *View) {
+func (v *View) markMissing(before *View) {
 	for _, s := range before.shards {
 		for i := range s.keys() {
 			e := &s.entries[i]
 			if _, ok := v.Find(e.prefix[:]); !ok {
-				v.book.leave(apikey.Prefix(e.prefix[:]), e.slot)
+				v.book.markGone(apikey.Prefix(e.prefix[:]), e.slot)
 			}
 		}
 	}
 }
 
-// withKeys fails where size shards are too few.
+// withKeys returns false if size shards are too few.
 func (v *View) withKeys(reset bool, changes []KeyChange, size int) (*View, bool) {
 	next := *v
 	if next.book == nil {
@@ -69,12 +67,12 @@ func (v *View) withKeys(reset bool, changes []KeyChange, size int) (*View, bool)
 	return &next, true
 }
 
-// spread makes enough shards for n keys, size at least: at doubled numbers, so
-// that growing costs each key little over time. It fails where size is too small.
+// spread distributes the keys over enough shards for n keys, at least size. It returns false if
+// size is too small.
 func (v *View) spread(n, size int) bool {
 	old := v.shards
 	size = max(size, len(old))
-	for size*crowd < n {
+	for size*meanShard < n {
 		size *= 2
 	}
 	if size == len(old) {
@@ -97,7 +95,6 @@ func (v *View) spread(n, size int) bool {
 	return true
 }
 
-// byShard gives the places of each shard's changes, in their order.
 func (v *View) byShard(changes []KeyChange) map[uint64][]int {
 	groups := map[uint64][]int{}
 	for i, c := range changes {
@@ -109,9 +106,8 @@ func (v *View) byShard(changes []KeyChange) map[uint64][]int {
 	return groups
 }
 
-// change applies a shard's changes to its records. old is the view before: a
-// key that it knows keeps its slot, also when a reset has emptied the shard. It fails
-// where the shard would hold too many.
+// change returns the changed records of a shard, or false if it is full. A key of the old view
+// keeps its slot, even after a reset.
 func (v *View) change(old *View, s *shard, changes []KeyChange, places []int) ([]record, bool) {
 	d := s.draft()
 	for _, i := range places {
@@ -120,7 +116,7 @@ func (v *View) change(old *View, s *shard, changes []KeyChange, places []int) ([
 		switch {
 		case c.Gone && r != nil && !r.gone:
 			r.gone = true
-			v.book.leave(c.Prefix, r.slot)
+			v.book.markGone(c.Prefix, r.slot)
 		case c.Gone:
 		case r != nil && r.gone:
 			*r = v.record(c.Key, v.book.slotOf(c.Prefix))
@@ -140,8 +136,6 @@ func (v *View) slotOf(old *View, p apikey.Prefix) uint32 {
 	return v.book.slotOf(p)
 }
 
-// record turns a key into what a shard holds, naming its apps and its plan in the
-// view's tables.
 func (v *View) record(k *apikey.Key, slot uint32) record {
 	name := planName(k.Namespace, k.Plan)
 	r := record{
@@ -149,15 +143,14 @@ func (v *View) record(k *apikey.Key, slot uint32) record {
 			secret:  k.Secret,
 			expires: math.MaxInt64,
 			slot:    slot,
-			plan:    v.plans.placeOf(name, k.Environment),
+			plan:    v.plans.indexOf(name, k.Environment),
 		},
 		name: apikey.HeaderName(k.Name),
 	}
 	if !k.ExpiresAt.IsZero() {
 		r.expires = Nanos(k.ExpiresAt)
 	}
-	// The namespace is read off the plan's name: a key whose own holds a "." is in
-	// doubt, and opens nothing.
+	// A namespace with a "." is ambiguous in the plan's name, so its keys are rejected.
 	if k.Status == apikey.Active && namespaceOf(name) == k.Namespace {
 		r.more = isActive
 	}
@@ -166,13 +159,12 @@ func (v *View) record(k *apikey.Key, slot uint32) record {
 		r.scope = append(r.scope, v.symbols.id(a))
 	}
 	if !k.PreviousUntil.IsZero() {
-		r.before = &previous{secret: k.Previous, until: Nanos(k.PreviousUntil)}
+		r.previous = &previous{secret: k.Previous, until: Nanos(k.PreviousUntil)}
 	}
 	return r
 }
 
-// Nanos gives t in Unix nanoseconds, as near as they can: to 1970 what is before, and the
-// largest number after the year 2262.
+// Nanos returns t in Unix nanoseconds: 0 before 1970, and [math.MaxInt64] from 2262 on.
 func Nanos(t time.Time) int64 {
 	switch s := t.Unix(); {
 	case s < 0:

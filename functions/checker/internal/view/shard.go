@@ -8,75 +8,70 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 )
 
-// crowd is how many keys a shard holds on average at most. A change copies its
-// shard, and no shard may come near maxShard: of random hashes, one in 10^80 does.
+// meanShard is the maximum mean number of keys per shard. Random hashes exceed maxShard with a
+// probability of 1 in 10^80.
 const (
-	crowd    = 512
-	maxShard = 1023
+	meanShard = 512
+	maxShard  = 1023
 )
 
-// entry is a key in a shard: one cache line, so that a look-up among millions
-// waits for memory once. It holds no pointers: what does not fit is in the shard's
-// slices, and the key's namespace is its plan's.
+// entry is a key in a shard. It fits in one cache line, so that a lookup waits for memory once.
+// Longer parts are in the shard's slices.
 type entry struct {
 	prefix  [apikey.PrefixLength]byte
 	secret  apikey.Hash
-	expires int64 // Unix nanoseconds; MaxInt64 never
+	expires int64 // Unix nanoseconds; math.MaxInt64 for none
 	slot    uint32
-	plan    uint32 // place in the plan table
+	plan    uint32
 	scope   scope
 	more    more
 }
 
-// scope says which apps a key covers: none for all of its namespace, the symbol
-// of an app's name, or a place in shard.scopes where a list lies: its length, then
-// the symbols.
+// scope is everyApp, the symbol of one app plus 1, or the index of a list in shard.scopes: its
+// length, followed by symbols.
 type scope uint32
 
 const (
 	everyApp scope = 0
-	isList   scope = 1 << 31 // the rest is a place; without it, a symbol plus 1
+	isList   scope = 1 << 31
 )
 
-// more is a key's status and where its rarer parts are in shard.extras.
+// more contains a key's status and its position in shard.extras.
 type more uint32
 
 const (
 	isActive  more = 1 << 31
-	isRotated more = 1 << 30 // the extra names a place in shard.previous
+	isRotated more = 1 << 30
 	extraMask      = isRotated - 1
 )
 
 type previous struct {
 	secret apikey.Hash
-	until  int64 // Unix nanoseconds
+	until  int64
 }
 
-// shard holds the keys of one part of the hash space, found by open addressing.
-// The index is a part of it, so that both are read at once.
+// shard is a hash table of keys with open addressing.
 type shard struct {
 	entries  []entry
 	scopes   []uint32
 	previous []previous
 
-	// extras holds, from the place in an entry's more on (minus 1; 0 is none): the
-	// length of the name, the place in previous (two bytes each), and the name as a
-	// header value.
+	// extras contains the length of a name and an index in previous (two bytes each), then the
+	// name. The position in entry.more is 1 higher.
 	extras string
 
-	index index // of entries; last, as the collector looks no further than the last pointer
+	index index // last: the garbage collector scans up to the last pointer
 }
 
 const extraHead = 4 // bytes before the name
 
-//nolint:gochecknoglobals // constants: what a look-up that finds nothing finds
+//nolint:gochecknoglobals // constants for lookups without a result
 var (
-	nobody     = entry{expires: math.MinInt64}
-	empty      shard
+	noEntry    = entry{expires: math.MinInt64}
+	emptyShard shard
 	noPrevious = previous{until: math.MinInt64}
 )
 
-// name gives an entry's name as a header value.
 func (s *shard) name(e *entry) string {
 	at := e.more & extraMask
 	if at == 0 {
@@ -86,8 +81,7 @@ func (s *shard) name(e *entry) string {
 	return x[extraHead:][:uint16(x[0])|uint16(x[1])<<8]
 }
 
-// before gives the secret that an entry's rotation left valid.
-func (s *shard) before(e *entry) *previous {
+func (s *shard) previousSecret(e *entry) *previous {
 	if e.more&isRotated == 0 {
 		return &noPrevious
 	}
@@ -95,8 +89,8 @@ func (s *shard) before(e *entry) *previous {
 	return &s.previous[uint16(x[2])|uint16(x[3])<<8]
 }
 
-// apps gives the symbols of an entry's scope; none is every app. one has room
-// for the symbol of a scope of one app.
+// apps returns the symbols of an entry's scope, or nil for every app. It stores a single symbol
+// in one.
 func (s *shard) apps(e *entry, one *[1]uint32) []uint32 {
 	switch {
 	case e.scope == everyApp:
@@ -109,8 +103,7 @@ func (s *shard) apps(e *entry, one *[1]uint32) []uint32 {
 	return s.scopes[at+1:][:s.scopes[at]]
 }
 
-// hash mixes a prefix's 8 bytes. Prefixes are drawn at random by the service
-// itself, so nobody can choose many that fall together.
+// hash mixes a prefix. The service draws prefixes at random, so no client can cause collisions.
 func hash(prefix []byte) uint64 {
 	h := binary.LittleEndian.Uint64(prefix)
 	h ^= h >> 32
@@ -120,10 +113,9 @@ func hash(prefix []byte) uint64 {
 	return h ^ h>>32
 }
 
-// spot is where in an index the search for a hash begins.
+// spot returns the first position for a hash.
 func spot(h uint64) uint16 { return uint16(h >> 54) }
 
-// find gives the entry of a prefix, or nil.
 func (s *shard) find(h uint64, prefix []byte) *entry {
 	for i := spot(h); ; i++ {
 		at := s.index[i&maxShard]
@@ -136,16 +128,15 @@ func (s *shard) find(h uint64, prefix []byte) *entry {
 	}
 }
 
-// record is a key on its way into a shard, with everything in its own place.
+// record is an unpacked key.
 type record struct {
 	entry
-	before *previous
-	scope  []uint32
-	name   string
-	gone   bool // deleted from its draft
+	previous *previous
+	scope    []uint32
+	name     string
+	gone     bool
 }
 
-// keys is how many there are.
 func (s *shard) keys() int {
 	if s == nil {
 		return 0
@@ -153,7 +144,6 @@ func (s *shard) keys() int {
 	return len(s.entries)
 }
 
-// records takes a shard apart; nil is an empty one.
 func (s *shard) records() []record {
 	if s == nil {
 		return nil
@@ -162,13 +152,13 @@ func (s *shard) records() []record {
 	for i, e := range s.entries {
 		out[i] = record{entry: e, scope: s.apps(&e, new([1]uint32)), name: s.name(&e)}
 		if e.more&isRotated != 0 {
-			out[i].before = s.before(&e)
+			out[i].previous = s.previousSecret(&e)
 		}
 	}
 	return out
 }
 
-// draft is a shard that is being changed: its records, found as a shard's entries are.
+// draft is an unpacked shard.
 type draft struct {
 	records []record
 	index   index
@@ -182,7 +172,7 @@ func (s *shard) draft() *draft {
 	return d
 }
 
-// find gives the record of a prefix, deleted or not, or nil.
+// find also finds deleted records.
 func (d *draft) find(prefix []byte) *record {
 	for i := spot(hash(prefix)); ; i++ {
 		at := d.index[i&maxShard]
@@ -195,7 +185,7 @@ func (d *draft) find(prefix []byte) *record {
 	}
 }
 
-// add puts in a record whose prefix is new, where there is room.
+// add returns false if the draft is full.
 func (d *draft) add(r record) bool {
 	if len(d.records) == maxShard {
 		return false
@@ -205,7 +195,6 @@ func (d *draft) add(r record) bool {
 	return true
 }
 
-// pack builds a shard of records with different prefixes; nil of none.
 func pack(records []record) *shard {
 	if len(records) == 0 {
 		return nil
@@ -214,17 +203,17 @@ func pack(records []record) *shard {
 	var extras []byte
 	for i, r := range records {
 		e := r.entry
-		e.scope = s.putScope(r.scope)
+		e.scope = s.addScope(r.scope)
 		e.more &= isActive
-		if r.name != "" || r.before != nil {
+		if r.name != "" || r.previous != nil {
 			e.more |= more(len(extras) + 1)
 			extras = binary.LittleEndian.AppendUint16(extras, uint16(len(r.name)))
 			extras = binary.LittleEndian.AppendUint16(extras, uint16(len(s.previous)))
 			extras = append(extras, r.name...)
 		}
-		if r.before != nil {
+		if r.previous != nil {
 			e.more |= isRotated
-			s.previous = append(s.previous, *r.before)
+			s.previous = append(s.previous, *r.previous)
 		}
 		s.entries[i] = e
 		s.index.put(e.prefix, i+1)
@@ -233,8 +222,7 @@ func pack(records []record) *shard {
 	return s
 }
 
-// putScope keeps a list of symbols.
-func (s *shard) putScope(symbols []uint32) scope {
+func (s *shard) addScope(symbols []uint32) scope {
 	switch len(symbols) {
 	case 0:
 		return everyApp
@@ -246,11 +234,10 @@ func (s *shard) putScope(symbols []uint32) scope {
 	return isList | at
 }
 
-// index tells where a prefix is: its place plus 1, at its spot or after it; 0 is free.
-// There is always a free one, where a search for what is not there ends.
+// index contains positions in entries, plus 1; 0 is free. A key is at its spot or after it. One
+// position is always free, so every search ends.
 type index [maxShard + 1]uint16
 
-// put notes the place (plus 1) of a prefix that is new.
 func (x *index) put(prefix [apikey.PrefixLength]byte, at int) {
 	i := spot(hash(prefix[:]))
 	for x[i&maxShard] != 0 {

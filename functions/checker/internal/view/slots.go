@@ -6,26 +6,24 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 )
 
-// slotRest is the time that a slot rests after its key disappeared. Requests that are in
-// progress may still use it.
+// slotRest is the time for which a slot is not reused, because requests in progress may still
+// use it.
 const slotRest = time.Hour
 
-// slotBook assigns slots to keys. A key that disappears keeps its slot until another key gets
-// it, so its counts and its bucket are there when it comes back. Only the writer of views
-// uses it; all views that descend from one share it.
+// slotBook assigns slots to keys. A key that returns has its previous slot, and so its counts
+// and bucket, unless another key needed it. Only the writer of views uses it.
 type slotBook struct {
-	next    uint32 // slots given out so far
+	next    uint32
 	free    []uint32
 	gone    map[apikey.Prefix]goneKey
-	waiting []apikey.Prefix // of gone, in the order of their disappearance; some are back
+	waiting []apikey.Prefix // keys of gone, in order; some have returned
 }
 
 type goneKey struct {
 	slot uint32
-	at   time.Time // when [View.FreeSlots] first saw it gone; zero before
+	at   time.Time // first [View.FreeSlots] after the key disappeared
 }
 
-// slotOf returns the slot of a key that appears: its previous one, if it has one.
 func (b *slotBook) slotOf(p apikey.Prefix) uint32 {
 	if k, ok := b.gone[p]; ok {
 		delete(b.gone, p)
@@ -40,8 +38,7 @@ func (b *slotBook) slotOf(p apikey.Prefix) uint32 {
 	return b.next - 1
 }
 
-// leave notes that a key has disappeared.
-func (b *slotBook) leave(p apikey.Prefix, slot uint32) {
+func (b *slotBook) markGone(p apikey.Prefix, slot uint32) {
 	if b.gone == nil {
 		b.gone = map[apikey.Prefix]goneKey{}
 	}
@@ -49,8 +46,8 @@ func (b *slotBook) leave(p apikey.Prefix, slot uint32) {
 	b.waiting = append(b.waiting, p)
 }
 
-// FreeSlots frees slots of keys that disappeared an hour ago or earlier, for new keys.
-// release prepares a slot for another key, or reports that it still holds counts.
+// FreeSlots frees the slots of keys that disappeared at least an hour ago. release prepares a
+// slot for another key, or returns false if it still holds counts.
 func (v *View) FreeSlots(now time.Time, release func(slot uint32) bool) {
 	b := v.book
 	if b == nil {

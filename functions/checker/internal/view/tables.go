@@ -10,12 +10,11 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// symbolTable numbers app names, so that entries hold numbers. Symbols are never
-// taken out: there are as many as apps.
+// symbolTable numbers the names of apps. Symbols are never removed.
 type symbolTable struct {
-	texts []string          // by number
-	ids   map[string]uint32 // the other way round
-	own   bool              // both were cloned by this edit; until then they are another view's too
+	texts []string
+	ids   map[string]uint32
+	own   bool // cloned for this edit, not shared with another view
 }
 
 func (t symbolTable) text(id uint32) string {
@@ -25,7 +24,7 @@ func (t symbolTable) text(id uint32) string {
 	return t.texts[id]
 }
 
-// edit gives a table that can take new symbols without t noticing.
+// edit returns a table that can be changed without changing t.
 func (t symbolTable) edit() symbolTable {
 	t.own = false
 	return t
@@ -44,55 +43,52 @@ func (t *symbolTable) id(text string) uint32 {
 	return id
 }
 
-// planRow is a plan's place: given out when a key or the plan itself first
-// names it, whichever the listeners hear first.
+// planRow is a plan, defined or only named by a key.
 type planRow struct {
 	namespace string
 	limits    Limits
 	defined   bool
 }
 
-//nolint:gochecknoglobals // a constant: what a place that nobody was given holds
+//nolint:gochecknoglobals // a constant for an unknown index
 var noPlan planRow
 
-// Plan is what a key's holder may be told of its plan, beside its limits. No decision
-// needs it, so it lies apart from what decisions read.
+// Plan contains the properties of a plan that the holder of a key may see. Decisions do not need
+// them.
 type Plan struct {
-	ID          plan.ID // e.g. "plan-starter"
-	Name        string  // for people
-	Environment string  // of its keys, e.g. "prod"; "" until there is one
-	Rate        float64 // requests per second
-	Burst       int64   // requests at once
+	ID          plan.ID
+	Name        string
+	Environment string // "" until the plan has a key
+	Rate        float64
+	Burst       int64
 	Policy      plan.Policy
 }
 
-// planTable holds plans by place. A place stays its plan's while the plan is defined or a
-// key refers to it (see [View.sweepPlans]).
+// planTable stores plans by index. An index belongs to a plan while it is defined or a key
+// refers to it.
 type planTable struct {
-	rows    []planRow
-	told    []Plan            // as long
-	places  map[string]uint32 // by planName
-	free    []uint32          // places that nothing refers to
-	defined int
-	kept    int // places without a plan that the last sweep had to keep
+	rows          []planRow
+	info          []Plan            // same length as rows
+	indices       map[string]uint32 // by planName
+	free          []uint32
+	defined       int
+	undefinedKept int
 
-	ownRows, ownPlaces bool // cloned by this edit; until then they are another view's too
+	ownRows, ownPlaces bool // cloned for this edit, not shared with another view
 }
 
 func planName(namespace string, id plan.ID) string { return namespace + "." + string(id) }
 
-// namespaceOf gives a plan's namespace, which as a DNS label holds no ".".
 func namespaceOf(name string) string {
 	namespace, _, _ := strings.Cut(name, ".")
 	return namespace
 }
 
-// at gives what is known of a place; it is not to be changed.
-func (t *planTable) at(place uint32) *planRow {
-	if int(place) >= len(t.rows) {
+func (t *planTable) at(i uint32) *planRow {
+	if int(i) >= len(t.rows) {
 		return &noPlan
 	}
-	return &t.rows[place]
+	return &t.rows[i]
 }
 
 func (t planTable) edit() planTable {
@@ -100,89 +96,86 @@ func (t planTable) edit() planTable {
 	return t
 }
 
-// own lets this edit change the rows, and what is told of them.
 func (t *planTable) own() {
 	if !t.ownRows {
-		t.rows, t.told, t.ownRows = slices.Clone(t.rows), slices.Clone(t.told), true
+		t.rows, t.info, t.ownRows = slices.Clone(t.rows), slices.Clone(t.info), true
 	}
 }
 
-func (t *planTable) place(name string) uint32 {
-	if at, ok := t.places[name]; ok {
+func (t *planTable) index(name string) uint32 {
+	if at, ok := t.indices[name]; ok {
 		return at
 	}
 	t.own()
 	if !t.ownPlaces {
-		t.places, t.ownPlaces = cloned(t.places), true
+		t.indices, t.ownPlaces = cloned(t.indices), true
 	}
 	at := uint32(len(t.rows))
 	if n := len(t.free); n > 0 {
 		at, t.free = t.free[n-1], t.free[:n-1]
 	} else {
-		t.rows, t.told = append(t.rows, planRow{}), append(t.told, Plan{})
+		t.rows, t.info = append(t.rows, planRow{}), append(t.info, Plan{})
 	}
 	namespace, id, _ := strings.Cut(name, ".")
-	t.rows[at], t.told[at] = planRow{namespace: namespace}, Plan{ID: plan.ID(id)}
-	t.places[name] = at
+	t.rows[at], t.info[at] = planRow{namespace: namespace}, Plan{ID: plan.ID(id)}
+	t.indices[name] = at
 	return at
 }
 
-// placeOf gives the place of a key's plan, and notes whose environment it is: a plan does
-// not say so itself.
-func (t *planTable) placeOf(name, environment string) uint32 {
-	at := t.place(name)
-	if t.told[at].Environment != environment {
+// indexOf also records the key's environment, which the document of a plan does not contain.
+func (t *planTable) indexOf(name, environment string) uint32 {
+	at := t.index(name)
+	if t.info[at].Environment != environment {
 		t.own()
-		t.told[at].Environment = environment
+		t.info[at].Environment = environment
 	}
 	return at
 }
 
-// define says what a plan is.
 func (t *planTable) define(c PlanChange) {
-	s, told := t.row(c.Document)
+	s, info := t.row(c.Document)
 	if !s.defined {
 		t.defined++
 	}
 	shape := bucket.ShapeOf(c.Limits)
-	s.limits, s.defined = Limits{Bucket: shape, Quota: c.Limits.Quota, Hard: c.Limits.Hard, Period: c.Limits.Period, Unsaid: shape.Most(unsaid)}, true
-	told.Name, told.Rate, told.Burst, told.Policy = c.Name, c.Limits.Rate, c.Limits.Burst, plan.PolicyOf(c.Limits)
+	s.limits, s.defined = Limits{Bucket: shape, Quota: c.Limits.Quota, Hard: c.Limits.Hard, Period: c.Limits.Period, Unsaid: shape.Most(storeDelay)}, true
+	info.Name, info.Rate, info.Burst, info.Policy = c.Name, c.Limits.Rate, c.Limits.Burst, plan.PolicyOf(c.Limits)
 }
 
-// forget says that there is no such plan.
 func (t *planTable) forget(name string) {
-	s, told := t.row(name)
+	s, info := t.row(name)
 	if s.defined {
 		t.defined--
 	}
 	s.limits, s.defined = Limits{}, false
-	*told = Plan{ID: told.ID, Environment: told.Environment}
+	*info = Plan{ID: info.ID, Environment: info.Environment}
 }
 
 func (t *planTable) row(name string) (*planRow, *Plan) {
-	at := t.place(name)
+	at := t.index(name)
 	t.own()
-	return &t.rows[at], &t.told[at]
+	return &t.rows[at], &t.info[at]
 }
 
-// PlanChange is a plan as it now is, or that it is gone.
+// PlanChange is a changed or deleted plan.
 type PlanChange struct {
-	Document string // the document's id, "{namespace}.{plan id}"
+	Document string // "{namespace}.{plan ID}"
 	Gone     bool
-	Name     string      // unless Gone
-	Limits   plan.Limits // unless Gone
+	Name     string
+	Limits   plan.Limits
 }
 
-// unsaid is until a replica's counts are heard through the store: two flushes and the way.
-const unsaid = 5 * time.Second
+// storeDelay is the time until a replica's counts arrive through the store: two flushes and the
+// delay.
+const storeDelay = 5 * time.Second
 
-// WithPlans gives v with changes applied in their order. With reset the changes
-// are all plans there are.
+// WithPlans returns v with the changes applied in their order. If reset is true, the changes are
+// all plans.
 func (v *View) WithPlans(reset bool, changes []PlanChange) *View {
 	next := *v
 	next.plans = v.plans.edit()
 	if reset {
-		for name := range v.plans.places {
+		for name := range v.plans.indices {
 			next.plans.forget(name)
 		}
 	}
@@ -197,14 +190,13 @@ func (v *View) WithPlans(reset bool, changes []PlanChange) *View {
 	return &next
 }
 
-// plansKept is the number of places without a plan that are not worth a sweep.
-const plansKept = 1000
+const minSweep = 1000
 
-// sweepPlans frees the places that have no plan and that no key refers to, once there are
-// many. It reads all keys, so it runs only when the places have doubled since.
+// sweepPlans frees the indices of undefined plans that no key refers to. It reads all keys, so
+// it runs only when the number of undefined plans has doubled.
 func (v *View) sweepPlans() {
 	t := &v.plans
-	if len(t.places)-t.defined < max(plansKept, 2*t.kept) {
+	if len(t.indices)-t.defined < max(minSweep, 2*t.undefinedKept) {
 		return
 	}
 	used := make([]bool, len(t.rows))
@@ -214,16 +206,16 @@ func (v *View) sweepPlans() {
 		}
 	}
 	t.own()
-	places, free := make(map[string]uint32, t.defined), slices.Clone(t.free)
-	for name, at := range t.places {
+	indices, free := make(map[string]uint32, t.defined), slices.Clone(t.free)
+	for name, at := range t.indices {
 		if used[at] || t.rows[at].defined {
-			places[name] = at
+			indices[name] = at
 			continue
 		}
-		t.rows[at], t.told[at] = planRow{}, Plan{}
+		t.rows[at], t.info[at] = planRow{}, Plan{}
 		free = append(free, at)
 	}
-	t.places, t.free, t.ownPlaces, t.kept = places, free, true, len(places)-t.defined
+	t.indices, t.free, t.ownPlaces, t.undefinedKept = indices, free, true, len(indices)-t.defined
 }
 
 func cloned(m map[string]uint32) map[string]uint32 {

@@ -1,16 +1,10 @@
-// Package view is the checker's picture of all keys and plans: immutable, so
-// that readers need no lock, and cheap to change, so that a revocation among a
-// million keys is there in microseconds.
+// Package view is the checker's immutable view of all keys and plans. Readers need no lock, and
+// a change among a million keys takes microseconds.
 //
-// Keys lie in shards by a hash of their prefix. A change copies the shards it
-// touches (a few hundred keys each) and the array of pointers to them, and shares
-// everything else with the view before. Shards hold their keys in a few flat
-// slices without pointers: the garbage collector sees thousands of objects, not
-// millions. Plans lie in one slice; a key knows its plan's place in it, so a
-// changed plan is one changed element for all of its keys.
-//
-// A View is a value that the rest of the checker only reads; the With functions
-// give a new one.
+// Keys are in shards by a hash of their prefix. A change copies the affected shards (a few
+// hundred keys each) and shares the rest with the previous view. A shard stores its keys in a few
+// slices without pointers, so the garbage collector scans thousands of objects, not millions. A
+// key stores the index of its plan, so a changed plan is one changed element.
 package view
 
 import (
@@ -22,43 +16,43 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// View is one picture of keys and plans. The zero View is empty and ready.
+// View is an immutable set of keys and plans. The zero View is empty.
 type View struct {
-	shards  []*shard // by hash; a power of two long, nil where there are no keys
-	keys    int      // how many there are
-	slots   uint32   // slots given out so far
+	shards  []*shard // a power of two; empty shards are nil
+	keys    int
+	slots   uint32
 	book    *slotBook
 	plans   planTable
 	symbols symbolTable
 }
 
-// Key is what a look-up finds.
+// Key is the result of a lookup.
 type Key struct {
 	*entry
 	shard *shard
 	view  *View
 }
 
-// Limits are a plan's, prepared for the check.
+// Limits are the limits of a plan as decisions need them.
 type Limits struct {
 	Bucket bucket.Shape
-	Quota  int64 // 0 is none
-	Hard   bool  // the quota is never exceeded
+	Quota  int64 // 0 for none
+	Hard   bool
 	Period plan.Period
-	Unsaid uint64 // what a replica can allow before it is heard of through the store
+	Unsaid uint64 // maximum that a replica allows before its counts arrive through the store
 }
 
-// Keys is how many keys the view holds.
+// Keys returns the number of keys.
 func (v *View) Keys() int { return v.keys }
 
-// Plans is how many plans the view holds.
+// Plans returns the number of defined plans.
 func (v *View) Plans() int { return v.plans.defined }
 
-// Slots is how many slots have been given out: every key's slot is below it.
+// Slots returns the number of assigned slots. Every key's slot is below it.
 func (v *View) Slots() uint32 { return v.slots }
 
-// Find looks a key up by its prefix. Where there is none, ok is false and the
-// Key is one that opens nothing, so that a caller can take the same path.
+// Find returns the key with a prefix. If ok is false, k is a key that is always rejected, so
+// that a caller can do the same work.
 func (v *View) Find(prefix []byte) (k Key, ok bool) {
 	if len(v.shards) > 0 && len(prefix) == apikey.PrefixLength {
 		h := hash(prefix)
@@ -68,10 +62,10 @@ func (v *View) Find(prefix []byte) (k Key, ok bool) {
 			}
 		}
 	}
-	return Key{entry: &nobody, shard: &empty, view: v}, false
+	return Key{entry: &noEntry, shard: &emptyShard, view: v}, false
 }
 
-// HardQuotas are the keys whose quota is never to be exceeded.
+// HardQuotas returns the keys with a hard quota.
 func (v *View) HardQuotas() iter.Seq[Key] {
 	return func(yield func(Key) bool) {
 		if !slices.ContainsFunc(v.plans.rows, func(p planRow) bool { return p.limits.Hard }) {
@@ -88,31 +82,31 @@ func (v *View) HardQuotas() iter.Seq[Key] {
 	}
 }
 
-// Prefix names the key.
+// Prefix returns the key's prefix.
 func (k Key) Prefix() apikey.Prefix { return apikey.Prefix(k.prefix[:]) }
 
-// Slot is the key's place in the tables of buckets and counters.
+// Slot returns the key's index in the tables of buckets and counters.
 func (k Key) Slot() uint32 { return k.slot }
 
-// Active tells whether the key's status lets it be used.
+// Active reports whether the key's status allows its use.
 func (k Key) Active() bool { return k.more&isActive != 0 }
 
-// ExpiresAt is in nanoseconds since the Unix epoch; the largest number is never.
+// ExpiresAt returns the expiry in Unix nanoseconds, or [math.MaxInt64] if there is none.
 func (k Key) ExpiresAt() int64 { return k.expires }
 
-// Matches tells whether hash is that of a secret of the key that is valid at
-// now (nanoseconds since the Unix epoch). Both secrets are compared every time.
+// Matches reports whether h is the hash of a secret that is valid at now, in Unix nanoseconds.
+// It always compares both secrets.
 func (k Key) Matches(h apikey.Hash, now int64) bool {
 	current := k.secret.Equal(h)
-	before := k.shard.before(k.entry)
-	previous := before.secret.Equal(h) && now < before.until
+	old := k.shard.previousSecret(k.entry)
+	previous := old.secret.Equal(h) && now < old.until
 	return current || previous
 }
 
-// In tells whether the key is of a namespace.
+// In reports whether the key belongs to a namespace.
 func (k Key) In(namespace string) bool { return k.view.plans.at(k.plan).namespace == namespace }
 
-// Covers tells whether the key is of this namespace and its scope holds the app.
+// Covers reports whether the key belongs to the namespace and its scope includes the app.
 func (k Key) Covers(namespace, app string) bool {
 	if !k.In(namespace) {
 		return false
@@ -127,10 +121,10 @@ func (k Key) Covers(namespace, app string) bool {
 	return len(apps) == 0
 }
 
-// HeaderName is the key's display name as a header value, "" when it has none.
+// HeaderName returns the key's display name as a header value, or "".
 func (k Key) HeaderName() string { return k.shard.name(k.entry) }
 
-// Apps are the apps of the key's scope, none for all of its environment.
+// Apps returns the apps of the key's scope, or none for all apps.
 func (k Key) Apps() []string {
 	var one [1]uint32
 	apps := []string{}
@@ -140,11 +134,10 @@ func (k Key) Apps() []string {
 	return apps
 }
 
-// Plan is what the key's holder may be told of its plan, once [Key.Limits] are known. It is
-// not to be changed.
-func (k Key) Plan() *Plan { return &k.view.plans.told[k.plan] }
+// Plan returns the key's plan, which callers must not change. Its limits must be known.
+func (k Key) Plan() *Plan { return &k.view.plans.info[k.plan] }
 
-// Limits gives the key's plan's; ok is false while the plan is not known.
+// Limits returns the limits of the key's plan. ok is false if the plan is not in the view.
 func (k Key) Limits() (l Limits, ok bool) {
 	p := k.view.plans.at(k.plan)
 	return p.limits, p.defined

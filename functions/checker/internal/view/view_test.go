@@ -21,8 +21,6 @@ func key(prefix, namespace string, apps ...string) apikey.Key {
 
 func put(k apikey.Key) KeyChange { return KeyChange{Prefix: k.Prefix, Key: &k} }
 
-// TestAgainstMap applies random batches to a view and to a map, and compares
-// all that a look-up can tell.
 func TestAgainstMap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,18 +54,18 @@ func TestAgainstMap(t *testing.T) {
 
 func compare(t *rapid.T, v *View, prefixes []string, model map[apikey.Prefix]apikey.Key, slots map[apikey.Prefix]uint32) {
 	if v.Keys() != len(model) {
-		t.Fatalf("%d keys, want %d", v.Keys(), len(model))
+		t.Fatalf("keys: got %d, want %d", v.Keys(), len(model))
 	}
 	taken := map[uint32]bool{}
 	for _, p := range prefixes {
 		want, there := model[apikey.Prefix(p)]
 		got, ok := v.Find([]byte(p))
 		if ok != there {
-			t.Fatalf("%s found: %v, want %v", p, ok, there)
+			t.Fatalf("%s: found: got %v, want %v", p, ok, there)
 		}
 		if !there {
 			if got.Active() || got.ExpiresAt() != math.MinInt64 {
-				t.Fatalf("a key that is not there opens something")
+				t.Fatalf("a missing key is active or has an expiry")
 			}
 			delete(slots, apikey.Prefix(p))
 			continue
@@ -77,7 +75,7 @@ func compare(t *rapid.T, v *View, prefixes []string, model map[apikey.Prefix]api
 		}
 		slots[want.Prefix] = got.Slot()
 		if taken[got.Slot()] || got.Slot() >= v.Slots() {
-			t.Fatalf("slot %d is another key's too, or not below %d", got.Slot(), v.Slots())
+			t.Fatalf("slot %d belongs to another key, or is not below %d", got.Slot(), v.Slots())
 		}
 		taken[got.Slot()] = true
 		checkFields(t, got, want)
@@ -86,7 +84,7 @@ func compare(t *rapid.T, v *View, prefixes []string, model map[apikey.Prefix]api
 
 func checkFields(t *rapid.T, got Key, want apikey.Key) {
 	if got.HeaderName() != apikey.HeaderName(want.Name) {
-		t.Fatalf("name %q, want %q", got.HeaderName(), want.Name)
+		t.Fatalf("name: got %q, want %q", got.HeaderName(), want.Name)
 	}
 	for _, ns := range []string{"a", "b"} {
 		for _, app := range []string{"x", "y", "z", "other"} {
@@ -95,7 +93,7 @@ func checkFields(t *rapid.T, got Key, want apikey.Key) {
 				inScope = inScope || a == app
 			}
 			if got.Covers(ns, app) != (ns == want.Namespace && inScope) {
-				t.Fatalf("covers %s/%s: %v", ns, app, got.Covers(ns, app))
+				t.Fatalf("covers %s/%s: got %v", ns, app, got.Covers(ns, app))
 			}
 		}
 	}
@@ -103,23 +101,22 @@ func checkFields(t *rapid.T, got Key, want apikey.Key) {
 	old := apikey.HashOf([]byte("old" + want.Prefix))
 	before, after := time.Unix(100, 0).UnixNano()-1, time.Unix(100, 0).UnixNano()
 	if !got.Matches(want.Secret, after) || got.Matches(old, before) != rotated || got.Matches(old, after) || got.Matches(apikey.Hash{}, before) {
-		t.Fatalf("secrets of %s are mixed up", want.Prefix)
+		t.Fatalf("wrong secrets of %s are accepted or right ones rejected", want.Prefix)
 	}
 }
 
-// TestImmutable shows that a view is not changed by making others of it.
 func TestImmutable(t *testing.T) {
 	t.Parallel()
 	first := (&View{}).WithKeys(true, []KeyChange{put(key("aaaaaaaa", "ns"))})
 	left := first.WithKeys(false, []KeyChange{put(key("bbbbbbbb", "left"))})
 	right := first.WithKeys(false, []KeyChange{put(key("cccccccc", "right"))})
 	if _, ok := first.Find([]byte("bbbbbbbb")); ok || first.Keys() != 1 {
-		t.Error("the first view sees what was made of it")
+		t.Error("the first view contains a later change")
 	}
 	l, _ := left.Find([]byte("bbbbbbbb"))
 	r, _ := right.Find([]byte("cccccccc"))
 	if !l.Covers("left", "x") || !r.Covers("right", "x") {
-		t.Error("two views made of one share what they added")
+		t.Error("a change of one view affects another")
 	}
 }
 
@@ -131,29 +128,27 @@ func TestPlans(t *testing.T) {
 	}
 	v := (&View{}).WithKeys(true, []KeyChange{put(key("aaaaaaaa", "ns"))})
 	if _, ok := limits(v); ok {
-		t.Error("a plan is known before it was heard of")
+		t.Error("an undefined plan has limits")
 	}
 	v = v.WithPlans(true, []PlanChange{{Document: "ns.plan-a", Limits: plan.Limits{Rate: 1, Burst: 1, Quota: 5, Period: plan.Day}}})
 	if l, ok := limits(v); !ok || l.Quota != 5 || v.Plans() != 1 {
-		t.Errorf("limits %v %v", l, ok)
+		t.Errorf("limits: got %v, %v", l, ok)
 	}
 	changed := v.WithPlans(false, []PlanChange{{Document: "ns.plan-a", Limits: plan.Limits{Rate: 1, Burst: 1}}})
 	if l, _ := limits(changed); l.Quota != 0 {
-		t.Error("the change did not reach the key")
+		t.Error("the key has the old limits")
 	}
 	if l, _ := limits(v); l.Quota != 5 {
-		t.Error("the change reached the view before it")
+		t.Error("the change affects the previous view")
 	}
 	if _, ok := limits(changed.WithPlans(false, []PlanChange{{Document: "ns.plan-a", Gone: true}})); ok {
-		t.Error("the plan is gone but still known")
+		t.Error("a deleted plan has limits")
 	}
 	if v := changed.WithPlans(true, nil); v.Plans() != 0 {
-		t.Error("a reset left a plan behind")
+		t.Error("a plan remains after a reset")
 	}
 }
 
-// TestGrowth adds keys one by one and many at once, and finds them all each time
-// the shards have become more.
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	v, all := &View{}, []KeyChange{}
@@ -165,7 +160,7 @@ func TestGrowth(t *testing.T) {
 			holds(t, v, all)
 		}
 	}
-	if len(v.shards)*crowd < len(all) {
+	if len(v.shards)*meanShard < len(all) {
 		t.Errorf("%d shards for %d keys", len(v.shards), len(all))
 	}
 	holds(t, v, all)
@@ -173,7 +168,6 @@ func TestGrowth(t *testing.T) {
 	holds(t, v.WithKeys(true, all[:10]), all[:10])
 }
 
-// TestCrowdedShard adds more keys of one shard than a shard has room for.
 func TestCrowdedShard(t *testing.T) {
 	t.Parallel()
 	var all []KeyChange
@@ -190,22 +184,21 @@ func TestCrowdedShard(t *testing.T) {
 func holds(t *testing.T, v *View, all []KeyChange) {
 	t.Helper()
 	if v.Keys() != len(all) {
-		t.Fatalf("%d keys, want %d", v.Keys(), len(all))
+		t.Fatalf("keys: got %d, want %d", v.Keys(), len(all))
 	}
 	for _, c := range all {
 		if k, ok := v.Find([]byte(c.Prefix)); !ok || !k.Matches(c.Key.Secret, 0) || k.HeaderName() != c.Key.Name {
-			t.Fatalf("%s is not there, or is another", c.Prefix)
+			t.Fatalf("%s is missing or wrong", c.Prefix)
 		}
 	}
 }
 
-// TestNamespaceInDoubt gives a key a namespace that would read as another's.
-func TestNamespaceInDoubt(t *testing.T) {
+func TestAmbiguousNamespace(t *testing.T) {
 	t.Parallel()
 	k := key("aaaaaaaa", "a.b")
 	v := (&View{}).WithKeys(true, []KeyChange{put(k)})
 	if got, _ := v.Find([]byte(k.Prefix)); got.Active() {
-		t.Error("a key whose namespace is no label is active")
+		t.Error("a key with an ambiguous namespace is active")
 	}
 }
 
@@ -217,8 +210,6 @@ func million(n int) *View {
 	return (&View{}).WithKeys(true, changes).WithPlans(true, []PlanChange{{Document: "ns.plan-a", Limits: plan.Limits{Rate: 1e5, Burst: 1e6}}})
 }
 
-// BenchmarkChange measures what one change of a million keys takes: a new key, a
-// revoked one, and a plan that 100 000 keys have.
 func BenchmarkChange(b *testing.B) {
 	v := million(1_000_000)
 	b.Run("create", func(b *testing.B) {
@@ -244,8 +235,6 @@ func BenchmarkChange(b *testing.B) {
 	})
 }
 
-// A key that disappears and comes back has its previous slot, whether a change or a reset
-// took it away. After an hour, another key may get a slot that holds no counts.
 func TestSlotOfAReturningKey(t *testing.T) {
 	t.Parallel()
 	slot := func(v *View, prefix string) uint32 {
@@ -267,7 +256,7 @@ func TestSlotOfAReturningKey(t *testing.T) {
 		}
 		v = v.WithKeys(false, []KeyChange{one})
 		if got := slot(v, "aaaaaaaa"); got != first {
-			t.Errorf("the key came back with slot %d, want %d", got, first)
+			t.Errorf("slot of a returned key: got %d, want %d", got, first)
 		}
 	}
 
@@ -289,31 +278,30 @@ func TestSlotOfAReturningKey(t *testing.T) {
 	}
 	v = v.WithKeys(false, []KeyChange{put(key("dddddddd", "ns"))})
 	if got := slot(v, "dddddddd"); got != first {
-		t.Errorf("a new key has slot %d, want the free slot %d", got, first)
+		t.Errorf("slot of a new key: got %d, want the free slot %d", got, first)
 	}
 	slots := v.Slots()
 	if v = v.WithKeys(false, []KeyChange{one}); slot(v, "aaaaaaaa") != slots {
-		t.Errorf("the key whose slot is taken has slot %d, want a new one", slot(v, "aaaaaaaa"))
+		t.Errorf("slot of a key without its previous slot: got %d, want a new one", slot(v, "aaaaaaaa"))
 	}
 }
 
-// The places of deleted plans are used again, but not while a key refers to one.
-func TestPlacesOfDeletedPlans(t *testing.T) {
+func TestIndicesOfDeletedPlans(t *testing.T) {
 	t.Parallel()
 	l := plan.Limits{Rate: 1, Burst: 1, Quota: 5, Period: plan.Day}
-	v := (&View{}).WithKeys(true, []KeyChange{put(key("aaaaaaaa", "ns"))}) // of plan-a, which is not defined yet
-	for i := range 3 * plansKept {
+	v := (&View{}).WithKeys(true, []KeyChange{put(key("aaaaaaaa", "ns"))}) // plan-a is not defined yet
+	for i := range 3 * minSweep {
 		document := fmt.Sprintf("ns.plan-%d", i)
 		v = v.WithPlans(false, []PlanChange{{Document: document, Limits: l}})
 		v = v.WithPlans(false, []PlanChange{{Document: document, Gone: true}})
 	}
-	if n := len(v.plans.rows); n > 2*plansKept {
-		t.Errorf("%d places for no plan", n)
+	if n := len(v.plans.rows); n > 2*minSweep {
+		t.Errorf("indices of deleted plans: got %d", n)
 	}
 	v = v.WithPlans(false, []PlanChange{{Document: "ns.plan-a", Limits: l}})
 	k, _ := v.Find([]byte("aaaaaaaa"))
 	if got, ok := k.Limits(); !ok || got.Quota != 5 || k.Plan().ID != "plan-a" || !k.In("ns") {
-		t.Errorf("the key has limits %v, %v of %s", got, ok, k.Plan().ID)
+		t.Errorf("limits: got %v, %v of %s", got, ok, k.Plan().ID)
 	}
 	other := v.WithPlans(false, []PlanChange{{Document: "ns.plan-b", Limits: plan.Limits{Rate: 2, Burst: 2}}})
 	if got, _ := k.Limits(); got.Quota != 5 || other.Plans() != 2 {
