@@ -104,9 +104,9 @@ func TestAction(t *testing.T) {
 		"built":      {[]string{`202 {"status":"building","build":7,"revision":null,"status_url":"HOOK/builds/7"}`, `200 {"status":"live","build":7,"revision":5,"image":"r.example/a:b7"}`}, 0, "revision 5", "status=live\nrevision=5\nbuild=7\nimage=r.example/a:b7\n", 2},
 		"overtaken":  {[]string{`200 {"status":"superseded","revision":4}`}, 0, "superseded", "status=superseded\nrevision=4\nbuild=\nimage=\n", 1},
 		"failed":     {[]string{rolling, `200 {"status":"failed","revision":4,"message":"not \"ready\"\nat all %"}`}, 1, `::error title=Sluice::The deployment failed: not "ready"nat all %25`, "status=failed\nrevision=4\nbuild=\nimage=\n", 2},
-		"refused":    {[]string{`401 {"code":"invalid_token","message":"A valid webhook token or signature is required."}`}, 1, "::error title=Sluice::The webhook answers 401 invalid_token", "", 1},
-		"not found":  {[]string{`404 <html>`}, 1, "::error title=Sluice::The webhook answers 404", "", 1},
-		"a redirect": {[]string{`302 x`}, 1, "::error title=Sluice::The webhook answers 302", "", 1},
+		"refused":    {[]string{`401 {"code":"invalid_token","message":"A valid webhook token or signature is required."}`}, 1, "::error title=Sluice::The webhook returned 401 invalid_token", "", 1},
+		"not found":  {[]string{`404 <html>`}, 1, "::error title=Sluice::The webhook returned 404", "", 1},
+		"a redirect": {[]string{`302 x`}, 1, "::error title=Sluice::The webhook returned 302", "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,7 +228,7 @@ func TestActionRefuses(t *testing.T) {
 // to the webhook nor to the status address of its response.
 func TestActionNeedsHTTPS(t *testing.T) {
 	t.Parallel()
-	const refusal = "The webhook's URL has no https"
+	const refusal = "The webhook's URL does not use https"
 	for name, address := range map[string]string{
 		"http":                "http://sluice.example.invalid/hook",
 		"capitals":            "HTTP://sluice.example.invalid/hook",

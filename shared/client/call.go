@@ -53,7 +53,7 @@ func tagged[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, R
 		return out, tag, nil
 	}
 	if err := json.Unmarshal(answer, &out); err != nil {
-		return out, "", fmt.Errorf("%s %s: read the answer: %w", route.Method, name, err)
+		return out, "", fmt.Errorf("%s %s: read response: %w", route.Method, name, err)
 	}
 	return out, tag, nil
 }
@@ -133,13 +133,13 @@ func (c *Client) send(ctx context.Context, row *api.Row, path []string, query st
 	if apikey.HoldsSecret(address) {
 		return nil, "", &Error{
 			Status: http.StatusBadRequest, Code: string(problem.SecretInURL),
-			Message: "A full API key or a service token does not belong in an address. Nothing was sent.",
+			Message: "A URL must not contain a full API key or a service token. Nothing was sent.",
 		}
 	}
 	var sent []byte
 	if in != nil {
 		if sent, err = json.Marshal(in); err != nil {
-			return nil, "", fmt.Errorf("write the body: %w", err)
+			return nil, "", fmt.Errorf("write request body: %w", err)
 		}
 	}
 	for try := 1; ; try++ {
@@ -190,10 +190,10 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	defer func() { _ = res.Body.Close() }() // the body is read already
 	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {
-		return nil, "", fmt.Errorf("read the answer: %w", err)
+		return nil, "", fmt.Errorf("read response: %w", err)
 	}
 	if len(answer) > maxAnswer {
-		return nil, "", fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+		return nil, "", fmt.Errorf("the response is larger than %d bytes", maxAnswer)
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return nil, "", readError(res, answer)

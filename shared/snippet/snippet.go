@@ -51,7 +51,7 @@ func (c CI) place() string {
 	case GitHub:
 		return "GitHub Actions: .github/workflows/deploy.yml"
 	case GitLab:
-		return "GitLab CI: a job of .gitlab-ci.yml"
+		return "GitLab CI: a job in .gitlab-ci.yml"
 	case Forgejo:
 		return "Forgejo Actions: .forgejo/workflows/deploy.yml"
 	case Curl:
@@ -101,7 +101,7 @@ func (h Hook) call(proof, header string) []string {
 		`  printf ` + proof + ` |`,
 		`    curl --fail-with-body --silent --show-error --header @- --header 'Prefer: wait=300' "$@"`,
 		`}`,
-		`answer=$(call --header 'Content-Type: application/json' \`,
+		`response=$(call --header 'Content-Type: application/json' \`,
 	}
 	if header != "" {
 		lines = append(lines, `  --header "`+header+`" --retry 5 \`)
@@ -115,12 +115,12 @@ func (h Hook) call(proof, header string) []string {
 	return append(lines,
 		`  --data `+data+` \`,
 		`  `+quote(h.URL)+`) || true`,
-		`until case $answer in '{"status":"building"'* | '{"status":"rolling_out"'*) false ;; esac; do`,
+		`until case $response in '{"status":"building"'* | '{"status":"rolling_out"'*) false ;; esac; do`,
 		`  sleep 5`,
-		`  answer=$(call --retry 5 "$(printf '%s' "$answer" | sed 's/.*"status_url":"\([^"]*\)".*/\1/')") || true`,
+		`  response=$(call --retry 5 "$(printf '%s' "$response" | sed 's/.*"status_url":"\([^"]*\)".*/\1/')") || true`,
 		`done`,
-		`printf '%s\n' "$answer"`,
-		`case $answer in '{"status":"failed"'*) false ;; '{"status":"'*) ;; *) false ;; esac`,
+		`printf '%s\n' "$response"`,
+		`case $response in '{"status":"failed"'*) false ;; '{"status":"'*) ;; *) false ;; esac`,
 	)
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *application) appGroup() *cobra.Command {
-	return a.group("app", "Apps: deploys, gates, webhooks",
+	return a.group("app", "Manage apps, deployments, gates and webhooks",
 		a.appCreate(), a.appList(), a.appShow(), a.appOpen(), a.appDelete(),
 		a.appUpdate(), a.appHistory(), a.appRollback(), a.appPromote(),
 		a.gateGroup(), a.gitGroup(), a.webhookGroup(), a.buildGroup(),
@@ -81,19 +81,19 @@ func (a *application) appCreate() *cobra.Command {
 	var port int
 	cmd := &cobra.Command{
 		Use: "create APP", Short: "Create an app from an image or a git source", SuggestFor: []string{"add", "new"},
-		Long: `Create an app from an image, or from a git source. A git source is built from the head of
-its branch. If the cluster has a workload of that name, the app adopts it only if an
-administrator of the cluster annotated it with sluice.dev/adopt: "true".
+		Long: `Create an app from an image or a git source. A git source is built from the head of its branch.
+If the cluster has a workload of that name, the app adopts it only if a cluster administrator
+annotated it with sluice.dev/adopt: "true".
 
-With --wait, the command ends when the first revision is live. It fails with the reason if
-the revision fails; the app exists then. --wait-timeout applies to the build and to the
-deployment separately.`,
+With --wait, the command ends when the first revision is live. If the revision fails, the
+command fails with the reason, and the app still exists. --wait-timeout applies separately to
+the build and to the deployment.`,
 		Example: `  sluice app create hello --image registry.example.com/hello:v1 --wait
   sluice app create site --repository https://git.example.com/shop/site --branch main`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&image, "image", "", "full image reference, with a tag or a digest")
-	f.StringVar(&host, "host", "", "host of the app's URL; by default made from its name")
+	f.StringVar(&host, "host", "", "host of the app's URL (default derived from its name)")
 	f.IntVar(&port, "port", 0, "port that the app listens on")
 	f.StringVar(&preflight, "preflight", string(app.PreflightApp), "handling of CORS preflights without a key: "+oneOf(app.Preflights()))
 	a.fixed(cmd, "preflight", words(app.Preflights())...)
@@ -106,7 +106,7 @@ deployment separately.`,
 			Host: ifSet(f, "host", &host), Port: ifSet(f, "port", &port), Preflight: ifSet(f, "preflight", &preflight),
 		}
 		if create.Image == nil && create.GitSource == nil {
-			return wire.App{}, usage("an app needs --image or --repository")
+			return wire.App{}, usage("--image or --repository is required")
 		}
 		p, err := w.CreateApp(ctx, w.project, w.environment, create)
 		if err != nil || !waits.wait {
@@ -144,9 +144,10 @@ func (a *application) waitFirst(ctx context.Context, w work, waits *waiting, p w
 func (a *application) appDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete APP", Short: "Delete an app with its workload and route", SuggestFor: []string{"remove", "rm"},
-		Long: `Delete an app with its workload, route and history. The app leaves the scopes of API keys,
-and the command lists these keys. A key whose scope named only this app then covers no app.
-The app's host is reserved for the project for 30 days; an admin can release it earlier.`,
+		Long: `Delete an app with its workload, route and history. The app is removed from the scopes of API
+keys, and the command lists those keys. A key that was valid only for this app is then valid
+for no app. The app's host is reserved for the project for 30 days; an admin can release it
+earlier.`,
 		Example: `  sluice app delete hello`,
 	}
 	confirm := a.confirmation(cmd, names)
@@ -164,7 +165,7 @@ The app's host is reserved for the project for 30 days; an admin can release it 
 
 // showDeleted shows that an app is deleted, and the keys whose scopes named it.
 func showDeleted(s render.Screen, name string, d wire.DeletedApp) error {
-	if err := s.Line("App %s is deleted.", name); err != nil {
+	if err := s.Line("App %s deleted.", name); err != nil {
 		return err
 	}
 	if !d.HostReservedUntil.IsZero() { // an earlier server reserves none
@@ -175,7 +176,7 @@ func showDeleted(s render.Screen, name string, d wire.DeletedApp) error {
 	if d.KeyCount == 0 {
 		return nil
 	}
-	if err := s.Line("API keys whose scopes named it: %d. The apps that these keys cover now:", d.KeyCount); err != nil {
+	if err := s.Line("API keys that had the app in their scope: %d. Their apps are now:", d.KeyCount); err != nil {
 		return err
 	}
 	for _, k := range d.Keys {
@@ -184,13 +185,13 @@ func showDeleted(s render.Screen, name string, d wire.DeletedApp) error {
 		}
 	}
 	if more := d.KeyCount - len(d.Keys); more > 0 {
-		return s.Line("Keys that are not listed: %d. The audit log lists them.", more)
+		return s.Line("Keys not listed here: %d. The audit log lists them.", more)
 	}
 	return nil
 }
 
 func (a *application) gitGroup() *cobra.Command {
-	return a.group("git", "The git source that an app is built from", a.gitSet(), a.gitRemove())
+	return a.group("git", "Manage the git source of an app", a.gitSet(), a.gitRemove())
 }
 
 // sourceFlags are those of a git source.
@@ -198,7 +199,7 @@ func sourceFlags(cmd *cobra.Command) *wire.GitSource {
 	var s wire.GitSource
 	cmd.Flags().StringVar(&s.Repository, "repository", "", "URL of the git repository")
 	cmd.Flags().StringVar(&s.Branch, "branch", "main", "branch whose pushes are built")
-	cmd.Flags().StringVar(&s.Path, "path", "", "folder of the repository to build; by default its root")
+	cmd.Flags().StringVar(&s.Path, "path", "", "folder of the repository to build (default the root)")
 	return &s
 }
 
@@ -213,14 +214,14 @@ func sourceFields(s wire.GitSource) []render.Field {
 func (a *application) gitSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set APP", Short: "Build an app from a git source", SuggestFor: []string{"add", "attach"},
-		Long: `Make an app a git app, or change what it is built from. It keeps running its current
-image until a build has deployed another.`,
+		Long: `Build an app from a git source, or change its git source. The app runs its current image until
+a build deploys a new one.`,
 		Example: `  sluice app git set site --repository https://git.example.com/shop/site --branch main`,
 	}
 	source := sourceFlags(cmd)
 	return a.command(inEnvironment, cmd, then(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
 		if source.Repository == "" {
-			return wire.App{}, usage("a git source needs --repository")
+			return wire.App{}, usage("--repository is required")
 		}
 		return w.SetGitSource(ctx, w.project, w.environment, w.args[0], *source)
 	}))
@@ -228,25 +229,25 @@ image until a build has deployed another.`,
 
 func (a *application) gitRemove() *cobra.Command {
 	return a.removal(inEnvironment, asks, &cobra.Command{
-		Use: "remove APP", Short: "Detach an app's git source; it keeps its current image", SuggestFor: []string{"delete", "detach", "rm"},
-		Long: `Detach an app's git source. The app keeps running its current image and becomes an image
-app: its webhook takes an image from then on.`,
+		Use: "remove APP", Short: "Detach an app's git source", SuggestFor: []string{"delete", "detach", "rm"},
+		Long: `Detach an app's git source. The app becomes an image app and keeps running its current image.
+Calls of its webhook must then contain an image.`,
 		Example: `  sluice app git remove site --project shop --environment prod`,
 	}, func(w work) removal {
 		return removal{
 			question: "Detach the git source of " + w.args[0] + "?",
 			do:       func(ctx context.Context) error { return w.RemoveGitSource(ctx, w.project, w.environment, w.args[0]) },
-			done:     "The git source of " + w.args[0] + " is detached; it keeps its current image.",
+			done:     "Git source of " + w.args[0] + " detached. The app keeps its current image.",
 		}
 	})
 }
 
 func (a *application) gateGroup() *cobra.Command {
-	return a.group("gate", "The gate in front of an app: Require API key",
-		a.gateSwitch("on", true, "engaged", "Require an API key for an app", `Require an API key for an app. The gate is in place once its state is engaged, usually
-within a minute; --wait waits for that and fails with the reason if it does not come.`),
-		a.gateSwitch("off", false, "ungated", "Let requests to an app in without a key", `Let requests to an app in without a key. The gate is gone once its state is ungated;
---wait waits for that. On a terminal it asks first.`),
+	return a.group("gate", "Turn Require API key on or off",
+		a.gateSwitch("on", true, "engaged", "Require an API key for an app", `Require an API key for an app. The gate takes effect when its state is engaged, usually within
+a minute. --wait waits for that state and, on a timeout, fails with the reason.`),
+		a.gateSwitch("off", false, "ungated", "Allow requests to an app without an API key", `Allow requests to an app without an API key. The gate is removed when its state is ungated;
+--wait waits for that state. On a terminal, the command asks for confirmation.`),
 		a.gatePreflight(), a.gateStatus())
 }
 
@@ -262,7 +263,7 @@ func (a *application) gateSwitch(word string, on bool, target, short, long strin
 	waits := a.waiting(cmd)
 	return a.command(inEnvironment, cmd, then(a.showGate, func(ctx context.Context, w work) (wire.App, error) {
 		if !on {
-			if err := confirm.ask(ctx, "Open "+w.args[0]+" of "+w.place()+" to everyone, without an API key?", w.args[0]); err != nil {
+			if err := confirm.ask(ctx, "Allow requests to "+w.args[0]+" of "+w.place()+" without an API key?", w.args[0]); err != nil {
 				return wire.App{}, err
 			}
 		}
@@ -276,18 +277,20 @@ func (a *application) gateSwitch(word string, on bool, target, short, long strin
 
 func (a *application) gatePreflight() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "preflight APP HANDLING", Short: "Set who answers CORS preflights without a key",
-		Long: `Set how the gate handles a CORS preflight without a key. HANDLING is app or refuse:
-app, the default, passes it to the app, without cookies, credentials and a body; refuse denies
-it with 401. Browsers send no key with a preflight, so refuse keeps pages of other origins
-from calling the app. --wait waits until the gate is engaged again.`,
+		Use: "preflight APP HANDLING", Short: "Set the handling of CORS preflights",
+		Long: `Set how the gate handles a CORS preflight without a key. HANDLING is app or refuse. app, the
+default, passes the preflight to the app, without cookies, credentials and a body. refuse
+denies it with 401. Browsers send no key with a preflight, so refuse prevents pages of other
+origins from calling the app.
+
+--wait waits until the gate is engaged again.`,
 		Example: `  sluice app gate preflight hello refuse --wait`,
 	}
 	waits := a.waiting(cmd)
 	return a.command(inEnvironment, cmd, then(a.showGate, func(ctx context.Context, w work) (wire.App, error) {
 		handling := app.Preflight(w.args[1])
 		if app.CheckPreflight(handling) != nil {
-			return wire.App{}, usage("HANDLING is %s, not %q", oneOf(app.Preflights()), handling)
+			return wire.App{}, usage("HANDLING must be %s, not %q", oneOf(app.Preflights()), handling)
 		}
 		return a.rewire(ctx, w, waits, wire.UpdateApp{Preflight: (*string)(&handling)})
 	}))
@@ -317,7 +320,7 @@ func (a *application) waitGate(ctx context.Context, w work, waits *waiting, p wi
 			}
 			p = now
 			if p.RequireAPIKey != (target == "engaged") {
-				return "", false, failed("superseded", "The gate of %s was switched by someone else meanwhile.", p.Name)
+				return "", false, failed("superseded", "Another user switched the gate of %s in the meantime.", p.Name)
 			}
 		}
 		return gateText(p.Gate), p.Gate.State == target, nil
@@ -352,9 +355,9 @@ func gateFields(p wire.App) []render.Field {
 func preflightText(handling string) string {
 	switch app.Preflight(handling) {
 	case app.PreflightApp:
-		return "answered by the app"
+		return "handled by the app"
 	case app.PreflightRefuse:
-		return "refused without a key"
+		return "denied without a key"
 	}
 	return handling // of a newer server
 }

@@ -31,13 +31,12 @@ type auditFlags struct {
 func (a *application) audit() *cobra.Command {
 	var f auditFlags
 	cmd := &cobra.Command{
-		Use: "audit", Short: "Show who changed what, newest first", SuggestFor: []string{"events", "changes", "log"},
-		Long: `Show what was changed in a project: who did it, when, from where, and what was there
-before and after. You have to be an owner. Records are kept for a year, and none holds
-a secret.
+		Use: "audit", Short: "Show the audit log, newest first", SuggestFor: []string{"events", "changes", "log"},
+		Long: `Show the changes in a project: time, user, client address, and the values before and after. The
+command needs the role owner. Records are stored for a year and contain no secrets.
 
-With --installation it shows what belongs to no project: users, sign-ins, projects made
-and deleted; for that you have to be an admin.`,
+With --installation, the command shows the records that belong to no project: users, sign-ins,
+and the creation and deletion of projects. Only admins can do this.`,
 		Example: `  sluice audit --since 7d --actor ada
   sluice audit --action key.revoke --output json
   sluice audit --resource projects/shop/environments/prod/apps/hello
@@ -45,9 +44,9 @@ and deleted; for that you have to be an admin.`,
 	}
 	flags := cmd.Flags()
 	f.addTo(flags)
-	flags.StringVar(&f.action, "action", "", "what was done, e.g. key.revoke")
-	flags.StringVar(&f.resource, "resource", "", "what it was done to, and all below it")
-	flags.BoolVar(&f.installation, "installation", false, "what belongs to no project, for admins")
+	flags.StringVar(&f.action, "action", "", "action, e.g. key.revoke")
+	flags.StringVar(&f.resource, "resource", "", "resource, including all resources below it")
+	flags.BoolVar(&f.installation, "installation", false, "show records that belong to no project (admins only)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		q, err := f.query(a.env.Now())
 		if err != nil {
@@ -70,15 +69,15 @@ func (a *application) activity() *cobra.Command {
 	var f auditFlags
 	kind := ""
 	cmd := &cobra.Command{
-		Use: "activity", Short: "Show what happened in an environment, newest first", SuggestFor: []string{"feed", "history"},
-		Long: `Show what happened in an environment: changes of its apps, keys and plans, deployments and
-builds with what has become of them. Every member of the project sees it; owners see more
-with "sluice audit".`,
+		Use: "activity", Short: "Show an environment's activity, newest first", SuggestFor: []string{"feed", "history"},
+		Long: `Show the activity in an environment: changes to its apps, keys and plans, and deployments and
+builds with their results. Every member of the project can see it; owners see more with
+"sluice audit".`,
 		Example: `  sluice activity --since 7d
   sluice activity --kind deployments --actor webhook`,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&kind, "kind", "", "only "+oneOf(audit.Kinds()))
+	flags.StringVar(&kind, "kind", "", "kind of activity: "+oneOf(audit.Kinds()))
 	a.fixed(cmd, "kind", words(audit.Kinds())...)
 	f.addTo(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -87,7 +86,7 @@ with "sluice audit".`,
 			return err
 		}
 		if kind != "" && !slices.Contains(audit.Kinds(), audit.Kind(kind)) {
-			return usage("--kind is %s, not %q", oneOf(audit.Kinds()), kind)
+			return usage("--kind must be %s, not %q", oneOf(audit.Kinds()), kind)
 		}
 		return a.run(cmd.Context(), inEnvironment, args, func(ctx context.Context, w work) error {
 			return a.showActivity(f.limit, w.Activity(ctx, w.project, w.environment, client.ActivityQuery{Kind: kind, From: q.From, To: q.To, Actor: q.Actor}))
@@ -97,10 +96,10 @@ with "sluice audit".`,
 }
 
 func (f *auditFlags) addTo(flags *pflag.FlagSet) {
-	flags.StringVar(&f.since, "since", "", "from so long ago (90m, 12h, 7d), from a UTC day or an RFC 3339 time on")
-	flags.StringVar(&f.until, "until", "", "up to a UTC day, an RFC 3339 time, or so long ago")
-	flags.StringVar(&f.actor, "actor", "", `who did it: a username, "webhook", or "build 7"`)
-	flags.IntVar(&f.limit, "limit", 50, "show only so many; 0 shows all")
+	flags.StringVar(&f.since, "since", "", "earliest time: an age (90m, 12h, 7d), a UTC day or an RFC 3339 timestamp")
+	flags.StringVar(&f.until, "until", "", "latest time: an age, a UTC day or an RFC 3339 timestamp")
+	flags.StringVar(&f.actor, "actor", "", `username, "webhook", or a build such as "build 7"`)
+	flags.IntVar(&f.limit, "limit", 50, "maximum number of items to show (0 for all)")
 }
 
 func (f auditFlags) query(now time.Time) (client.AuditQuery, error) {
@@ -134,7 +133,7 @@ func moment(flag, text string, now time.Time, intoDay time.Duration) (time.Time,
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
-	return time.Time{}, usage("%s is so long ago (90m, 12h, 7d), a day (2026-03-14) or a time (2026-03-14T15:09:26Z), not %q", flag, text)
+	return time.Time{}, usage("%s must be an age (90m, 12h, 7d), a day (2026-03-14) or a timestamp (2026-03-14T15:09:26Z), not %q", flag, text)
 }
 
 func (a *application) showAudit(limit int, records iter.Seq2[wire.AuditRecord, error]) error {

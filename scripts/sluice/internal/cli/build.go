@@ -12,14 +12,14 @@ import (
 
 func (a *application) buildGroup() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "build APP", Short: "Build a git app; list and show its builds", SuggestFor: []string{"rebuild", "retry"},
-		Long: `Build a git app now: the head of its branch, or with --commit that commit. A build that
-failed is tried again by building its commit again. With --wait it is done when the build has
-ended, and fails with the reason when it deploys nothing.`,
+		Use: "build APP", Short: "Build a git app, or show its builds", SuggestFor: []string{"rebuild", "retry"},
+		Long: `Build a git app from the head of its branch, or from --commit. To retry a failed build, build
+its commit again. With --wait, the command ends when the build ends. It fails with the reason
+if the build deploys nothing.`,
 		Example: `  sluice app build site --wait
   sluice app build site --commit 9fceb02d0ae598e95dc970b74767f19372d61af8`,
 	}
-	commit := cmd.Flags().String("commit", "", "commit hash, or its first digits; by default the branch's head")
+	commit := cmd.Flags().String("commit", "", "commit hash, or its first digits (default the branch's head)")
 	waits := a.waiting(cmd)
 	cmd.AddCommand(a.buildList(), a.buildShow())
 	return a.command(inEnvironment, cmd, then(a.showBuild, func(ctx context.Context, w work) (wire.Build, error) {
@@ -50,7 +50,7 @@ func (a *application) waitBuilt(ctx context.Context, w work, app string, waits *
 		case "failed":
 			return "", false, failed("build_failed", "Build %d of %s failed: %s", b.Build, app, b.Message)
 		case "superseded":
-			return "", false, failed("superseded", "Build %d of %s deploys nothing: %s", b.Build, app, b.Message)
+			return "", false, failed("superseded", "Build %d of %s was not deployed: %s", b.Build, app, b.Message)
 		}
 		return b.Status, b.Status == "succeeded", nil
 	})
@@ -82,12 +82,12 @@ func (a *application) buildList() *cobra.Command {
 
 func (a *application) buildShow() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
-		Use: "show APP BUILD", Short: "Show one build", SuggestFor: []string{"get", "describe", "status"},
+		Use: "show APP BUILD", Short: "Show a build", SuggestFor: []string{"get", "describe", "status"},
 		Example: `  sluice app build show site 7`,
 	}, then(a.showBuild, func(ctx context.Context, w work) (wire.Build, error) {
 		n, err := strconv.ParseInt(w.args[1], 10, 64)
 		if err != nil || n < 1 {
-			return wire.Build{}, usage("%q is no build's number", w.args[1])
+			return wire.Build{}, usage("BUILD must be a build number, not %q", w.args[1])
 		}
 		return w.Build(ctx, w.project, w.environment, w.args[0], n)
 	}))

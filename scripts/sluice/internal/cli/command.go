@@ -91,7 +91,7 @@ func (a *application) group(use, short string, commands ...*cobra.Command) *cobr
 }
 
 func unknownCommand(cmd *cobra.Command, typed string) error {
-	return usage("%q is no command of %q%s", typed, cmd.CommandPath(), didYouMean("", cmd.SuggestionsFor(typed)))
+	return usage("unknown command %q for %q%s", typed, cmd.CommandPath(), didYouMean("", cmd.SuggestionsFor(typed)))
 }
 
 // flagError explains a flag that cannot be. After an unknown command it is the
@@ -104,7 +104,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	switch {
 	case errors.As(err, &value):
-		err = fmt.Errorf("--%s is %s, not %q", value.GetFlag().Name, flagValue(value), value.GetValue())
+		err = fmt.Errorf("--%s must be %s, not %q", value.GetFlag().Name, flagValue(value), value.GetValue())
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
 		if near := nearFlags(cmd, unknown.GetSpecifiedName()); len(near) > 0 {
 			return usage("%w%s", err, didYouMean("--", near))
@@ -116,7 +116,7 @@ func flagError(cmd *cobra.Command, err error) error {
 // flagValue says in plain words what a flag takes.
 func flagValue(e *pflag.InvalidValueError) string {
 	kinds := map[string]string{
-		"bool": "true or false", "duration": "a time such as 90s, 5m or 24h", "float64": "a number",
+		"bool": "true or false", "duration": "a duration such as 90s, 5m or 24h", "float64": "a number",
 		"int": "a whole number", "int64": "a whole number",
 	}
 	kind := e.GetFlag().Value.Type()
@@ -153,9 +153,9 @@ func takes(cmd *cobra.Command, args []string) error {
 	names := strings.Fields(cmd.Use)[1:]
 	switch {
 	case len(args) < len(names) && !strings.HasPrefix(names[len(args)], "["):
-		return usage("%s is missing; usage: %s", names[len(args)], cmd.UseLine())
+		return usage("missing argument %s; usage: %s", names[len(args)], cmd.UseLine())
 	case len(args) > len(names):
-		return usage("%q is one argument too many; usage: %s", args[len(names)], cmd.UseLine())
+		return usage("unexpected argument %q; usage: %s", args[len(names)], cmd.UseLine())
 	}
 	return nil
 }
@@ -201,5 +201,5 @@ func (a *application) fixed(cmd *cobra.Command, flag string, values ...string) {
 
 // limited is the --limit of a command that lists.
 func limited(cmd *cobra.Command, otherwise int) *int {
-	return cmd.Flags().Int("limit", otherwise, "show only so many; 0 shows all")
+	return cmd.Flags().Int("limit", otherwise, "maximum number of items to show (0 for all)")
 }

@@ -17,9 +17,9 @@ import (
 
 func (a *application) completion() *cobra.Command {
 	return &cobra.Command{
-		Use: "completion SHELL", Short: "Print a completion script for bash, zsh, fish or powershell",
-		Long: `Print a script that lets a shell complete commands and flags. SHELL is bash, zsh, fish or
-powershell. Load it in the shell's start-up file.`,
+		Use: "completion SHELL", Short: "Print a shell completion script",
+		Long: `Print a script that completes commands and flags in a shell. SHELL is bash, zsh, fish or
+powershell. Load the script in the shell's startup file.`,
 		Example: `  source <(sluice completion bash)
   sluice completion zsh > "${fpath[1]}/_sluice"
   sluice completion fish > ~/.config/fish/completions/sluice.fish`,
@@ -36,7 +36,7 @@ powershell. Load it in the shell's start-up file.`,
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(out)
 			}
-			return usage("SHELL is bash, zsh, fish or powershell, not %q", args[0])
+			return usage("SHELL must be bash, zsh, fish or powershell, not %q", args[0])
 		},
 	}
 }

@@ -17,7 +17,7 @@ func TestCompletion(t *testing.T) {
 		want []string
 	}{
 		{"app show _", []string{"hello\tregistry.example.com/shop/hello:v1", "site\tregistry.example.com/shop/site@sha256:" + strings.Repeat("0", 63) + "1"}},
-		{"app build sh", []string{"show\tShow one build"}},
+		{"app build sh", []string{"show\tShow a build"}},
 		{"app build si", []string{"site\tregistry.example.com/shop/site@sha256:" + strings.Repeat("0", 63) + "1"}},
 		{"app build show site _", nil},
 		{"app create _", nil},

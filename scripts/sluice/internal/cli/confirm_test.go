@@ -34,11 +34,11 @@ func TestConfirmation(t *testing.T) {
 	for _, c := range asking {
 		script, ends := 0, ""
 		if c.passes != "" {
-			script, ends = 2, "error: Not on a terminal: pass "+c.passes+" to go ahead without being asked. (confirmation_required)\n"
+			script, ends = 2, "error: This command needs confirmation. Without a terminal, pass "+c.passes+". (confirmation_required)\n"
 		}
 		question, other := question, 0
 		if c.types != "y" {
-			question, other = " Type "+c.types+" to go ahead: ", 1
+			question, other = " Type "+c.types+" to confirm: ", 1
 		}
 		tests := []struct {
 			name             string
@@ -92,7 +92,7 @@ func TestConfirmAnother(t *testing.T) {
 	for _, flags := range []string{"--confirm helo", "--confirm helo --yes"} {
 		f := newFake(t, shop())
 		r := newPerson(t, f.URL).runs(strings.Fields("app delete hello " + flags)...)
-		if want := `error: --confirm is "helo", not "hello"; nothing was changed (usage)` + "\n"; r.exit != 2 || r.err != want || len(f.requests()) > 0 {
+		if want := `error: --confirm must be "hello", not "helo"; nothing was changed (usage)` + "\n"; r.exit != 2 || r.err != want || len(f.requests()) > 0 {
 			t.Errorf("%s%q", r, f.requests())
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *application) contextGroup() *cobra.Command {
-	return a.group("context", "Work with several servers", a.contextList(), a.contextShow(), a.contextUse(), a.contextSet(), a.contextDelete())
+	return a.group("context", "Manage contexts for several servers", a.contextList(), a.contextShow(), a.contextUse(), a.contextSet(), a.contextDelete())
 }
 
 // contextView is a context in JSON, without its token.
@@ -111,7 +111,7 @@ func (a *application) inUse() (contexts.Context, string, error) {
 		return c, "", err
 	}
 	if c.Name == "" {
-		return c, "", failure{"not_found", exitNotFound, `There is no context. Run "sluice login URL".`}
+		return c, "", failure{"not_found", exitNotFound, `No context exists. Run "sluice login URL".`}
 	}
 	dir, err := a.contexts()
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *application) showContext(c contexts.Context, current string) error {
 
 func (a *application) contextUse() *cobra.Command {
 	return &cobra.Command{
-		Use: "use NAME", Short: "Make a context the current one", SuggestFor: []string{"switch", "select"},
+		Use: "use NAME", Short: "Switch to a context", SuggestFor: []string{"switch", "select"},
 		Example: `  sluice context use sluice.example.com`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := a.contexts()
@@ -148,17 +148,16 @@ func (a *application) contextUse() *cobra.Command {
 			if err := dir.Use(args[0]); err != nil {
 				return named("context", args[0], err)
 			}
-			return a.done("Context %s is in use.", args[0])
+			return a.done("Switched to context %s.", args[0])
 		},
 	}
 }
 
 func (a *application) contextSet() *cobra.Command {
 	return &cobra.Command{
-		Use: "set", Short: "Choose the project and environment of the context",
-		Long: `Choose the project and the environment that commands work in when they name none.
-Pass --project or --environment, or both; an empty one takes the choice back. Where you are
-signed in, both have to be there.`,
+		Use: "set", Short: "Set the context's project and environment",
+		Long: `Set the default project and environment of the context. Pass --project, --environment or both;
+an empty value removes the default. If you are signed in, both must exist.`,
 		Example: `  sluice context set --project shop --environment prod`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, current, err := a.inUse()
@@ -213,7 +212,7 @@ func (a *application) checkPlace(ctx context.Context, c contexts.Context) error 
 	}
 	message := fmt.Sprintf("Project %s has no environment %s.", c.Project, c.Environment)
 	if len(names) > 0 {
-		message += " It has " + strings.Join(names, ", ") + "."
+		message += " It has: " + strings.Join(names, ", ") + "."
 	}
 	return failure{"not_found", exitNotFound, message}
 }
@@ -221,16 +220,16 @@ func (a *application) checkPlace(ctx context.Context, c contexts.Context) error 
 // noProject says of an answer that there is nothing what there is not.
 func noProject(err error, name string) error {
 	if client.HasCode(err, "not_found") {
-		return failure{"not_found", exitNotFound, "There is no project " + name + "."}
+		return failure{"not_found", exitNotFound, "Project " + name + " does not exist."}
 	}
 	return err
 }
 
 func (a *application) contextDelete() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delete NAME", Short: "Forget a context", SuggestFor: []string{"remove", "rm"},
-		Long: `Forget a context and its session here. The session itself lives on at the server until
-it expires; "sluice logout" ends it.`,
+		Use: "delete NAME", Short: "Delete a context", SuggestFor: []string{"remove", "rm"},
+		Long: `Delete a context and its saved session from this machine. On the server, the session is valid
+until it expires; "sluice logout" ends it.`,
 		Example: `  sluice context delete sluice.example.com`,
 	}
 	confirm := a.confirmation(cmd, names)
@@ -239,7 +238,7 @@ it expires; "sluice logout" ends it.`,
 		if err != nil {
 			return err
 		}
-		if err := confirm.ask(cmd.Context(), "Forget context "+args[0]+"?", args[0]); err != nil {
+		if err := confirm.ask(cmd.Context(), "Delete context "+args[0]+"?", args[0]); err != nil {
 			return err
 		}
 		if err := dir.Delete(args[0]); err != nil {
@@ -254,7 +253,7 @@ it expires; "sluice logout" ends it.`,
 				return err
 			}
 		}
-		return a.done("Context %s is forgotten.", args[0])
+		return a.done("Context %s deleted.", args[0])
 	}
 	return cmd
 }

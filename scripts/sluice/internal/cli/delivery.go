@@ -15,12 +15,11 @@ import (
 func (a *application) webhookDeliveries() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "deliveries APP", Short: "List the calls of an app's webhook", SuggestFor: []string{"calls", "list", "history", "log"},
-		Long: `List the calls of an app's webhook and what came of them, newest first. They are kept for
-a week. Calls without the right token share a line, which says how many there were, and so
-do calls that were too many.`,
+		Long: `List the calls of an app's webhook and their results, newest first. Calls are stored for a
+week. Calls without the right token share a line with their number, and so do throttled calls.`,
 		Example: `  sluice app webhook deliveries hello`,
 	}
-	limit := cmd.Flags().Int("limit", 50, "how many to show; 0 is all")
+	limit := limited(cmd, 50)
 	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
 		return showFirst(a, *limit, "deliveries", w.Deliveries(ctx, w.project, w.environment, w.args[0]), []render.Column{
 			{Name: "WHEN (UTC)", Whole: true},
@@ -66,9 +65,9 @@ func deliveryDetail(d wire.WebhookDelivery) string {
 func (a *application) webhookTest() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
 		Use: "test APP", Short: "Send a ping to an app's webhook", SuggestFor: []string{"ping", "try"},
-		Long: `Have Sluice send a git provider's ping to an app's webhook, the way that a pipeline takes,
-and say how it was answered. It deploys and builds nothing. The exit code is 1 unless the
-answer is a pong.`,
+		Long: `Send a git provider's ping to an app's webhook, on the network path of a pipeline's call, and
+show the response. The server sends the ping; it deploys and builds nothing. The exit status
+is 1 unless the response is a pong.`,
 		Example: `  sluice app webhook test hello`,
 	}, func(ctx context.Context, w work) error {
 		t, err := w.TestWebhook(ctx, w.project, w.environment, w.args[0])

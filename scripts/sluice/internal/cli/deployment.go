@@ -15,13 +15,13 @@ import (
 
 func (a *application) appUpdate() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "update APP", Short: "Deploy a new image, or change the host or the port", SuggestFor: []string{"deploy"},
-		Long: `Deploy a new image of an app. With --wait it is done when the revision is live, and fails
-with the reason otherwise. Until then the previous revision keeps serving.
+		Use: "update APP", Short: "Deploy an image, or change the host or port", SuggestFor: []string{"deploy"},
+		Long: `Deploy a new image of an app. The previous revision serves requests until the new one is live.
+With --wait, the command ends then; if the revision fails, the command fails with the reason.
 
 --host and --port change the app's host and port instead. The app stops serving on its
-former host. The gate is pending until it is proven on the new host; --wait waits for that.
-A new port restarts the app's pods. Requests fail until a pod listens on it.`,
+previous host. The gate is pending until it is verified on the new host; --wait waits for
+that. A new port restarts the app's pods. Requests fail until a pod listens on it.`,
 		Example: `  sluice app update hello --image registry.example.com/hello:v2 --wait
   sluice app update hello --host hello.example.com --port 3000`,
 	}
@@ -56,30 +56,30 @@ A new port restarts the app's pods. Requests fail until a pod listens on it.`,
 func (a *application) appRollback() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rollback APP", Short: "Deploy an earlier revision again",
-		Long: `Deploy an earlier revision of an app again: the last one before the current revision that
-ever had a ready pod, or that of --revision. If no revision had a ready pod, it takes the
-nearest earlier revision that did not fail. It becomes a new revision in the history.
-Builds that were requested before the rollback do not undo it. On a terminal it asks first.
+		Long: `Deploy an earlier revision of an app again, as a new revision in the history. The default is
+the last revision before the current one that ever had a ready pod. If no revision had a ready
+pod, it is the nearest earlier revision that did not fail. Builds that were requested before
+the rollback do not undo it. On a terminal, the command asks for confirmation.
 
-A second run is a second rollback. With --from-revision it rolls back only from that
-revision: if another one is current, it changes nothing and shows that one.`,
+A second run rolls back again. --from-revision rolls back only from that revision: if another
+one is current, the command changes nothing and shows the current one.`,
 		Example: `  sluice app rollback hello --wait
   sluice app rollback hello --revision 3
   sluice app rollback hello --from-revision 7`,
 	}
-	revision := cmd.Flags().Int64("revision", 0, "revision to go back to")
-	from := cmd.Flags().Int64("from-revision", 0, "revision to go back from; another current one stays")
+	revision := cmd.Flags().Int64("revision", 0, "revision to deploy (default the last one that had a ready pod)")
+	from := cmd.Flags().Int64("from-revision", 0, "revision to roll back from; another current revision stays")
 	confirm := a.confirmation(cmd, asks)
 	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
 		target := "the previous revision that worked"
 		if cmd.Flags().Changed("revision") {
 			if *revision < 1 {
-				return wire.Deployment{}, usage("--revision is a number from 1")
+				return wire.Deployment{}, usage("--revision must be at least 1")
 			}
 			target = "revision " + number(*revision)
 		}
 		if cmd.Flags().Changed("from-revision") && *from < 1 {
-			return wire.Deployment{}, usage("--from-revision is a number from 1")
+			return wire.Deployment{}, usage("--from-revision must be at least 1")
 		}
 		w, current, err := w.once(ctx)
 		if err != nil {
@@ -120,20 +120,19 @@ func (w work) once(ctx context.Context) (work, wire.App, error) {
 
 func (a *application) appPromote() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "promote APP", Short: "Deploy what the app runs in another environment",
-		Long: `Deploy a revision of the app of the same name in another environment of the project to this
-environment. The revision must have had a ready pod there. An app that is built from git
-takes no promotion.`,
+		Use: "promote APP", Short: "Deploy a revision from another environment",
+		Long: `Deploy a revision of the app of the same name in another environment of the project. The
+revision must have had a ready pod there. An app with a git source cannot receive a promotion.`,
 		Example: `  sluice app promote hello --from staging --environment prod --wait`,
 	}
-	from := cmd.Flags().String("from", "", "environment to take it from (required)")
-	revision := cmd.Flags().Int64("revision", 0, "revision there (default the newest one that had a ready pod)")
+	from := cmd.Flags().String("from", "", "source environment (required)")
+	revision := cmd.Flags().Int64("revision", 0, "revision in the source environment (default the newest that had a ready pod)")
 	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
 		if *from == "" {
-			return wire.Deployment{}, usage("pass --from ENVIRONMENT")
+			return wire.Deployment{}, usage("--from is required")
 		}
 		if cmd.Flags().Changed("revision") && *revision < 1 {
-			return wire.Deployment{}, usage("--revision is a number from 1")
+			return wire.Deployment{}, usage("--revision must be at least 1")
 		}
 		w, _, err := w.once(ctx)
 		if err != nil {

@@ -83,7 +83,7 @@ func TestRollbackFromRevision(t *testing.T) {
 		{name: "from an earlier one", args: "--from-revision 3", answers: map[string][]answer{"GET " + hello: ok(moved)}, err: nothing},
 		{name: "another one is faster", args: "--from-revision 3", answers: map[string][]answer{"POST " + hello + "/rollback": {stale}}, err: nothing, asked: true},
 		{name: "another one is faster, without the flag", answers: map[string][]answer{"POST " + hello + "/rollback": {stale}}, exit: 1, err: "error: Read it again. (precondition_failed)\n", asked: true},
-		{name: "no number", args: "--from-revision 0", exit: 2, err: "error: --from-revision is a number from 1 (usage)\n"},
+		{name: "no number", args: "--from-revision 0", exit: 2, err: "error: --from-revision must be at least 1 (usage)\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -112,7 +112,7 @@ func (a *application) explain(ctx context.Context, err error) failure {
 // Sluice that answered: a 404 of a wrong URL must not read as a thing that is absent.
 func (a *application) explainAnswer(e *client.Error) failure {
 	if e.Code == "" {
-		return failure{fmt.Sprintf("http_%d", e.Status), exitFailed, fmt.Sprintf("The server answered %d %s, not as Sluice does; check its URL.", e.Status, e.Message)}
+		return failure{fmt.Sprintf("http_%d", e.Status), exitFailed, fmt.Sprintf("The server returned %d %s, which is not a Sluice response. Check the server's URL.", e.Status, e.Message)}
 	}
 	f := failure{e.Code, exitFailed, e.Message}
 	switch {
@@ -123,7 +123,7 @@ func (a *application) explainAnswer(e *client.Error) failure {
 	case e.Status == http.StatusNotFound:
 		f.exit = exitNotFound
 	case e.Status >= http.StatusInternalServerError && e.RequestID != "":
-		f.message += " Request " + e.RequestID + "."
+		f.message += " Request ID: " + e.RequestID + "."
 	}
 	return f
 }
@@ -135,7 +135,7 @@ func (a *application) signInHint() string {
 	if a.env.Getenv("SLUICE_TOKEN") == "" || a.flags.context != "" {
 		return signInHint
 	}
-	return " SLUICE_TOKEN is wrong, revoked or expired."
+	return " SLUICE_TOKEN is invalid, revoked or expired."
 }
 
 // explainTransport tells a server that is slow from one that is not there.
@@ -145,7 +145,7 @@ func (a *application) explainTransport(err error) failure {
 	var address *url.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return failure{"timeout", exitFailed, fmt.Sprintf("The server did not answer within %s: %v", a.flags.timeout, err)}
+		return failure{"timeout", exitFailed, fmt.Sprintf("The server did not respond within %s: %v", a.flags.timeout, err)}
 	case errors.As(err, &network), errors.As(err, &address), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return failure{"unreachable", exitFailed, fmt.Sprintf("The server cannot be reached: %v", err)}
 	}

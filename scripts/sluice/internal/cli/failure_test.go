@@ -54,67 +54,67 @@ func TestFailures(t *testing.T) {
 		},
 		{
 			"a server that is not Sluice", "project list", &answer{404, "<html>nginx</html>"}, 1,
-			"error: The server answered 404 Not Found, not as Sluice does; check its URL. (http_404)",
+			"error: The server returned 404 Not Found, which is not a Sluice response. Check the server's URL. (http_404)",
 		},
 		{
 			"a gateway's 502", "project list", &answer{502, "bad gateway"}, 1,
-			"error: The server answered 502 Bad Gateway, not as Sluice does; check its URL. (http_502)",
+			"error: The server returned 502 Bad Gateway, which is not a Sluice response. Check the server's URL. (http_502)",
 		},
 		{
 			"an answer that is no JSON", "project list", &answer{200, "<html>"}, 1,
-			"error: GET /projects: read the answer: invalid character '<' looking for beginning of value (failed)",
+			"error: GET /projects: read response: invalid character '<' looking for beginning of value (failed)",
 		},
 		{
 			"a message that forges lines", "whoami", coded(409, "conflict", `a\nerror: all is well\u001b[2K\r`), 1,
 			"error: a error: all is well\ufffd[2K (conflict)",
 		},
-		{"mistyped command", "kye list", nil, 2, `error: "kye" is no command of "sluice"; did you mean "key"? (usage)`},
-		{"mistyped command with flags", "kye list --plan x", nil, 2, `error: "kye" is no command of "sluice"; did you mean "key"? (usage)`},
-		{"mistyped subcommand", "app histroy hello", nil, 2, `error: "histroy" is no command of "sluice app"; did you mean "history"? (usage)`},
-		{"word of other tools", "key ls", nil, 2, `error: "ls" is no command of "sluice key"; did you mean "list"? (usage)`},
-		{"nothing near", "frobnicate", nil, 2, `error: "frobnicate" is no command of "sluice" (usage)`},
-		{"help of nothing", "help app nosuch", nil, 2, `error: "nosuch" is no command of "sluice app" (usage)`},
+		{"mistyped command", "kye list", nil, 2, `error: unknown command "kye" for "sluice"; did you mean "key"? (usage)`},
+		{"mistyped command with flags", "kye list --plan x", nil, 2, `error: unknown command "kye" for "sluice"; did you mean "key"? (usage)`},
+		{"mistyped subcommand", "app histroy hello", nil, 2, `error: unknown command "histroy" for "sluice app"; did you mean "history"? (usage)`},
+		{"word of other tools", "key ls", nil, 2, `error: unknown command "ls" for "sluice key"; did you mean "list"? (usage)`},
+		{"nothing near", "frobnicate", nil, 2, `error: unknown command "frobnicate" for "sluice" (usage)`},
+		{"help of nothing", "help app nosuch", nil, 2, `error: unknown command "nosuch" for "sluice app" (usage)`},
 		{"unknown flag", "key list --bogus", nil, 2, `error: unknown flag: --bogus; see "sluice key list --help" (usage)`},
 		{
 			"bad number", "app rollback hello --revision one", nil, 2,
-			`error: --revision is a whole number, not "one"; see "sluice app rollback --help" (usage)`,
+			`error: --revision must be a whole number, not "one"; see "sluice app rollback --help" (usage)`,
 		},
 		{
 			"too large a number", "app rollback hello --revision 99999999999999999999", nil, 2,
-			`error: --revision is a smaller number, not "99999999999999999999"; see "sluice app rollback --help" (usage)`,
+			`error: --revision must be a smaller number, not "99999999999999999999"; see "sluice app rollback --help" (usage)`,
 		},
 		{
 			"bad rate", "plan create Gold --rate fast", nil, 2,
-			`error: --rate is a number, not "fast"; see "sluice plan create --help" (usage)`,
+			`error: --rate must be a number, not "fast"; see "sluice plan create --help" (usage)`,
 		},
 		{
 			"bad duration", "key rotate key-ab12cd34 --grace 2days", nil, 2,
-			`error: --grace is a time such as 90s, 5m or 24h, not "2days"; see "sluice key rotate --help" (usage)`,
+			`error: --grace must be a duration such as 90s, 5m or 24h, not "2days"; see "sluice key rotate --help" (usage)`,
 		},
-		{"bad switch", "logout --help=maybe", nil, 2, `error: --help is true or false, not "maybe"; see "sluice logout --help" (usage)`},
+		{"bad switch", "logout --help=maybe", nil, 2, `error: --help must be true or false, not "maybe"; see "sluice logout --help" (usage)`},
 		{"mistyped flag", "key create --plam x", nil, 2, `error: unknown flag: --plam; did you mean "--plan"? (usage)`},
 		{"mistyped common flag", "key list --projcet x", nil, 2, `error: unknown flag: --projcet; did you mean "--project"? (usage)`},
 		{"beginning of a flag", "app create hello --repo x", nil, 2, `error: unknown flag: --repo; did you mean "--repository"? (usage)`},
 		{"unknown letter", "key list -z", nil, 2, `error: unknown shorthand flag: 'z' in -z; see "sluice key list --help" (usage)`},
-		{"a name twice", "key create a --name b --plan p", nil, 2, "error: NAME and --name are the same: pass one of them (usage)"},
-		{"negative revision", "app rollback hello --revision -3 --yes", nil, 2, `error: --revision is a number from 1 (usage)`},
-		{"missing argument", "app show", nil, 2, "error: APP is missing; usage: sluice app show APP [flags] (usage)"},
-		{"too many arguments", "logout now", nil, 2, `error: "now" is one argument too many; usage: sluice logout [flags] (usage)`},
-		{"missing flag", "key create", nil, 2, "error: a key needs --plan (usage)"},
+		{"a name twice", "key create a --name b --plan p", nil, 2, "error: NAME and --name set the same value: pass only one (usage)"},
+		{"negative revision", "app rollback hello --revision -3 --yes", nil, 2, `error: --revision must be at least 1 (usage)`},
+		{"missing argument", "app show", nil, 2, "error: missing argument APP; usage: sluice app show APP [flags] (usage)"},
+		{"too many arguments", "logout now", nil, 2, `error: unexpected argument "now"; usage: sluice logout [flags] (usage)`},
+		{"missing flag", "key create", nil, 2, "error: --plan is required (usage)"},
 		{"empty expiry", "key create --plan p --expires=", nil, 2, "error: --expires is empty (usage)"},
 		{
 			"flags that exclude each other", "key update key-ab12cd34 --app a --all-apps", nil, 2,
 			"error: if any flags in the group [app all-apps] are set none of the others can be; [all-apps app] were all set (usage)",
 		},
-		{"bad output", "key list -o xml", nil, 2, `error: --output is table, wide, json or yaml, not "xml" (usage)`},
-		{"no days", "key usage key-ab12cd34 --days 0", nil, 2, "error: --days is a number from 1 (usage)"},
-		{"bad status", "key list --status gone", nil, 2, `error: --status is active, disabled, revoked or expired, not "gone" (usage)`},
+		{"bad output", "key list -o xml", nil, 2, `error: --output must be table, wide, json or yaml, not "xml" (usage)`},
+		{"no days", "key usage key-ab12cd34 --days 0", nil, 2, "error: --days must be at least 1 (usage)"},
+		{"bad status", "key list --status gone", nil, 2, `error: --status must be active, disabled, revoked or expired, not "gone" (usage)`},
 		{"bad timeout", "key list --timeout 0s", nil, 2, "error: --timeout must be positive (usage)"},
-		{"bad snippet", "app webhook enable hello --ci jenkins", nil, 2, `error: --ci is github, gitlab, curl, all or none, not "jenkins" (usage)`},
+		{"bad snippet", "app webhook enable hello --ci jenkins", nil, 2, `error: --ci must be github, gitlab, curl, all or none, not "jenkins" (usage)`},
 		{"unknown context", "whoami --context nosuch", nil, 4, `error: context "nosuch": no such context (not_found)`},
 		{
 			"a path for a context", "whoami --context ../x", nil, 2,
-			"error: a context's name has letters, digits, '.', '_' and '-', begins with a letter or digit, and has at most 63 characters (usage)",
+			"error: a context name must have 1 to 63 letters, digits, '.', '_' or '-', and begin with a letter or digit (usage)",
 		},
 		{"a name that is a path", "app show ..", nil, 1, `error: GET /projects/shop/environments/prod/apps/..: ".." is not a valid name (failed)`},
 	}
@@ -197,7 +197,7 @@ func TestServerSlow(t *testing.T) {
 	t.Parallel()
 	url, _ := stalling(t)
 	r := newPerson(t, url).runs("whoami", "--timeout", "20ms")
-	if r.exit != 1 || !strings.HasPrefix(r.err, "error: The server did not answer within 20ms: ") || !strings.HasSuffix(r.err, " (timeout)\n") {
+	if r.exit != 1 || !strings.HasPrefix(r.err, "error: The server did not respond within 20ms: ") || !strings.HasSuffix(r.err, " (timeout)\n") {
 		t.Errorf("%s", r)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 const (
 	secretInJSON = "sluice_ab12cd34_0123456789abcdefghijABCDEFGHIJ0123456789"
-	keepKey      = "Keep this key now: it is shown this once and cannot be recovered.\n"
+	copyKey      = "Copy this key now. It is shown only once and cannot be recovered.\n"
 )
 
 // TestJQ: what expressions print, each result on a line: text as it is, all else as JSON.
@@ -37,9 +37,9 @@ func TestJQ(t *testing.T) {
 		{"a table of its own", "key list", `.items[] | [.id, .name] | @tsv`, result{0, "key-ab12cd34\tCheckout team\nkey-zz99yy88\t\n", ""}},
 		{"JSON was asked for as well", "key list -o json", `.items | length`, result{0, "2\n", ""}},
 		{"a number that no float holds", "version", `9007199254740993`, result{0, "9007199254740993\n", ""}},
-		{"a secret that is shown this once", "key create --plan plan-starter", `.key`, result{0, secretInJSON + "\n", keepKey + "Known to both checkers after 38 ms.\n"}},
-		{"a secret in an error", "key create --plan plan-starter", `.key[]`, result{1, "", keepKey + "error: --jq: cannot iterate over: string (\"…\") (jq_failed)\n"}},
-		{"the secret of a token", "token create nightly --role developer", `.token | length`, result{0, "63\n", "Keep this token now: it is shown this once and cannot be recovered.\n"}},
+		{"a secret that is shown this once", "key create --plan plan-starter", `.key`, result{0, secretInJSON + "\n", copyKey + "Accepted by both checkers after 38 ms.\n"}},
+		{"a secret in an error", "key create --plan plan-starter", `.key[]`, result{1, "", copyKey + "error: --jq: cannot iterate over: string (\"…\") (jq_failed)\n"}},
+		{"the secret of a token", "token create nightly --role developer", `.token | length`, result{0, "63\n", "Copy this token now. It is shown only once and cannot be recovered.\n"}},
 		{"a change without an answer", "member remove bob --yes", `.`, result{0, "", ""}},
 		{"no environment", "version", `env, $ENV, env.HOME`, result{0, "{}\n{}\nnull\n", ""}},
 		{"an end of its own", "version", `.version, halt, .go`, result{0, "v1.2.3\n", ""}},
@@ -66,16 +66,16 @@ func TestJQRefused(t *testing.T) {
 	tests := []struct{ name, args, expression, want string }{
 		{"a wrong character", "key list", ".items]", `--jq: unexpected token "]" at character 7`},
 		{"characters, not bytes", "key list", `"ü" ]`, `--jq: unexpected token "]" at character 5`},
-		{"an end too early", "key list", ".items | ", "--jq: the expression ends too early, after character 8"},
-		{"a text without an end", "key list", `"abc`, "--jq: the expression ends too early, after character 4"},
+		{"an end too early", "key list", ".items | ", "--jq: unexpected end of the expression after character 8"},
+		{"a text without an end", "key list", `"abc`, "--jq: unexpected end of the expression after character 4"},
 		{"a function that is none", "key list", ".items | nosuch", "--jq: function not defined: nosuch/0"},
 		{"a variable that is none", "key list", "$x", "--jq: variable not defined: $x"},
 		{"a module", "key list", `import "a" as a; .`, `--jq: cannot load module: "a"`},
 		{"more input", "key list", "input", "--jq: input(s)/0 is not allowed"},
 		{"nothing", "key list", "", "--jq is empty"},
-		{"a table", "key list -o table", ".", "--jq reads JSON: leave out --output, or pass -o json"},
-		{"YAML", "key list -o yaml", ".", "--jq reads JSON: leave out --output, or pass -o json"},
-		{"the key alone", "key create --plan plan-starter --quiet", ".", "--quiet and --jq exclude each other"},
+		{"a table", "key list -o table", ".", "--jq needs JSON output: omit --output or pass -o json"},
+		{"YAML", "key list -o yaml", ".", "--jq needs JSON output: omit --output or pass -o json"},
+		{"the key alone", "key create --plan plan-starter --quiet", ".", "--quiet and --jq cannot be used together"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -18,13 +18,15 @@ import (
 )
 
 func (a *application) keyGroup() *cobra.Command {
-	g := a.group("key", "API keys and their usage",
+	g := a.group("key", "Manage API keys and show their usage",
 		a.keyCreate(), a.keyList(), a.keyFind(), a.keyShow(), a.keyUpdate(), a.keyDisable(), a.keyEnable(),
 		a.keyRevoke(), a.keyRotate(), a.keyUsage(), a.keyReportLeak(),
 	)
-	g.Long = `API keys and their usage. A KEY is named by its id (key-ab12cd34), its prefix (ab12cd34), or
-its name where no other key of the project has it; revoked keys do not count then, unless
-there are only such. Of a full key only the prefix is sent.`
+	g.Long = `Manage API keys and show their usage.
+
+KEY is an ID (key-ab12cd34), a prefix (ab12cd34) or a name that is unique in the project. A
+name matches revoked keys only if all keys of that name are revoked. If KEY contains a full
+key, only its prefix is sent.`
 	return g
 }
 
@@ -74,11 +76,11 @@ func keyID(ctx context.Context, w work, named string) (string, error) {
 	}
 	switch len(usable) {
 	case 0:
-		return "", failure{"not_found", exitNotFound, fmt.Sprintf("No key of %s has the id, prefix or name %q.", w.project, named)}
+		return "", failure{"not_found", exitNotFound, fmt.Sprintf("Project %s has no key with the ID, prefix or name %q. Run: sluice key list --all-environments", w.project, named)}
 	case 1:
 		return usable[0], nil
 	}
-	return "", usage("%q names %d keys: %s; pass the id", named, len(usable), strings.Join(usable, ", "))
+	return "", usage("%q matches %d keys (%s): pass an ID", named, len(usable), strings.Join(usable, ", "))
 }
 
 func (a *application) keyList() *cobra.Command {
@@ -86,28 +88,27 @@ func (a *application) keyList() *cobra.Command {
 	var everywhere bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List API keys", SuggestFor: []string{"ls"},
-		Long: `List the API keys of an environment, or with --all-environments those of the whole
-project; with --status, --plan, --app and --search only some. A key without apps of its own
-opens every app, and so is among those of --app. To find the key that a full key belongs to
-there is sluice key find.`,
+		Long: `List the API keys of an environment, or of the whole project with --all-environments.
+--status, --plan, --app and --search narrow the list. --app also lists the keys that are
+valid for every app. To find a key by its full key, use "sluice key find".`,
 		Example: `  sluice key list --project shop --environment prod
   sluice key list --status active --plan plan-starter --app hello
   sluice key list --jq '.items[] | select(.last_seen == null) | [.id, .name] | @tsv'`,
 	}
-	cmd.Flags().BoolVar(&everywhere, "all-environments", false, "of every environment of the project")
-	cmd.Flags().StringVar(&f.Status, "status", "", "only those that are "+oneOf(wire.KeyStatuses()))
-	cmd.Flags().StringVar(&f.Plan, "plan", "", "only those of a usage plan, e.g. plan-starter")
-	cmd.Flags().StringVar(&f.App, "app", "", "only those that open an app")
-	cmd.Flags().StringVar(&f.Search, "search", "", "beginning of a word of the name, or of the ID")
-	cmd.Flags().StringVar(&f.Sort, "sort", "", "by "+oneOf(wire.KeySorts()))
+	cmd.Flags().BoolVar(&everywhere, "all-environments", false, "list the keys of every environment")
+	cmd.Flags().StringVar(&f.Status, "status", "", "key status: "+oneOf(wire.KeyStatuses()))
+	cmd.Flags().StringVar(&f.Plan, "plan", "", "usage plan ID, e.g. plan-starter")
+	cmd.Flags().StringVar(&f.App, "app", "", "app in the keys' scope")
+	cmd.Flags().StringVar(&f.Search, "search", "", "beginning of the ID or of a word in the name")
+	cmd.Flags().StringVar(&f.Sort, "sort", "", "sort order: "+oneOf(wire.KeySorts()))
 	a.fixed(cmd, "status", wire.KeyStatuses()...)
 	a.fixed(cmd, "sort", wire.KeySorts()...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.Status != "" && !slices.Contains(wire.KeyStatuses(), f.Status) {
-			return usage("--status is %s, not %q", oneOf(wire.KeyStatuses()), f.Status)
+			return usage("--status must be %s, not %q", oneOf(wire.KeyStatuses()), f.Status)
 		}
 		if f.Sort != "" && !slices.Contains(wire.KeySorts(), f.Sort) {
-			return usage("--sort is %s, not %q", oneOf(wire.KeySorts()), f.Sort)
+			return usage("--sort must be %s, not %q", oneOf(wire.KeySorts()), f.Sort)
 		}
 		in := inEnvironment
 		if everywhere {
@@ -146,11 +147,12 @@ func (a *application) listKeys(ctx context.Context, w work, f client.KeyFilter) 
 
 func (a *application) keyFind() *cobra.Command {
 	return a.command(inProject, &cobra.Command{
-		Use: "find", Short: "Find the API key that a full key belongs to",
-		Long: `Find the API key that a full key belongs to, e.g. one that was found in a log. The full key
-is read from standard input, or asked for; it is in no argument and in no address. The answer
-says whether anybody gets through with it: it can be the key's current secret, the one before
-the last rotation, or one that is good no more.`,
+		Use: "find", Short: "Find an API key by its full key",
+		Long: `Find the API key that a full key belongs to, such as one from a log. The command prompts for
+the full key or reads it from standard input; it never appears in an argument or a URL.
+
+The output shows whether the gate accepts the full key. Its secret is the current one, the
+previous one, or no longer valid.`,
 		Example: `  sluice key find --project shop < leaked.txt`,
 	}, func(ctx context.Context, w work) error {
 		full, err := a.fullKey(ctx)
@@ -182,24 +184,24 @@ func (a *application) fullKey(ctx context.Context) (client.FullKey, error) {
 func (a *application) keyReportLeak() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "report-leak [-]", ValidArgs: []string{"-"}, Short: "Report a leaked API key or service token", SuggestFor: []string{"leak", "leaked", "report"},
-		Long: `Report a full API key or service token that the public can read somewhere, of any project. The
-command reads it from standard input or asks for it. An argument would show it to others on
+		Long: `Report a full API key or service token of any project that the public can read. The command
+prompts for it or reads it from standard input. An argument would show it to other users of
 this machine.
 
-A valid key stops working: it is disabled or revoked, as its project has chosen with
-"sluice project update". A previous secret in its grace period ends. A service token is
-revoked.
-The project sees when it was reported, by which user, and where it was found.
+A valid key stops working: it is disabled or revoked, depending on the leak policy of its
+project ("sluice project update"). If only the previous secret leaked, its grace period ends.
+A service token is revoked. The project's members see the time of the report, the user who
+reported it, and the location.
 
 The response does not show whether the key exists. Members of its project see the result with
 "sluice key find", and for service tokens with "sluice status".`,
 		Example: `  sluice key report-leak --url https://git.example.com/shop/hello < leaked.txt
   pbpaste | sluice key report-leak -`,
 	}
-	where := cmd.Flags().String("url", "", "where it was found")
+	where := cmd.Flags().String("url", "", "URL where it was found")
 	return a.command(onServer, cmd, func(ctx context.Context, w work) error {
 		if len(w.args) > 0 && w.args[0] != "-" { // which is not repeated: it may be the key
-			return usage("the full key is read from standard input, never from an argument: pass - or nothing")
+			return usage("the full key is read from standard input, not from an argument: pass - or no argument")
 		}
 		full, err := a.fullKey(ctx)
 		if err != nil {
@@ -219,13 +221,13 @@ The response does not show whether the key exists. Members of its project see th
 func secretText(f wire.FoundKey) string {
 	switch {
 	case f.Secret == wire.SecretUnknown:
-		return "That is none of the key's secrets any more: nobody gets through with it."
+		return "This secret is no longer valid. The gate rejects it."
 	case f.Key.Status != string(apikey.Active):
-		return "That is a secret of the key, but the key is " + f.Key.Status + ": nobody gets through with it."
+		return "This secret is valid, but the key is " + f.Key.Status + ". The gate rejects it."
 	case f.Secret == wire.SecretPrevious:
-		return "That is the secret before the last rotation, good until " + stampOf(f.Key.PreviousSecretExpiresAt) + "."
+		return "This is the previous secret. The gate accepts it until " + stampOf(f.Key.PreviousSecretExpiresAt) + "."
 	}
-	return "That is the key's current secret: whoever has it gets through."
+	return "This is the current secret. The gate accepts it."
 }
 
 func (a *application) keyShow() *cobra.Command {
@@ -276,7 +278,7 @@ func leakField(l wire.KeyLeak) render.Field {
 		f.Value += ", found at " + l.FoundAt
 	}
 	if l.Secret == wire.LeakedEnded {
-		f.Value, f.Tone = f.Value+"; that secret has ended", render.Watch
+		f.Value, f.Tone = f.Value+"; the leaked secret is no longer valid", render.Watch
 	}
 	return f
 }
@@ -329,26 +331,26 @@ func (a *application) keyCreate() *cobra.Command {
 	var plan, name, expires string
 	var apps []string
 	cmd := &cobra.Command{
-		Use: "create [NAME]", Short: "Create an API key and show it, this once", SuggestFor: []string{"add", "new"},
-		Long: `Create an API key. The full key is shown once and kept nowhere: a lost key can only be
-replaced. With --quiet it is all that is printed.
+		Use: "create [NAME]", Short: "Create an API key", SuggestFor: []string{"add", "new"},
+		Long: `Create an API key and wait until every checker accepts it. The full key is shown only once and
+is not stored; a lost key must be replaced. --quiet prints only the full key.
 
-Without --app the key opens every app of its environment. --expires takes a day, through
-whose end in UTC the key stays valid, or an RFC 3339 timestamp.`,
+Without --app, the key is valid for every app of its environment. --expires is the last valid
+day (UTC) or an RFC 3339 timestamp.`,
 		Example: `  sluice key create "Checkout team" --plan plan-starter --app hello --expires 2027-01-31
   KEY=$(sluice key create --plan plan-starter --quiet)`,
 	}
-	cmd.Flags().StringVar(&plan, "plan", "", "usage plan of the key, e.g. plan-starter (required)")
-	cmd.Flags().StringVar(&name, "name", "", "display name, which the apps get to see; the same as NAME")
-	cmd.Flags().StringArrayVar(&apps, "app", nil, "app that the key opens; can be given more than once")
-	cmd.Flags().StringVar(&expires, "expires", "", "last day (2027-01-31) or RFC 3339 timestamp")
-	return a.command(inEnvironment, cmd, a.issuing(cmd, "known to", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+	cmd.Flags().StringVar(&plan, "plan", "", "usage plan ID, e.g. plan-starter (required)")
+	cmd.Flags().StringVar(&name, "name", "", "display name, visible to apps; same as NAME")
+	cmd.Flags().StringArrayVar(&apps, "app", nil, "app in the key's scope; repeatable")
+	cmd.Flags().StringVar(&expires, "expires", "", "last valid day (2027-01-31) or RFC 3339 timestamp")
+	return a.command(inEnvironment, cmd, a.issuing(cmd, "accepted by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
 		if plan == "" {
-			return wire.Key{}, "", usage("a key needs --plan")
+			return wire.Key{}, "", usage("--plan is required")
 		}
 		if len(w.args) > 0 {
 			if cmd.Flags().Changed("name") {
-				return wire.Key{}, "", usage("NAME and --name are the same: pass one of them")
+				return wire.Key{}, "", usage("NAME and --name set the same value: pass only one")
 			}
 			name = w.args[0]
 		}
@@ -386,16 +388,18 @@ func expiryText(t *time.Time) string {
 
 func (a *application) keyRotate() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "rotate KEY", Short: "Give an API key a new secret, shown this once",
-		Long: `Give an API key a new secret. Id, prefix, plan and usage go on; the old secret stays
-valid for --grace, 0s to 720h. A key has two secrets at most: a second rotation within the
-grace ends the first secret at once, and on a terminal it asks before that. A secret that
-has leaked gets no grace.`,
+		Use: "rotate KEY", Short: "Replace an API key's secret",
+		Long: `Replace an API key's secret. ID, prefix, plan and usage do not change. The new full key is
+shown only once. The previous secret stays valid for --grace, 0s to 720h.
+
+At most two secrets are valid at a time. A second rotation within the grace period ends the
+first secret immediately; on a terminal, it asks for confirmation. A leaked secret gets no
+grace period.`,
 		Example: `  sluice key rotate key-ab12cd34 --grace 48h`,
 	}
-	grace := cmd.Flags().Duration("grace", 24*time.Hour, "how long the old secret stays valid")
+	grace := cmd.Flags().Duration("grace", 24*time.Hour, "grace period of the previous secret, 0s to 720h")
 	confirm := a.confirmation(cmd, asks)
-	return a.onKey(cmd, a.issuing(cmd, "followed by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+	return a.onKey(cmd, a.issuing(cmd, "applied by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
 		return a.rotate(ctx, w, confirm, *grace)
 	}))
 }
@@ -408,22 +412,22 @@ func (a *application) rotate(ctx context.Context, w work, confirm *confirmation,
 	}
 	within := before.PreviousSecretExpiresAt != nil && a.env.Now().Before(*before.PreviousSecretExpiresAt)
 	if within {
-		question := before.ID + " was rotated already, and its first secret is valid until " + stampOf(before.PreviousSecretExpiresAt) +
-			". Rotate it again? The first secret stops working at once."
+		question := before.ID + " was rotated before, and its first secret is valid until " + stampOf(before.PreviousSecretExpiresAt) +
+			". Rotate it again? The first secret stops working immediately."
 		if err := confirm.ask(ctx, question, w.args[0]); err != nil {
 			return wire.Key{}, "", err
 		}
 	}
 	k, full, err := w.RotateKey(ctx, w.project, w.args[0], grace)
 	if err == nil && within {
-		a.note("The secret before the last rotation stopped working.")
+		a.note("The first secret stopped working.")
 	}
 	return k, full, err
 }
 
 // issuing is a command that shows a full key, with a warning beside it.
 func (a *application) issuing(cmd *cobra.Command, does string, issue func(ctx context.Context, w work) (wire.Key, client.FullKey, error)) run {
-	quiet, e := cmd.Flags().BoolP("quiet", "q", false, "print the key alone"), a.effect(cmd)
+	quiet, e := cmd.Flags().BoolP("quiet", "q", false, "print only the full key"), a.effect(cmd)
 	return func(ctx context.Context, w work) error {
 		k, full, err := issue(ctx, e.waiting(w))
 		if err != nil {
@@ -432,7 +436,7 @@ func (a *application) issuing(cmd *cobra.Command, does string, issue func(ctx co
 		if *quiet {
 			err = a.screen().Line("%s", string(full))
 		} else {
-			a.note("Keep this key now: it is shown this once and cannot be recovered.")
+			a.note("Copy this key now. It is shown only once and cannot be recovered.")
 			err = a.showFields(wire.IssuedKey{Key: k, FullKey: string(full)},
 				append([]render.Field{{Name: "API key", Value: string(full)}}, a.keyFields(k)...))
 		}
@@ -453,15 +457,15 @@ func (a *application) keyUpdate() *cobra.Command {
   sluice key update key-ab12cd34 --all-apps --never-expires`,
 	}
 	f := cmd.Flags()
-	f.StringVar(&name, "name", "", "display name; empty takes it away")
-	f.StringVar(&plan, "plan", "", "usage plan")
-	f.StringArrayVar(&apps, "app", nil, "app that the key opens, in place of all before; can be given more than once")
-	f.BoolVar(&allApps, "all-apps", false, "open every app of the environment")
-	f.StringVar(&expires, "expires", "", "last day (2027-01-31) or RFC 3339 timestamp")
-	f.BoolVar(&never, "never-expires", false, "take the expiry away")
+	f.StringVar(&name, "name", "", "display name (empty to remove it)")
+	f.StringVar(&plan, "plan", "", "usage plan ID, e.g. plan-starter")
+	f.StringArrayVar(&apps, "app", nil, "app in the key's scope, which is replaced; repeatable")
+	f.BoolVar(&allApps, "all-apps", false, "make the key valid for every app of the environment")
+	f.StringVar(&expires, "expires", "", "last valid day (2027-01-31) or RFC 3339 timestamp")
+	f.BoolVar(&never, "never-expires", false, "remove the expiry")
 	cmd.MarkFlagsMutuallyExclusive("app", "all-apps")
 	cmd.MarkFlagsMutuallyExclusive("expires", "never-expires")
-	return a.onKey(cmd, effective(a.effect(cmd), "followed by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+	return a.onKey(cmd, effective(a.effect(cmd), "applied by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
 		ends, err := expiry(cmd, expires)
 		if err != nil {
 			return wire.Key{}, err
@@ -482,33 +486,33 @@ func (a *application) keyUpdate() *cobra.Command {
 
 func (a *application) keyDisable() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "disable KEY", Short: "Switch an API key off, for now",
-		Long: `Switch an API key off, and wait until every checker refuses it. "sluice key enable"
-switches it on again.`,
+		Use: "disable KEY", Short: "Disable an API key",
+		Long: `Disable an API key and wait until every checker rejects it. To enable it again, use
+"sluice key enable".`,
 		Example: `  sluice key disable key-ab12cd34`,
 	}
-	return a.onKey(cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.DisableKey(ctx, w.project, w.args[0]) }))
+	return a.onKey(cmd, effective(a.effect(cmd), "rejected by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.DisableKey(ctx, w.project, w.args[0]) }))
 }
 
 func (a *application) keyEnable() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "enable KEY", Short: "Switch a disabled API key on",
+		Use: "enable KEY", Short: "Enable a disabled API key",
 		Example: `  sluice key enable key-ab12cd34`,
 	}
-	return a.onKey(cmd, effective(a.effect(cmd), "known to", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.EnableKey(ctx, w.project, w.args[0]) }))
+	return a.onKey(cmd, effective(a.effect(cmd), "accepted by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.EnableKey(ctx, w.project, w.args[0]) }))
 }
 
 func (a *application) keyRevoke() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "revoke KEY", Short: "End an API key for good", SuggestFor: []string{"delete", "remove", "rm"},
-		Long: `End an API key for good, and wait until every checker refuses it. A checker that does not
-say so is named, with the instant by which it denies everything: never later than 90 seconds.
-It cannot be taken back.`,
+		Use: "revoke KEY", Short: "Revoke an API key permanently", SuggestFor: []string{"delete", "remove", "rm"},
+		Long: `Revoke an API key permanently and wait until every checker rejects it. If a checker does not
+confirm this, the command names it and the time from which it denies all requests: at most 90
+seconds after the change. A revocation cannot be undone.`,
 		Example: `  sluice key revoke key-ab12cd34 --yes`,
 	}
 	confirm := a.confirmation(cmd, insists)
-	return a.onKey(cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
-		if err := confirm.ask(ctx, "Revoke "+w.args[0]+" for good?", w.args[0]); err != nil {
+	return a.onKey(cmd, effective(a.effect(cmd), "rejected by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+		if err := confirm.ask(ctx, "Revoke "+w.args[0]+" permanently?", w.args[0]); err != nil {
 			return wire.Key{}, err
 		}
 		return w.RevokeKey(ctx, w.project, w.args[0])

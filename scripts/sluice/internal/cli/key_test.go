@@ -88,10 +88,10 @@ func TestKeyByName(t *testing.T) {
 		{name: "a name", key: "Checkout", want: "key-aaaaaaa1"},
 		{name: "a name that a revoked key had before", key: "again", want: "key-aaaaaaa5"},
 		{name: "a revoked key's name", key: "over", want: "key-aaaaaaa7"},
-		{name: "in other letters", key: "checkout", exit: 4, stderr: `error: No key of shop has the id, prefix or name "checkout". (not_found)`},
-		{name: "no name", key: "", exit: 4, stderr: `error: No key of shop has the id, prefix or name "". (not_found)`},
-		{name: "a name of two", key: "twice", exit: 2, stderr: `error: "twice" names 2 keys: key-aaaaaaa2, key-aaaaaaa4; pass the id (usage)`},
-		{name: "a prefix that is a name too", key: "aaaaaaa1", exit: 2, stderr: `error: "aaaaaaa1" names 2 keys: key-aaaaaaa1, key-aaaaaaa6; pass the id (usage)`},
+		{name: "in other letters", key: "checkout", exit: 4, stderr: `error: Project shop has no key with the ID, prefix or name "checkout". Run: sluice key list --all-environments (not_found)`},
+		{name: "no name", key: "", exit: 4, stderr: `error: Project shop has no key with the ID, prefix or name "". Run: sluice key list --all-environments (not_found)`},
+		{name: "a name of two", key: "twice", exit: 2, stderr: `error: "twice" matches 2 keys (key-aaaaaaa2, key-aaaaaaa4): pass an ID (usage)`},
+		{name: "a prefix that is a name too", key: "aaaaaaa1", exit: 2, stderr: `error: "aaaaaaa1" matches 2 keys (key-aaaaaaa1, key-aaaaaaa6): pass an ID (usage)`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

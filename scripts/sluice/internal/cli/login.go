@@ -20,19 +20,21 @@ func (a *application) login() *cobra.Command {
 	var username string
 	cmd := &cobra.Command{
 		Use: "login [URL]", Short: "Sign in to a server and save it as a context",
-		Long: `Sign in to a server, save it as a context and make that the current one.
+		Long: `Sign in to a server, save it as a context and make that the current context.
 
-Without a URL it signs in again to the server of the context, or to SLUICE_URL. The
-session is kept in a file that only you can read, below $XDG_CONFIG_HOME/sluice or
-~/.config/sluice, with what the server knows this machine by, so that nobody else's wrong
-passwords keep you from signing in here again. The password is asked for without being
-shown; in a script, pass it with --password-stdin. --context names the context; by
-default it is called after the server's host.`,
+Without a URL, the command signs in again to the server of the context, or to SLUICE_URL.
+--context names the context; the default is the server's host.
+
+The session is stored in a file that only you can read, in $XDG_CONFIG_HOME/sluice or
+~/.config/sluice. The file also holds a device token. With it, you can sign in from here again
+even if others have tried wrong passwords for your username.
+
+The command prompts for the password without showing it. In a script, use --password-stdin.`,
 		Example: `  sluice login https://sluice.example.com --username ada
   pass show sluice | sluice login https://sluice.example.com --username ada --password-stdin`,
 	}
 	fromStdin := passwordStdin(cmd)
-	cmd.Flags().StringVarP(&username, "username", "u", "", "who to sign in as")
+	cmd.Flags().StringVarP(&username, "username", "u", "", "username")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, err := a.contexts()
 		if err != nil {
@@ -43,14 +45,14 @@ default it is called after the server's host.`,
 			return err
 		}
 		if exposed(c.URL) {
-			a.note("warning: %s is not https; the password and the session can be read on their way", c.URL)
+			a.note("warning: %s does not use HTTPS: others on the network can read the password and the session", c.URL)
 		}
 		if username == "" {
 			if username, err = a.askUsername(cmd.Context(), c.Username); err != nil {
 				return err
 			}
 		}
-		password, err := a.readPassword(cmd.Context(), "Password of "+username+": ", *fromStdin)
+		password, err := a.readPassword(cmd.Context(), "Password for "+username+": ", *fromStdin)
 		if err != nil {
 			return err
 		}
@@ -95,7 +97,7 @@ func (a *application) target(dir contexts.Dir, args []string) (contexts.Context,
 	if base == "" {
 		c, err := a.context()
 		if err == nil && c.URL == "" {
-			err = usage("which server? sluice login URL")
+			err = usage("no server: pass its URL, as in sluice login URL")
 		}
 		return c, err
 	}
@@ -158,7 +160,7 @@ func freeName(base string, taken []string) (string, error) {
 
 func (a *application) logout() *cobra.Command {
 	return a.command(onServer, &cobra.Command{
-		Use: "logout", Short: "Sign out: the session ends at once",
+		Use: "logout", Short: "Sign out and end the session",
 		Example: `  sluice logout`,
 	}, func(ctx context.Context, w work) error {
 		out := w.SignOut(ctx)
@@ -172,7 +174,7 @@ func (a *application) logout() *cobra.Command {
 			return errors.Join(out, err)
 		}
 		if out != nil {
-			a.note("The session was forgotten here, but the server could not be told: it lives on there until it expires.")
+			a.note("Session deleted on this machine, but the server did not end it. On the server, the session is valid until it expires.")
 			return out
 		}
 		return a.done("Signed out.")
@@ -196,7 +198,7 @@ func (a *application) forget() error {
 
 func (a *application) whoami() *cobra.Command {
 	return a.command(onServer, &cobra.Command{
-		Use: "whoami", Short: "Show who is signed in, or which service token is used, and where",
+		Use: "whoami", Short: "Show the current user or service token",
 		Example: `  sluice whoami`,
 	}, then(func(who wire.Session) error {
 		at, err := a.server()

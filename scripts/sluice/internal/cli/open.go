@@ -14,8 +14,8 @@ import (
 func (a *application) appOpen() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
 		Use: "open APP", Short: "Open an app in a browser", SuggestFor: []string{"browse", "url"},
-		Long: `Open an app's URL in a browser: the program that BROWSER names, or the system's own. In a
-script, and with --output, only print it.`,
+		Long: `Open an app's URL in the browser of the variable BROWSER, or in the system's default browser.
+In a script, or with --output json or yaml, only print the URL.`,
 		Example: `  sluice app open hello
   curl -i "$(sluice app open hello)"`,
 	}, func(ctx context.Context, w work) error {
@@ -27,10 +27,10 @@ script, and with --output, only print it.`,
 			return a.show(map[string]string{"url": p.URL}, func(s render.Screen) error { return s.Line("%s", p.URL) })
 		}
 		if at, err := url.Parse(p.URL); err != nil || at.Scheme != "http" && at.Scheme != "https" {
-			return failed("no_address", "The server names no address that a browser can open.")
+			return failed("no_address", "A browser cannot open the app's URL.")
 		}
 		if err := a.env.Browse(ctx, a.env.Getenv("BROWSER"), p.URL); err != nil {
-			return failed("no_browser", "No browser could be started; the address is %s", p.URL)
+			return failed("no_browser", "No browser could be started. Open this URL: %s", p.URL)
 		}
 		return a.done("Opened %s.", p.URL)
 	})

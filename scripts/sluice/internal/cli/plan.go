@@ -12,7 +12,7 @@ import (
 )
 
 func (a *application) planGroup() *cobra.Command {
-	return a.group("plan", "Usage plans: rate, burst and quota", a.planList(), a.planCreate(), a.planShow(), a.planUpdate(), a.planDelete())
+	return a.group("plan", "Manage usage plans: rate, burst and quota", a.planList(), a.planCreate(), a.planShow(), a.planUpdate(), a.planDelete())
 }
 
 func (a *application) planList() *cobra.Command {
@@ -78,10 +78,10 @@ type limits struct {
 func (a *application) limits(cmd *cobra.Command) *limits {
 	l := &limits{}
 	cmd.Flags().Float64Var(&l.rate, "rate", 0, "requests per second, 0.01 to 100000")
-	cmd.Flags().Int64Var(&l.burst, "burst", 0, "requests at once, 1 to 1000000")
+	cmd.Flags().Int64Var(&l.burst, "burst", 0, "maximum requests at once, 1 to 1000000")
 	cmd.Flags().Int64Var(&l.quota, "quota", 0, "requests per period, 1 to 10^12")
 	cmd.Flags().StringVar(&l.period, "quota-period", "", "period of the quota: "+oneOf(plan.Periods())+", in UTC")
-	cmd.Flags().StringVar(&l.mode, "quota-mode", "", "mode of the quota: "+oneOf(plan.Modes())+"; a hard one is never exceeded")
+	cmd.Flags().StringVar(&l.mode, "quota-mode", "", "mode of the quota: "+oneOf(plan.Modes())+"; a hard quota is never exceeded")
 	a.fixed(cmd, "quota-period", words(plan.Periods())...)
 	a.fixed(cmd, "quota-mode", words(plan.Modes())...)
 	return l
@@ -90,16 +90,18 @@ func (a *application) limits(cmd *cobra.Command) *limits {
 func (a *application) planCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create NAME", Short: "Create a usage plan", SuggestFor: []string{"add", "new"},
-		Long: `Create a usage plan. Its id is made from its name: "Starter" is plan-starter. A quota
-comes with a period; without both there is no quota. A quota is soft unless it is said
-to be hard: a bounded few requests may go beyond it while checkers tell each other.`,
+		Long: `Create a usage plan. Its ID is derived from its name: the plan "Starter" is plan-starter. A
+quota needs a period; without both, the plan has no quota.
+
+A quota is soft by default. A bounded number of requests can exceed a soft quota while the
+checkers exchange their counts.`,
 		Example: `  sluice plan create Starter --rate 10 --burst 20 --quota 10000 --quota-period day
   sluice plan create Paid --rate 10 --burst 20 --quota 500 --quota-period day --quota-mode hard`,
 	}
 	l, changed := a.limits(cmd), cmd.Flags().Changed
-	return a.command(inEnvironment, cmd, effective(a.effect(cmd), "known to", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
+	return a.command(inEnvironment, cmd, effective(a.effect(cmd), "applied by", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
 		if !changed("rate") || !changed("burst") {
-			return wire.Plan{}, usage("a plan needs --rate and --burst")
+			return wire.Plan{}, usage("--rate and --burst are required")
 		}
 		p := wire.CreatePlan{Name: &w.args[0], Rate: &l.rate, Burst: &l.burst}
 		if changed("quota") {
@@ -120,18 +122,18 @@ func (a *application) planUpdate() *cobra.Command {
 	var noQuota bool
 	cmd := &cobra.Command{
 		Use: "update PLAN", Short: "Change a usage plan", SuggestFor: []string{"edit", "set"},
-		Long: `Change the given fields of a usage plan, and wait until every checker follows. The id
-stays when the name changes.`,
+		Long: `Change the given fields of a usage plan, and wait until every checker applies the change. A new
+name does not change the ID.`,
 		Example: `  sluice plan update plan-starter --rate 20 --burst 40
   sluice plan update plan-starter --no-quota`,
 	}
 	l, changed := a.limits(cmd), cmd.Flags().Changed
 	cmd.Flags().StringVar(&name, "name", "", "new display name")
-	cmd.Flags().BoolVar(&noQuota, "no-quota", false, "take the quota away")
+	cmd.Flags().BoolVar(&noQuota, "no-quota", false, "remove the quota")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-period")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-mode")
-	return a.command(inEnvironment, cmd, effective(a.effect(cmd), "followed by", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
+	return a.command(inEnvironment, cmd, effective(a.effect(cmd), "applied by", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
 		u := wire.UpdatePlan{
 			Name: wire.If(changed("name"), &name), Rate: wire.If(changed("rate"), &l.rate), Burst: wire.If(changed("burst"), &l.burst),
 			Quota: wire.If(changed("quota"), &l.quota), QuotaPeriod: wire.If(changed("quota-period"), &l.period), QuotaMode: wire.If(changed("quota-mode"), &l.mode),
@@ -154,7 +156,7 @@ func (a *application) planDelete() *cobra.Command {
 		return removal{
 			question: "Delete " + w.args[0] + " of " + w.place() + "?",
 			do:       func(ctx context.Context) error { return w.DeletePlan(ctx, w.project, w.environment, w.args[0]) },
-			done:     "Plan " + w.args[0] + " is deleted.",
+			done:     "Plan " + w.args[0] + " deleted.",
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *application) projectGroup() *cobra.Command {
-	return a.group("project", "Projects: the teams' spaces", a.projectList(), a.projectCreate(), a.projectShow(), a.projectUpdate(), a.projectDelete())
+	return a.group("project", "Manage projects", a.projectList(), a.projectCreate(), a.projectShow(), a.projectUpdate(), a.projectDelete())
 }
 
 func (a *application) projectList() *cobra.Command {
@@ -34,7 +34,7 @@ func (a *application) projectCreate() *cobra.Command {
 		Use: "create NAME", Short: "Create a project", SuggestFor: []string{"add", "new"},
 		Example: `  sluice project create shop`,
 	}, then(func(p wire.Project) error {
-		return a.show(p, func(s render.Screen) error { return s.Line("Project %s is created; you are its %s.", p.Name, p.Role) })
+		return a.show(p, func(s render.Screen) error { return s.Line("Project %s created. Your role is %s.", p.Name, p.Role) })
 	}, func(ctx context.Context, w work) (wire.Project, error) {
 		return w.CreateProject(ctx, w.args[0])
 	}))
@@ -53,8 +53,8 @@ func (a *application) showProject(p wire.Project) error {
 	return a.showFields(p, []render.Field{
 		{Name: "Project", Value: p.Name},
 		{Name: "Your role", Value: p.Role},
-		{Name: "Leaked keys are", Value: leakedAre(p.LeakPolicy)},
-		{Name: "Images from", Value: cmp.Or(strings.Join(p.Registries, ", "), "any registry")},
+		{Name: "Leaked keys", Value: leakedAre(p.LeakPolicy)},
+		{Name: "Image registries", Value: cmp.Or(strings.Join(p.Registries, ", "), "any")},
 		{Name: "Created", Value: stamp(p.CreatedAt)},
 	})
 }
@@ -73,19 +73,20 @@ func leakedAre(policy string) string {
 func (a *application) projectUpdate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "update NAME", Short: "Change a project's settings", SuggestFor: []string{"edit", "set"},
-		Long: `Change the settings of a project. You have to be an owner.
+		Long: `Change the settings of a project. The command needs the role owner.
 
---leak-policy sets what happens to a key when its current secret is reported as found in
-public: disable, which can be undone, or revoke, which is final. A previous secret only ends.
+--leak-policy sets the action for a key whose current secret is reported as leaked: disable,
+which can be undone, or revoke, which is permanent. If the previous secret leaks, only that
+secret ends.
 
---registries sets the registries that images may come from: for deployments, rollbacks,
-promotions, builds and webhooks. Each is a host with an optional port and path.`,
+--registries sets the allowed image registries for deployments, rollbacks, promotions, builds
+and webhooks. Each is a host with an optional port and path.`,
 		Example: `  sluice project update shop --leak-policy revoke
   sluice project update shop --registries ghcr.io/acme,registry.example.com:5000
   sluice project update shop --registries ""`,
 	}
-	policy := cmd.Flags().String("leak-policy", "", oneOf(apikey.LeakPolicies()))
-	registries := cmd.Flags().String("registries", "", "registries that images may come from, separated by commas (empty for any)")
+	policy := cmd.Flags().String("leak-policy", "", "action for leaked keys: "+oneOf(apikey.LeakPolicies()))
+	registries := cmd.Flags().String("registries", "", "allowed image registries, separated by commas (empty for any)")
 	a.fixed(cmd, "leak-policy", words(apikey.LeakPolicies())...)
 	return a.command(onServer, cmd, then(a.showProject, func(ctx context.Context, w work) (wire.Project, error) {
 		var in wire.UpdateProject
@@ -94,7 +95,7 @@ promotions, builds and webhooks. Each is a host with an optional port and path.`
 		}
 		if *policy != "" || !in.Registries.Set {
 			if !apikey.LeakPolicy(*policy).Valid() {
-				return wire.Project{}, usage("--leak-policy is %s, not %q", oneOf(apikey.LeakPolicies()), *policy)
+				return wire.Project{}, usage("--leak-policy must be %s, not %q", oneOf(apikey.LeakPolicies()), *policy)
 			}
 			in.LeakPolicy = wire.Some(*policy)
 		}
@@ -110,13 +111,13 @@ func (a *application) projectDelete() *cobra.Command {
 		return removal{
 			question: "Delete project " + w.args[0] + "?",
 			do:       func(ctx context.Context) error { return w.DeleteProject(ctx, w.args[0]) },
-			done:     "Project " + w.args[0] + " is deleted.",
+			done:     "Project " + w.args[0] + " deleted.",
 		}
 	})
 }
 
 func (a *application) environmentGroup() *cobra.Command {
-	g := a.group("environment", "Environments of a project", a.environmentList(), a.environmentCreate(), a.environmentDelete())
+	g := a.group("environment", "Manage the environments of a project", a.environmentList(), a.environmentCreate(), a.environmentDelete())
 	g.Aliases = []string{"env"}
 	return g
 }
@@ -140,7 +141,7 @@ func (a *application) environmentCreate() *cobra.Command {
 		Example: `  sluice environment create prod --project shop`,
 	}, then(func(e wire.Environment) error {
 		return a.show(e, func(s render.Screen) error {
-			return s.Line("Environment %s of %s is created, in namespace %s.", e.Name, e.Project, e.Namespace)
+			return s.Line("Environment %s of %s created in namespace %s.", e.Name, e.Project, e.Namespace)
 		})
 	}, func(ctx context.Context, w work) (wire.Environment, error) {
 		return w.CreateEnvironment(ctx, w.project, w.args[0])
@@ -155,13 +156,13 @@ func (a *application) environmentDelete() *cobra.Command {
 		return removal{
 			question: "Delete environment " + w.args[0] + " of " + w.project + "?",
 			do:       func(ctx context.Context) error { return w.DeleteEnvironment(ctx, w.project, w.args[0]) },
-			done:     "Environment " + w.args[0] + " of " + w.project + " is deleted.",
+			done:     "Environment " + w.args[0] + " of " + w.project + " deleted.",
 		}
 	})
 }
 
 func (a *application) memberGroup() *cobra.Command {
-	return a.group("member", "Who may do what in a project", a.memberList(), a.memberSet(), a.memberRemove())
+	return a.group("member", "Manage the members of a project", a.memberList(), a.memberSet(), a.memberRemove())
 }
 
 func (a *application) memberList() *cobra.Command {
@@ -177,11 +178,11 @@ func (a *application) memberList() *cobra.Command {
 
 func (a *application) memberSet() *cobra.Command {
 	return a.command(inProject, &cobra.Command{
-		Use: "set USERNAME ROLE", Short: "Make a user a member, or change a member's role", SuggestFor: []string{"add", "create"},
-		Long: `Make a user a member of a project, or change a member's role.
+		Use: "set USERNAME ROLE", Short: "Add a member or change a member's role", SuggestFor: []string{"add", "create"},
+		Long: `Add a user to a project, or change a member's role.
 
-A viewer reads. A developer also deploys and manages apps, keys and plans. An owner
-also manages members and environments.`,
+A viewer can read. A developer can also deploy and manage apps, keys and plans. An owner can
+also manage members and environments.`,
 		Example: `  sluice member set ada developer --project shop`,
 	}, func(ctx context.Context, w work) error {
 		given := wire.Member{Username: w.args[0], Role: w.args[1]}
@@ -198,20 +199,20 @@ also manages members and environments.`,
 			return err
 		}
 		return a.show(given, func(s render.Screen) error {
-			return s.Line("%s is %s of %s.", given.Username, given.Role, w.project)
+			return s.Line("Role of %s in project %s: %s.", given.Username, w.project, given.Role)
 		})
 	})
 }
 
 func (a *application) memberRemove() *cobra.Command {
 	return a.removal(inProject, insists, &cobra.Command{
-		Use: "remove USERNAME", Short: "Take a user out of a project", SuggestFor: []string{"delete", "rm"},
+		Use: "remove USERNAME", Short: "Remove a member from a project", SuggestFor: []string{"delete", "rm"},
 		Example: `  sluice member remove ada --project shop`,
 	}, func(w work) removal {
 		return removal{
-			question: "Take " + w.args[0] + " out of " + w.project + "?",
+			question: "Remove " + w.args[0] + " from project " + w.project + "?",
 			do:       func(ctx context.Context) error { return w.RemoveMember(ctx, w.project, w.args[0]) },
-			done:     w.args[0] + " is no member of " + w.project + " any more.",
+			done:     "Member " + w.args[0] + " removed from project " + w.project + ".",
 		}
 	})
 }

@@ -10,18 +10,18 @@ import (
 )
 
 func (a *application) requestGroup() *cobra.Command {
-	return a.group("request", "Requests that the gate refused", a.requestExplain())
+	return a.group("request", "Inspect requests that the gate denied", a.requestExplain())
 }
 
 func (a *application) requestExplain() *cobra.Command {
 	return a.command(inProject, &cobra.Command{
-		Use: "explain ID", Short: "Say why the gate refused a request", SuggestFor: []string{"show", "why", "find"},
-		Long: `Say why the gate refused a request to an app of the project, with its key. ID is the
-X-Request-Id of the answer that the client got; no client is told the reason itself. You
-have to be a developer or an owner, and the audit log says that you have asked.
+		Use: "explain ID", Short: "Show why the gate denied a request", SuggestFor: []string{"show", "why", "find"},
+		Long: `Show why the gate denied a request to an app of the project, and the request's key. ID is the
+X-Request-Id header of the response; clients never see the reason. The command needs the role
+developer or owner, and the audit log records it.
 
-Every checker is asked for what it remembers: its last 4096 denials, none from before it
-was started. So a request is found soon after it was refused, or not at all.`,
+Each checker stores its last 4096 denials in memory and loses them when it stops. Run this
+command soon after the denial.`,
 		Example: `  sluice request explain 7Q2ZLOKXH3BDRJ4ZC5VJ6T5MWE --project shop`,
 	}, func(ctx context.Context, w work) error {
 		e, err := w.ExplainRequest(ctx, w.project, w.args[0])
@@ -32,7 +32,7 @@ was started. So a request is found soon after it was refused, or not at all.`,
 			return err
 		}
 		if e.Answered < e.Asked {
-			a.note("%d of %d checkers did not answer; what they remember is missing here.", e.Asked-e.Answered, e.Asked)
+			a.note("%d of %d checkers did not respond; their denials are missing.", e.Asked-e.Answered, e.Asked)
 		}
 		return nil
 	})
@@ -41,7 +41,7 @@ was started. So a request is found soon after it was refused, or not at all.`,
 func (a *application) showExplained(project string, e wire.ExplainedRequest) error {
 	return a.show(e, func(s render.Screen) error {
 		if len(e.Denials) == 0 {
-			return s.Line("No checker remembers that it refused request %s to an app of %s. Each remembers its last 4096 denials.", e.RequestID, project)
+			return s.Line("No checker has a denial of request %s for an app of project %s. Each stores its last 4096 denials.", e.RequestID, project)
 		}
 		for i, d := range e.Denials {
 			if i > 0 {
@@ -58,7 +58,7 @@ func (a *application) showExplained(project string, e wire.ExplainedRequest) err
 }
 
 func denialFields(d wire.Denial) []render.Field {
-	key := "not one of this project"
+	key := "not a key of this project"
 	switch {
 	case d.KeyID != nil && d.KeyName != "":
 		key = *d.KeyID + " (" + string(d.KeyName) + ")"
@@ -66,11 +66,11 @@ func denialFields(d wire.Denial) []render.Field {
 		key = *d.KeyID
 	}
 	return []render.Field{
-		{Name: "Refused", Value: stamp(d.At) + " by " + d.Replica},
+		{Name: "Denied", Value: stamp(d.At) + " by " + d.Replica},
 		{Name: "App", Value: d.Environment + "/" + d.App},
 		{Name: "Method", Value: d.Method},
 		{Name: "Key", Value: key},
-		{Name: "Answered", Value: d.Code},
+		{Name: "Response", Value: d.Code},
 		{Name: "Reason", Value: d.Reason, Tone: render.Bad},
 		{Name: "Meaning", Value: d.Explanation},
 	}

@@ -9,25 +9,26 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 )
 
-const rootLong = `Sluice puts a gate of API keys in front of apps on Kubernetes, with usage plans,
-per-key usage and deploys by webhook. This is its command line.
+const rootLong = `Sluice protects apps on Kubernetes with API keys and usage plans. This command manages keys,
+plans, apps and deployments, and reports usage per key.
 
-Begin with "sluice login URL". The project and the environment of a command come
-from --project and --environment, from SLUICE_PROJECT and SLUICE_ENVIRONMENT, or
-from the context ("sluice context set"). SLUICE_URL and SLUICE_TOKEN take the place
-of a context, for scripts, with a service token ("sluice token create"). NO_COLOR
-switches colours off.
+To start, run "sluice login URL". To choose the project and environment, use --project and
+--environment, SLUICE_PROJECT and SLUICE_ENVIRONMENT, or "sluice context set". Flags override
+variables; variables override the context.
 
-Scripts read -o json, which is stable. --jq EXPRESSION prints what a jq expression makes
-of it, a result a line and text without quotes; jq itself need not be installed. The
-expression sees that JSON alone, and no environment variables.
+Scripts can set SLUICE_URL and SLUICE_TOKEN instead of a context. SLUICE_TOKEN is a service
+token ("sluice token create"). NO_COLOR disables colors.
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not found,
+-o json prints a stable format for scripts. --jq EXPRESSION filters that JSON and prints one
+result per line, with strings unquoted. It does not need jq, and the expression cannot read
+environment variables.
+
+Exit status: 0 success, 1 failure, 2 usage error, 3 not signed in, 4 not found,
 130 interrupted.`
 
 // root is the whole tree of commands.
 func (a *application) root() *cobra.Command {
-	root := a.group("sluice", "API keys, usage plans and deploys for apps on Kubernetes",
+	root := a.group("sluice", "Manage API keys, plans and deploys on Kubernetes",
 		a.login(), a.logout(), a.whoami(), a.password(), a.contextGroup(),
 		a.projectGroup(), a.environmentGroup(), a.memberGroup(), a.tokenGroup(),
 		a.status(), a.planGroup(), a.keyGroup(), a.quotaGroup(), a.changeShow(), a.requestGroup(), a.appGroup(), a.activity(), a.audit(), a.adminGroup(),
@@ -49,13 +50,13 @@ func (a *application) root() *cobra.Command {
 	root.SetErr(a.term.Err)
 	root.SetFlagErrorFunc(flagError)
 	f := root.PersistentFlags()
-	f.StringVar(&a.flags.context, "context", "", "use this saved context, whatever SLUICE_URL and SLUICE_TOKEN say")
-	f.StringVarP(&a.flags.project, "project", "p", "", "project to work in (SLUICE_PROJECT)")
-	f.StringVarP(&a.flags.environment, "environment", "e", "", "environment to work in (SLUICE_ENVIRONMENT)")
-	f.StringVarP(&a.flags.output, "output", "o", string(render.Table), "form of output: "+oneOf(render.Formats()))
-	f.StringVar(&a.flags.jq, "jq", "", "print what this jq expression makes of the output as JSON, e.g. '.items[].id'")
-	f.DurationVar(&a.flags.timeout, "timeout", client.DefaultTimeout, "how long one request to the server may take")
-	f.BoolVar(&a.flags.verbose, "verbose", false, "show each request on standard error: its answer, time and request id, and no secret")
+	f.StringVar(&a.flags.context, "context", "", "saved context; overrides SLUICE_URL and SLUICE_TOKEN")
+	f.StringVarP(&a.flags.project, "project", "p", "", "project name (SLUICE_PROJECT)")
+	f.StringVarP(&a.flags.environment, "environment", "e", "", "environment name (SLUICE_ENVIRONMENT)")
+	f.StringVarP(&a.flags.output, "output", "o", string(render.Table), "output format: "+oneOf(render.Formats()))
+	f.StringVar(&a.flags.jq, "jq", "", "jq expression that filters the JSON output, e.g. '.items[].id'")
+	f.DurationVar(&a.flags.timeout, "timeout", client.DefaultTimeout, "time limit for each request to the server")
+	f.BoolVar(&a.flags.verbose, "verbose", false, "log each request to standard error: status, duration and request ID; no secrets")
 	a.fixed(root, "output", render.Formats()...)
 	a.fixed(root, "jq")
 	a.complete(root)
@@ -66,7 +67,7 @@ func (a *application) root() *cobra.Command {
 // checkFlags refuses values that the common flags cannot have.
 func (a *application) checkFlags(cmd *cobra.Command) error {
 	if !slices.Contains(render.Formats(), a.flags.output) {
-		return usage("--output is %s, not %q", oneOf(render.Formats()), a.flags.output)
+		return usage("--output must be %s, not %q", oneOf(render.Formats()), a.flags.output)
 	}
 	if a.flags.timeout <= 0 {
 		return usage("--timeout must be positive")
@@ -83,9 +84,9 @@ func (a *application) setFilter(cmd *cobra.Command) error {
 	case a.flags.jq == "": // a variable that a script forgot to set
 		return usage("--jq is empty")
 	case cmd.Flags().Changed("output") && a.format() != render.JSON:
-		return usage("--jq reads JSON: leave out --output, or pass -o json")
+		return usage("--jq needs JSON output: omit --output or pass -o json")
 	case cmd.Flags().Changed("quiet"):
-		return usage("--quiet and --jq exclude each other")
+		return usage("--quiet and --jq cannot be used together")
 	}
 	f, err := render.ParseFilter(a.flags.jq)
 	if err != nil {
@@ -100,7 +101,7 @@ func (a *application) setFilter(cmd *cobra.Command) error {
 // help is "sluice help", which refuses topics that it does not know.
 func (a *application) help() *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND...]", Short: "Explain a command",
+		Use: "help [COMMAND...]", Short: "Show help for a command",
 		Example: `  sluice help app webhook enable`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
@@ -118,7 +119,7 @@ func (a *application) help() *cobra.Command {
 
 func (a *application) version() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Show which sluice this is",
+		Use: "version", Short: "Show the version of sluice",
 		Example: `  sluice version`,
 		RunE: func(*cobra.Command, []string) error {
 			b := a.env.Build

@@ -86,7 +86,7 @@ func (a *application) client() (*client.Client, error) {
 		return nil, err
 	}
 	if s.token == "" {
-		return nil, failure{"unauthenticated", exitUnauthenticated, "Nobody is signed in to " + s.url + "." + signInHint}
+		return nil, failure{"unauthenticated", exitUnauthenticated, "Not signed in to " + s.url + "." + signInHint}
 	}
 	return a.dial(s.url).WithToken(s.token), nil
 }
@@ -116,7 +116,7 @@ func (t told) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := t.next.RoundTrip(r)
 	after := t.a.env.Now().Sub(began).Round(time.Millisecond)
 	if err != nil {
-		t.a.note("%s %s: no answer after %s: %v", r.Method, r.URL.RequestURI(), after, err)
+		t.a.note("%s %s: no response after %s: %v", r.Method, r.URL.RequestURI(), after, err)
 		return nil, err
 	}
 	id := res.Header.Get("X-Request-Id")
@@ -131,10 +131,10 @@ func (t told) RoundTrip(r *http.Request) (*http.Response, error) {
 func cleanURL(s string) (string, error) {
 	u, err := url.Parse(strings.TrimRight(s, "/"))
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return "", fmt.Errorf("%q is no URL such as https://sluice.example.com", s)
+		return "", fmt.Errorf("%q is not a URL such as https://sluice.example.com", s)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", errors.New("a server's URL has no user, query or fragment")
+		return "", errors.New("a server URL must not have a user, query or fragment")
 	}
 	return u.String(), nil
 }

@@ -110,7 +110,7 @@ func TestLoginLife(t *testing.T) {
 	f := newFake(t, shop())
 	p := newPerson(t, "")
 	p.terminal, p.stdin = true, "ada\nopen sesame\n"
-	if r := p.runs("login", f.URL+"/"); r.exit != 0 || r.err != "Username: Password of ada: \n" {
+	if r := p.runs("login", f.URL+"/"); r.exit != 0 || r.err != "Username: Password for ada: \n" {
 		t.Fatalf("%s", r)
 	}
 	name := host(f)
@@ -142,7 +142,7 @@ func TestLoginLife(t *testing.T) {
 	if strings.Contains(string(b), "token") {
 		t.Errorf("kept: %s", b)
 	}
-	if r := p.runs("whoami"); r.exit != 3 || !strings.Contains(r.err, "Nobody is signed in to "+f.URL) {
+	if r := p.runs("whoami"); r.exit != 3 || !strings.Contains(r.err, "Not signed in to "+f.URL) {
 		t.Errorf("%s", r)
 	}
 	for _, q := range f.requests() {
@@ -270,10 +270,10 @@ func TestContextSet(t *testing.T) {
 		{name: "none", args: "--project= --environment=", want: "/"},
 		{
 			name: "no such environment", args: "-e dev", want: "shop/prod", exit: 4,
-			stderr: "error: Project shop has no environment dev. It has prod. (not_found)\n",
+			stderr: "error: Project shop has no environment dev. It has: prod. (not_found)\n",
 		},
-		{name: "no such project", args: "-p no", want: "shop/prod", exit: 4, stderr: "error: There is no project no. (not_found)\n"},
-		{name: "no such project alone", args: "-p no --environment=", want: "shop/prod", exit: 4, stderr: "error: There is no project no. (not_found)\n"},
+		{name: "no such project", args: "-p no", want: "shop/prod", exit: 4, stderr: "error: Project no does not exist. (not_found)\n"},
+		{name: "no such project alone", args: "-p no --environment=", want: "shop/prod", exit: 4, stderr: "error: Project no does not exist. (not_found)\n"},
 		{name: "nobody can be asked", args: "-p no -e dev", ended: true, want: "no/dev"},
 	}
 	for _, tt := range tests {
@@ -362,7 +362,7 @@ func TestVerboseNoAnswer(t *testing.T) {
 	p := newPerson(t, f.URL)
 	p.tries = 2
 	r := p.runs("project", "list", "--verbose")
-	if n := strings.Count(r.err, "GET /api/v1/projects: no answer after 0s: "); r.exit != 1 || n != 2 {
+	if n := strings.Count(r.err, "GET /api/v1/projects: no response after 0s: "); r.exit != 1 || n != 2 {
 		t.Errorf("%d tries are shown: %s", n, r)
 	}
 }

@@ -23,10 +23,10 @@ type environmentStatus struct {
 
 func (a *application) status() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
-		Use: "status", Short: "Show an environment at a glance, and what in it needs attention",
-		Long: `Show an environment at a glance: the requests of the last seven UTC days, the keys that need
-attention, and each app with its gate and current revision. In a bar, █ is allowed, ▒ denied
-by the rate and ░ denied by the quota.`,
+		Use: "status", Short: "Show the status of an environment",
+		Long: `Show the status of an environment: the requests of the last seven UTC days, the keys and
+service tokens that need attention, and each app with its gate and current revision. In a bar,
+█ is allowed, ▒ denied by the rate and ░ denied by the quota.`,
 		Example: `  sluice status --project shop --environment prod`,
 	}, then(a.showStatus, a.readStatus))
 }
@@ -54,7 +54,7 @@ func (a *application) showStatus(of environmentStatus) error {
 			return err
 		}
 		if n := u.Checkers.Denying; n > 0 {
-			if err := s.Line("  %d of %d checkers let nothing through, or are gone", n, n+u.Checkers.Proving); err != nil {
+			if err := s.Line("  %d of %d checkers deny all requests or are gone", n, n+u.Checkers.Proving); err != nil {
 				return err
 			}
 		}

@@ -17,13 +17,13 @@ import (
 )
 
 func (a *application) tokenGroup() *cobra.Command {
-	g := a.group("token", "Service tokens: what programs sign in with", a.tokenCreate(), a.tokenList(), a.tokenRevoke())
-	g.Long = `Service tokens: what programs sign in with, for a nightly rotation of keys or for
-infrastructure as code. A token has a name, an expiry, and a role in one project. A program
-passes it in SLUICE_TOKEN, with the server in SLUICE_URL.
+	g := a.group("token", "Manage service tokens for programs", a.tokenCreate(), a.tokenList(), a.tokenRevoke())
+	g.Long = `Manage service tokens. Programs sign in with them, for example to rotate keys every night or
+for infrastructure as code. A token has a name, an expiry, and a role in one project. A
+program passes the token in SLUICE_TOKEN, and the server in SLUICE_URL.
 
 A token has the permissions of its role, with these exceptions: it cannot change members or
-tokens, read or renew a webhook's token, or add a trust. It can create and rotate API keys.
+tokens, read or replace a webhook's token, or add a trust. It can create and rotate API keys.
 
 A token belongs to its project: it stays valid when its creator leaves.`
 	return g
@@ -32,23 +32,22 @@ A token belongs to its project: it stays valid when its creator leaves.`
 func (a *application) tokenCreate() *cobra.Command {
 	var role, expires string
 	cmd := &cobra.Command{
-		Use: "create NAME", Short: "Create a service token and show it, this once", SuggestFor: []string{"add", "new"},
-		Long: `Create a service token of a project; you have to be an owner. The full token is shown once
-and kept nowhere: a lost one can only be replaced. With --quiet it is all that is printed.
+		Use: "create NAME", Short: "Create a service token", SuggestFor: []string{"add", "new"},
+		Long: `Create a service token for a project. This needs the role owner. The full token is shown only
+once and is not stored; a lost token must be replaced. --quiet prints only the full token.
 
-Every token expires: after 90 days, or as --expires says, 366 days from now at most.
---expires takes a number of days (30d), a day, through whose end in UTC the token stays
-valid, or an RFC 3339 timestamp.`,
+A token expires after 90 days, or at --expires, at most 366 days from now. --expires is a
+number of days (30d), the last valid day (UTC) or an RFC 3339 timestamp.`,
 		Example: `  sluice token create nightly --project shop --role developer --expires 90d
   SLUICE_TOKEN=$(sluice token create ci --role viewer --quiet)`,
 	}
-	cmd.Flags().StringVar(&role, "role", "", "what the token may: "+oneOf(app.Roles())+" (required)")
-	cmd.Flags().StringVar(&expires, "expires", "", "days from now (30d), last day (2027-01-31) or RFC 3339 timestamp")
+	cmd.Flags().StringVar(&role, "role", "", "role in the project: "+oneOf(app.Roles())+" (required)")
+	cmd.Flags().StringVar(&expires, "expires", "", "days from now (30d), last valid day (2027-01-31) or RFC 3339 timestamp")
 	a.fixed(cmd, "role", words(app.Roles())...)
-	quiet := cmd.Flags().BoolP("quiet", "q", false, "print the token alone")
+	quiet := cmd.Flags().BoolP("quiet", "q", false, "print only the full token")
 	return a.command(inProject, cmd, func(ctx context.Context, w work) error {
 		if role == "" {
-			return usage("a service token needs --role: %s", oneOf(app.Roles()))
+			return usage("--role is required: %s", oneOf(app.Roles()))
 		}
 		ends, err := a.tokenExpiry(cmd, expires)
 		if err != nil {
@@ -77,7 +76,7 @@ func (a *application) showIssued(t wire.Token, full client.Token, quiet bool) er
 	if quiet {
 		return a.screen().Line("%s", string(full))
 	}
-	a.note("Keep this token now: it is shown this once and cannot be recovered.")
+	a.note("Copy this token now. It is shown only once and cannot be recovered.")
 	return a.showFields(wire.IssuedToken{Token: t, FullToken: string(full)}, []render.Field{
 		{Name: "Service token", Value: string(full)},
 		{Name: "ID", Value: t.ID},
@@ -91,8 +90,8 @@ func (a *application) showIssued(t wire.Token, full client.Token, quiet bool) er
 func (a *application) tokenList() *cobra.Command {
 	return a.command(inProject, &cobra.Command{
 		Use: "list", Short: "List a project's service tokens", SuggestFor: []string{"ls"},
-		Long: `List a project's service tokens. LAST USED is up to 5 minutes behind. A token that was
-revoked is not listed; the audit log has it.`,
+		Long: `List a project's service tokens. LAST USED is up to 5 minutes behind. Revoked tokens are not
+listed; the audit log contains them.`,
 		Example: `  sluice token list --project shop`,
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "service tokens", w.Tokens(ctx, w.project), []render.Column{
@@ -118,8 +117,8 @@ revoked is not listed; the audit log has it.`,
 func (a *application) tokenRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke TOKEN", Short: "Revoke a service token permanently", SuggestFor: []string{"delete", "remove", "rm"},
-		Long: `Revoke a service token. It stops working immediately, and no command restores it; only owners
-can revoke it. TOKEN is its name or its ID. Its name becomes free for another token.
+		Long: `Revoke a service token permanently. It stops working immediately, and another token can have
+its name. TOKEN is its name or its ID. The command needs the role owner.
 
 The command lists the API keys that the token created or rotated. They stay valid: if the
 token has leaked, rotate or revoke them too.`,
@@ -131,7 +130,7 @@ token has leaked, rotate or revoke them too.`,
 		if err != nil {
 			return err
 		}
-		if err := confirm.ask(ctx, "Revoke service token "+t.Name+" of "+w.project+" for good?", w.args[0]); err != nil {
+		if err := confirm.ask(ctx, "Revoke service token "+t.Name+" of "+w.project+" permanently?", w.args[0]); err != nil {
 			return err
 		}
 		revoked, err := w.RevokeToken(ctx, w.project, t.ID)
@@ -145,7 +144,7 @@ token has leaked, rotate or revoke them too.`,
 // showRevoked reports that a token is revoked, with the keys that it issued.
 func (a *application) showRevoked(t wire.Token, revoked wire.RevokedToken) error {
 	return a.show(revoked, func(s render.Screen) error {
-		if err := s.Line("Service token %s of %s is revoked.", t.Name, t.Project); err != nil {
+		if err := s.Line("Service token %s of %s revoked.", t.Name, t.Project); err != nil {
 			return err
 		}
 		n := revoked.KeyCount
@@ -187,5 +186,5 @@ func findToken(ctx context.Context, w work, named string) (wire.Token, error) {
 			return t, nil
 		}
 	}
-	return wire.Token{}, failure{"not_found", exitNotFound, fmt.Sprintf("No service token of %s has the name or id %q.", w.project, named)}
+	return wire.Token{}, failure{"not_found", exitNotFound, fmt.Sprintf("Project %s has no service token with the name or ID %q.", w.project, named)}
 }

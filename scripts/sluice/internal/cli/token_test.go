@@ -41,10 +41,10 @@ func TestTokenMisuse(t *testing.T) {
 		exit int
 		has  string
 	}{
-		{"token create nightly", 2, "a service token needs --role: viewer, developer or owner"},
+		{"token create nightly", 2, "--role is required: viewer, developer or owner"},
 		{"token create nightly --role viewer --expires=", 2, "--expires is empty"},
-		{"token create --role viewer", 2, "NAME is missing"},
-		{"token revoke none --yes", 4, `No service token of shop has the name or id "none". (not_found)`},
+		{"token create --role viewer", 2, "missing argument NAME"},
+		{"token revoke none --yes", 4, `Project shop has no service token with the name or ID "none". (not_found)`},
 		{"token revoke token-zz99yy88xx77 --yes", 0, ""},
 	}
 	for _, tt := range tests {
@@ -79,7 +79,7 @@ func TestServiceTokenInTheEnvironment(t *testing.T) {
 	if r := p.runs("logout"); r.exit != 1 || r.err != "error: M. (forbidden)\n" {
 		t.Error(r)
 	}
-	if r := p.runs("token", "list"); r.exit != 3 || r.err != "error: Sign in first. SLUICE_TOKEN is wrong, revoked or expired. (unauthenticated)\n" {
+	if r := p.runs("token", "list"); r.exit != 3 || r.err != "error: Sign in first. SLUICE_TOKEN is invalid, revoked or expired. (unauthenticated)\n" {
 		t.Error(r)
 	}
 }

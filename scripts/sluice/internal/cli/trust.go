@@ -15,13 +15,12 @@ import (
 )
 
 func (a *application) trustGroup() *cobra.Command {
-	g := a.group("trust", "Pipelines that deploy an app without a secret", a.trustAdd(), a.trustList(), a.trustRemove())
-	g.Long = `Pipelines that deploy an app without a secret. A call of the webhook then brings a token
-that the pipeline's provider has issued to it (OpenID Connect) in place of the webhook's own
-token. A trust says which pipelines those are: the issuer of the token, whom it is meant for,
-and patterns that its claims must match.
+	g := a.group("trust", "Manage pipelines that deploy without a secret", a.trustAdd(), a.trustList(), a.trustRemove())
+	g.Long = `Manage pipelines that deploy an app without a secret. Such a pipeline calls the webhook with an
+OpenID Connect token of its provider instead of the webhook's token. A trust selects the
+pipelines: the issuer and the audience of the token, and patterns that its claims must match.
 
-The installation's operator names the issuers that are believed at all.`
+The installation's operator decides which issuers a trust can have.`
 	return g
 }
 
@@ -38,16 +37,17 @@ func (a *application) trustAdd() *cobra.Command {
 	f := trustFlags{repositories: map[app.Provider]*string{}}
 	cmd := &cobra.Command{
 		Use: "add APP", Short: "Let pipelines deploy an app without a secret", SuggestFor: []string{"create", "set"},
-		Long: `Let pipelines deploy an app without a secret, and print what to put into CI for it.
+		Long: `Let pipelines deploy an app without a secret, and print the CI snippet.
 
-Values are exact, or patterns: "*" is any text without "/", "**" is any text. Without --ref
-and --ci-environment every branch of the repository deploys.
+Values are exact, or patterns: "*" matches any text without "/", "**" matches any text. Without
+--ref and --ci-environment, every branch of the repository can deploy.
 
-On GitHub and Forgejo, only runs of push, workflow_dispatch, schedule and release deploy. On
-GitLab, only protected branches and tags deploy, without merge requests. --any-event and
---unprotected open this; --claim event_name=PATTERN chooses events. Further claims are named by
---claim, as the provider's tokens have them; with --issuer and --claim alone any issuer will
-do that the installation believes.`,
+On GitHub and Forgejo, only runs of push, workflow_dispatch, schedule and release can deploy.
+On GitLab, only protected branches and tags can deploy, and no merge requests. --any-event and
+--unprotected remove these limits; --claim event_name=PATTERN selects events.
+
+--claim adds a condition for any claim of the provider's tokens. With only --issuer and
+--claim, pipelines of any issuer that the installation trusts can deploy.`,
 		Example: `  sluice app webhook trust add hello --github org/repo --ref refs/heads/main
   sluice app webhook trust add hello --gitlab group/project --ci-environment production
   sluice app webhook trust add hello --issuer https://ci.example.com --claim sub=org/repo`,
@@ -56,13 +56,13 @@ do that the installation believes.`,
 		f.repositories[p] = cmd.Flags().String(string(p), "", "repository on "+string(p)+", e.g. org/repo")
 	}
 	cmd.Flags().StringVar(&f.where.Ref, "ref", "", "ref of the run, e.g. refs/heads/main")
-	cmd.Flags().StringVar(&f.where.Environment, "ci-environment", "", "environment of the run, as the provider calls it")
+	cmd.Flags().StringVar(&f.where.Environment, "ci-environment", "", "environment of the run, as named by the provider")
 	cmd.Flags().StringVar(&f.where.Workflow, "workflow", "", "name of the workflow (not on GitLab)")
-	cmd.Flags().BoolVar(&f.where.AnyEvent, "any-event", false, "also runs of pull requests and of all other events (default false)")
-	cmd.Flags().BoolVar(&f.where.Unprotected, "unprotected", false, "GitLab: also runs on unprotected branches and tags (default false)")
-	cmd.Flags().StringVar(&f.issuer, "issuer", "", "issuer of the tokens; github and gitlab have a public one")
-	cmd.Flags().StringVar(&f.audience, "audience", "", "whom tokens are meant for; the webhook's URL unless given")
-	cmd.Flags().StringArrayVar(&f.claims, "claim", nil, "one more claim as NAME=PATTERN; may be given again")
+	cmd.Flags().BoolVar(&f.where.AnyEvent, "any-event", false, "also allow runs of pull requests and of all other events (default false)")
+	cmd.Flags().BoolVar(&f.where.Unprotected, "unprotected", false, "also allow runs on unprotected branches and tags of GitLab (default false)")
+	cmd.Flags().StringVar(&f.issuer, "issuer", "", "issuer of the tokens (default the public one of github or gitlab)")
+	cmd.Flags().StringVar(&f.audience, "audience", "", "audience of the tokens (default the webhook's URL)")
+	cmd.Flags().StringArrayVar(&f.claims, "claim", nil, "additional claim as NAME=PATTERN; repeatable")
 	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
 		body, err := f.body()
 		if err != nil {
@@ -84,13 +84,13 @@ func (f *trustFlags) body() (wire.AddTrust, error) {
 			continue
 		}
 		if provider != app.Other {
-			return wire.AddTrust{}, usage("--github, --gitlab and --forgejo exclude each other")
+			return wire.AddTrust{}, usage("--github, --gitlab and --forgejo cannot be used together")
 		}
 		provider, f.where.Repository = p, *repository
 	}
 	switch {
 	case provider == app.GitLab && f.where.Workflow != "":
-		return wire.AddTrust{}, usage("GitLab's tokens name no workflow")
+		return wire.AddTrust{}, usage("--workflow cannot be used with --gitlab: its tokens contain no workflow name")
 	case provider == app.Other && f.where.AnyEvent:
 		return wire.AddTrust{}, usage("--any-event needs --github, --gitlab or --forgejo")
 	case provider != app.GitLab && f.where.Unprotected:
@@ -100,7 +100,7 @@ func (f *trustFlags) body() (wire.AddTrust, error) {
 	for _, given := range f.claims {
 		name, pattern, ok := strings.Cut(given, "=")
 		if !ok || name == "" || pattern == "" {
-			return wire.AddTrust{}, usage("--claim is NAME=PATTERN, not %q", given)
+			return wire.AddTrust{}, usage("--claim must be NAME=PATTERN, not %q", given)
 		}
 		claims[name] = pattern
 	}
@@ -118,7 +118,7 @@ func (a *application) showTrust(ctx context.Context, w work, t wire.Trust) error
 		return err
 	}
 	if t.Claims["ref"] == "" && t.Claims["environment"] == "" && t.Claims["sub"] == "" {
-		a.note("Runs of every branch deploy: --ref or --ci-environment says which.")
+		a.note("Runs of every branch can deploy. To select some, use --ref or --ci-environment.")
 	}
 	a.noteOpen(t)
 	return a.show(t, func(s render.Screen) error {
@@ -152,7 +152,7 @@ func trustFields(t wire.Trust) []render.Field {
 
 func (a *application) trustList() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
-		Use: "list APP", Short: "List the pipelines that deploy an app without a secret", SuggestFor: []string{"ls"},
+		Use: "list APP", Short: "List pipelines that deploy without a secret", SuggestFor: []string{"ls"},
 		Example: `  sluice app webhook trust list hello`,
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "trusts", w.Trusts(ctx, w.project, w.environment, w.args[0]), []render.Column{
@@ -180,15 +180,15 @@ func claimsText(claims map[string]string) string {
 
 func (a *application) trustRemove() *cobra.Command {
 	return a.removal(inEnvironment, asks, &cobra.Command{
-		Use: "remove APP ID", Short: "Trust pipelines no more", SuggestFor: []string{"delete", "rm"},
+		Use: "remove APP ID", Short: "Remove a trust from an app's webhook", SuggestFor: []string{"delete", "rm"},
 		Example: `  sluice app webhook trust remove hello trust-k3xq7m2pza`,
 	}, func(w work) removal {
 		return removal{
-			question: "Remove " + w.args[1] + " from " + w.args[0] + "? Its pipelines deploy nothing from then on.",
+			question: "Remove " + w.args[1] + " from " + w.args[0] + "? Its pipelines can no longer deploy.",
 			do: func(ctx context.Context) error {
 				return w.RemoveTrust(ctx, w.project, w.environment, w.args[0], w.args[1])
 			},
-			done: w.args[1] + " is removed.",
+			done: "Trust " + w.args[1] + " removed.",
 		}
 	})
 }

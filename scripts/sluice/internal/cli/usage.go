@@ -31,19 +31,20 @@ type usageFlags struct {
 func (a *application) keyUsage() *cobra.Command {
 	var f usageFlags
 	cmd := &cobra.Command{
-		Use: "usage KEY", Short: "Show an API key's usage, day by day",
-		Long: `Show an API key's usage: how much of its plan's quota is used, the totals of the last 90
-days, and a bar for each of the last 14 UTC days. With --days, --all, --from or --to the
-totals are of those days, and all of them are drawn; 92 are kept. Days without a request
-share a line. In a bar, █ is allowed, ▒ denied by the rate and ░ denied by the quota.`,
+		Use: "usage KEY", Short: "Show an API key's usage per day",
+		Long: `Show an API key's usage: the used part of its quota, the totals of the last 90 UTC days, and a
+bar for each of the last 14. --days, --all, --from and --to select other days for the totals
+and the bars; 92 days are stored. Consecutive days without requests share a line.
+
+In a bar, █ is allowed, ▒ denied by the rate and ░ denied by the quota.`,
 		Example: `  sluice key usage key-ab12cd34
   sluice key usage key-ab12cd34 --days 30
   sluice key usage key-ab12cd34 --from 2026-03-01 --to 2026-03-14`,
 	}
 	cmd.Flags().StringVar(&f.from, "from", "", "first UTC day, e.g. 2026-03-01")
 	cmd.Flags().StringVar(&f.to, "to", "", "last UTC day")
-	cmd.Flags().IntVar(&f.days, "days", 0, "so many days, through today")
-	cmd.Flags().BoolVar(&f.all, "all", false, "every day that is kept")
+	cmd.Flags().IntVar(&f.days, "days", 0, "number of days, up to today")
+	cmd.Flags().BoolVar(&f.all, "all", false, "show all stored days")
 	for _, other := range []string{"from", "to", "all"} {
 		cmd.MarkFlagsMutuallyExclusive("days", other)
 	}
@@ -62,7 +63,7 @@ share a line. In a bar, █ is allowed, ▒ denied by the rate and ░ denied by
 func (f usageFlags) window(days bool, now time.Time) (usageFlags, error) {
 	switch {
 	case days && f.days < 1:
-		return f, usage("--days is a number from 1")
+		return f, usage("--days must be at least 1")
 	case f.all:
 		f.days, days = keptDays, true
 	}
@@ -81,7 +82,7 @@ func (a *application) showUsage(ctx context.Context, w work, f usageFlags) error
 		return err
 	}
 	if len(u.Incomplete) > 0 {
-		a.note("These days lack counts, because a stored counter is damaged: %s.", strings.Join(u.Incomplete, ", "))
+		a.note("Counts of these days are incomplete because a stored counter is damaged: %s.", strings.Join(u.Incomplete, ", "))
 	}
 	var k wire.Key
 	if a.format().ForPeople() {
@@ -119,9 +120,9 @@ func drawQuota(s render.Screen, q wire.QuotaUse) error {
 func shareOf(part float64) string {
 	percent := math.Floor(100 * part)
 	if percent < 1 && part > 0 {
-		return "under 1 %"
+		return "under 1%"
 	}
-	return fmt.Sprintf("%.0f %%", percent)
+	return fmt.Sprintf("%.0f%%", percent)
 }
 
 // quotaShare is how much of its quota a key has used, for a narrow column.

@@ -64,11 +64,11 @@ func TestQuotaUsed(t *testing.T) {
 		quota string // of the key, in JSON
 		line  string
 	}{
-		{"a day's", `{"quota":1000,"period":"day","used":250,"resets_at":"2026-03-15T00:00:00Z"}`, "250 of 1000 per day (25 %), resets 2026-03-15"},
-		{"a little", `{"quota":1000,"period":"week","used":6,"resets_at":"2026-03-16T00:00:00Z"}`, "6 of 1000 per week (under 1 %), resets 2026-03-16"},
-		{"nearly all", `{"quota":1000,"period":"day","used":999,"resets_at":"2026-03-15T00:00:00Z"}`, "999 of 1000 per day (99 %), resets 2026-03-15"},
-		{"nothing", `{"quota":1000,"period":"day","used":0,"resets_at":"2026-03-15T00:00:00Z"}`, "0 of 1000 per day (0 %), resets 2026-03-15"},
-		{"more than all", `{"quota":100,"period":"day","used":150,"resets_at":"2026-03-15T00:00:00Z"}`, "150 of 100 per day (150 %), resets 2026-03-15"},
+		{"a day's", `{"quota":1000,"period":"day","used":250,"resets_at":"2026-03-15T00:00:00Z"}`, "250 of 1000 per day (25%), resets 2026-03-15"},
+		{"a little", `{"quota":1000,"period":"week","used":6,"resets_at":"2026-03-16T00:00:00Z"}`, "6 of 1000 per week (under 1%), resets 2026-03-16"},
+		{"nearly all", `{"quota":1000,"period":"day","used":999,"resets_at":"2026-03-15T00:00:00Z"}`, "999 of 1000 per day (99%), resets 2026-03-15"},
+		{"nothing", `{"quota":1000,"period":"day","used":0,"resets_at":"2026-03-15T00:00:00Z"}`, "0 of 1000 per day (0%), resets 2026-03-15"},
+		{"more than all", `{"quota":100,"period":"day","used":150,"resets_at":"2026-03-15T00:00:00Z"}`, "150 of 100 per day (150%), resets 2026-03-15"},
 		{"none", `null`, ""},
 	}
 	for _, tt := range tests {

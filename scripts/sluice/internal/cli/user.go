@@ -13,13 +13,13 @@ import (
 )
 
 func (a *application) adminGroup() *cobra.Command {
-	return a.group("admin", "Users and reserved hosts, for admins", a.createUser(), a.listUsers(), a.resetPassword(), a.listHosts(), a.releaseHost())
+	return a.group("admin", "Manage users and reserved hosts (admins only)", a.createUser(), a.listUsers(), a.resetPassword(), a.listHosts(), a.releaseHost())
 }
 
 func (a *application) listHosts() *cobra.Command {
 	return a.command(onServer, &cobra.Command{
 		Use: "list-hosts", Short: "List reserved hosts", SuggestFor: []string{"hosts"},
-		Long:    `List the hosts that apps gave up. Each is reserved for its project for 30 days.`,
+		Long:    `List the hosts that apps no longer use. Each is reserved for its project for 30 days.`,
 		Example: `  sluice admin list-hosts`,
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "reserved hosts", w.HostReservations(ctx), []render.Column{
@@ -32,33 +32,33 @@ func (a *application) listHosts() *cobra.Command {
 
 func (a *application) releaseHost() *cobra.Command {
 	return a.removal(onServer, names, &cobra.Command{
-		Use: "release-host HOST", Short: "Let any project have a reserved host",
-		Long: `Let any project have a reserved host before its 30 days are over. Clients of the former app
-may still send their API keys to the host.`,
+		Use: "release-host HOST", Short: "Release a reserved host",
+		Long: `Release a reserved host before its 30 days are over. Any project can use it then. Clients of
+the previous app may still send their API keys to the host.`,
 		Example: `  sluice admin release-host shop.example.com`,
 	}, func(w work) removal {
 		return removal{
 			question: "Release host " + w.args[0] + " for all projects?",
 			do:       func(ctx context.Context) error { return w.ReleaseHost(ctx, w.args[0]) },
-			done:     "Host " + w.args[0] + " is released.",
+			done:     "Host " + w.args[0] + " released.",
 		}
 	})
 }
 
 func (a *application) createUser() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "create-user USERNAME", Short: "Create someone who can sign in", SuggestFor: []string{"adduser", "add-user"},
-		Long: `Create someone who can sign in; you have to be an admin. The first admin of an
-installation is made by the session function from its environment at its first start.
-The password is asked for without being shown; in a script, pass it with
---password-stdin.`,
+		Use: "create-user USERNAME", Short: "Create a user", SuggestFor: []string{"adduser", "add-user"},
+		Long: `Create a user. Only admins can do this. The session function creates the first admin of an
+installation from its environment variables at its first start.
+
+The command prompts for the password without showing it. In a script, use --password-stdin.`,
 		Example: `  sluice admin create-user ada
   openssl rand -base64 18 | tee ada.txt | sluice admin create-user ada --admin --password-stdin`,
 	}
-	admin := cmd.Flags().Bool("admin", false, "make the user an admin: owner of every project")
+	admin := cmd.Flags().Bool("admin", false, "make the user an admin, who is owner of every project")
 	fromStdin := passwordStdin(cmd)
 	return a.command(onServer, cmd, then(func(u wire.User) error {
-		return a.show(u, func(s render.Screen) error { return s.Line("User %s is created.", u.Username) })
+		return a.show(u, func(s render.Screen) error { return s.Line("User %s created.", u.Username) })
 	}, func(ctx context.Context, w work) (wire.User, error) {
 		password, err := a.newPassword(ctx, w.args[0], *fromStdin)
 		if err != nil {
@@ -70,7 +70,7 @@ The password is asked for without being shown; in a script, pass it with
 
 func (a *application) listUsers() *cobra.Command {
 	return a.command(onServer, &cobra.Command{
-		Use: "list-users", Short: "List everyone who can sign in", SuggestFor: []string{"users", "list"},
+		Use: "list-users", Short: "List all users", SuggestFor: []string{"users", "list"},
 		Example: `  sluice admin list-users`,
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "users", w.Users(ctx), []render.Column{{Name: "USER", Whole: true}, {Name: "ADMIN"}},
@@ -80,8 +80,8 @@ func (a *application) listUsers() *cobra.Command {
 
 func (a *application) resetPassword() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "reset-password USERNAME", Short: "Set somebody else's password",
-		Long:    `Set somebody else's password, which ends all of their sessions; you have to be an admin.`,
+		Use: "reset-password USERNAME", Short: "Set another user's password",
+		Long:    `Set another user's password and end all sessions of that user. Only admins can do this.`,
 		Example: `  sluice admin reset-password ada`,
 	}
 	fromStdin := passwordStdin(cmd)
@@ -93,20 +93,20 @@ func (a *application) resetPassword() *cobra.Command {
 		if err := w.ResetPassword(ctx, w.args[0], password); err != nil {
 			return err
 		}
-		return a.done("The password of %s is set; their sessions are ended.", w.args[0])
+		return a.done("Password of %s set. All sessions of this user ended.", w.args[0])
 	})
 }
 
 func (a *application) password() *cobra.Command {
 	return a.command(onServer, &cobra.Command{
 		Use: "password", Short: "Change your own password",
-		Long: `Change your own password, which ends all of your sessions: sign in again after it.
-It asks for the current and the new one; an admin can set a password in a script with
+		Long: `Change your own password. This ends all of your sessions; sign in again afterwards. The command
+prompts for the current and the new password. In a script, an admin can set a password with
 "sluice admin reset-password".`,
 		Example: `  sluice password`,
 	}, func(ctx context.Context, w work) error {
 		if !a.term.Interactive {
-			return usage("not on a terminal: the passwords have to be asked for")
+			return usage("no terminal: this command must prompt for the passwords")
 		}
 		who, err := w.WhoAmI(ctx)
 		if err != nil {
@@ -123,7 +123,7 @@ It asks for the current and the new one; an admin can set a password in a script
 		if err := w.ChangePassword(ctx, who.User.Username, current, next); err != nil {
 			return err
 		}
-		return a.done(`The password is changed and all sessions are ended. Run "sluice login".`)
+		return a.done(`Password changed, and all sessions ended. Run "sluice login".`)
 	})
 }
 
@@ -137,32 +137,32 @@ func (a *application) readPassword(ctx context.Context, question string, fromStd
 	if fromStdin {
 		p, err := a.term.ReadSecret()
 		if err == nil && p == "" {
-			err = usage("standard input holds no password")
+			err = usage("standard input contains no password")
 		}
 		return p, err
 	}
 	p, err := a.term.AskPassword(ctx, oneLine(question)+" ")
 	if errors.Is(err, terminal.ErrNobody) {
-		return "", usage("not on a terminal: pass the password with --password-stdin")
+		return "", usage("no terminal: pass the password with --password-stdin")
 	}
 	if errors.Is(err, io.EOF) {
-		return "", failed("aborted", "No password was given; nothing was changed.")
+		return "", failed("aborted", "No password entered. Nothing was changed.")
 	}
 	return p, err
 }
 
 // newPassword asks twice where it cannot be seen what is typed.
 func (a *application) newPassword(ctx context.Context, username string, fromStdin bool) (string, error) {
-	p, err := a.readPassword(ctx, "New password of "+username+":", fromStdin)
+	p, err := a.readPassword(ctx, "New password for "+username+":", fromStdin)
 	if err != nil || fromStdin {
 		return p, err
 	}
-	again, err := a.readPassword(ctx, "Once more:", false)
+	again, err := a.readPassword(ctx, "Repeat the password:", false)
 	if err != nil {
 		return "", err
 	}
 	if p != again {
-		return "", failed("aborted", "The two passwords differ; nothing was changed.")
+		return "", failed("aborted", "The passwords do not match. Nothing was changed.")
 	}
 	return p, nil
 }
@@ -178,11 +178,11 @@ func (a *application) askUsername(ctx context.Context, last string) (string, err
 	case errors.Is(err, terminal.ErrNobody) && last != "":
 		return last, nil
 	case errors.Is(err, terminal.ErrNobody):
-		return "", usage("not on a terminal: pass --username")
+		return "", usage("no terminal: pass --username")
 	case err != nil && !errors.Is(err, io.EOF):
 		return "", err
 	case name == "" && last == "":
-		return "", usage("pass --username")
+		return "", usage("no username: pass --username")
 	case name == "":
 		return last, nil
 	}

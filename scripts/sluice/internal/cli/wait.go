@@ -22,8 +22,8 @@ type waiting struct {
 
 func (a *application) waiting(cmd *cobra.Command) *waiting {
 	w := &waiting{a: a}
-	cmd.Flags().BoolVar(&w.wait, "wait", false, "show progress until it is done, and fail if it fails")
-	cmd.Flags().DurationVar(&w.limit, "wait-timeout", 5*time.Minute, "how long --wait waits at most")
+	cmd.Flags().BoolVar(&w.wait, "wait", false, "wait for the result and show progress")
+	cmd.Flags().DurationVar(&w.limit, "wait-timeout", 5*time.Minute, "maximum time for --wait")
 	return w
 }
 
@@ -57,7 +57,7 @@ func (w *waiting) until(ctx context.Context, what string, look look) error {
 			return err
 		}
 		if limited.Err() != nil && ctx.Err() == nil {
-			return failed("timeout", "After %s %s is still %s.", w.limit, what, state)
+			return failed("timeout", "Timed out after %s: %s is still %s.", w.limit, what, state)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()

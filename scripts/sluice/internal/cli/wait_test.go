@@ -66,7 +66,7 @@ func TestWait(t *testing.T) {
 			"too long", "app update hello --image i:2 --wait --wait-timeout 50ms",
 			map[string][]answer{"GET " + hello + "/deployments/4": ok(revision4)},
 			1,
-			"revision 4 of hello is rolling_out\nerror: After 50ms revision 4 of hello is still rolling_out. (timeout)\n",
+			"revision 4 of hello is rolling_out\nerror: Timed out after 50ms: revision 4 of hello is still rolling_out. (timeout)\n",
 		},
 		{
 			"a new app", "app create hello --image i:1 --wait",
@@ -115,13 +115,13 @@ func TestWait(t *testing.T) {
 			map[string][]answer{"GET " + hello: ok(pendingJSON)},
 			1,
 			"the gate of hello is pending: the probe was answered 200\n" +
-				"error: After 50ms the gate of hello is still pending: the probe was answered 200. (timeout)\n",
+				"error: Timed out after 50ms: the gate of hello is still pending: the probe was answered 200. (timeout)\n",
 		},
 		{
 			"switched back meanwhile", "app gate on hello --wait",
 			map[string][]answer{"GET " + hello: ok(appJSON)},
 			1,
-			"the gate of hello is pending: the probe was answered 200\nerror: The gate of hello was switched by someone else meanwhile. (superseded)\n",
+			"the gate of hello is pending: the probe was answered 200\nerror: Another user switched the gate of hello in the meantime. (superseded)\n",
 		},
 		{
 			"off", "app gate off hello --wait",

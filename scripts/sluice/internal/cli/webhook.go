@@ -13,17 +13,19 @@ import (
 )
 
 func (a *application) webhookGroup() *cobra.Command {
-	return a.group("webhook", "Deploy an app from CI", a.webhookEnable(), a.webhookStatus(), a.webhookDisable(), a.webhookDeliveries(), a.webhookTest(), a.trustGroup())
+	return a.group("webhook", "Manage an app's deploy webhook", a.webhookEnable(), a.webhookStatus(), a.webhookDisable(), a.webhookDeliveries(), a.webhookTest(), a.trustGroup())
 }
 
 func (a *application) webhookEnable() *cobra.Command {
 	var ci string
 	cmd := &cobra.Command{
-		Use: "enable APP", Short: "Enable an app's webhook, or make it a new token", SuggestFor: []string{"regenerate", "create"},
-		Long: `Enable an app's deploy webhook and print its URL, its secret token and what to put into
-CI: GitHub Actions, GitLab CI and plain curl, or the one of --ci. Run again, it makes a
-new token, and the previous token stops working; on a terminal it asks before that. A service
-token cannot enable a webhook.`,
+		Use: "enable APP", Short: "Enable an app's webhook or replace its token", SuggestFor: []string{"regenerate", "create"},
+		Long: `Enable an app's deploy webhook. The command prints the URL, the secret token and CI snippets
+for GitHub Actions, GitLab CI and curl; --ci selects one. A service token cannot enable a
+webhook.
+
+If the webhook is enabled already, the command replaces the token, and the previous token
+stops working immediately. On a terminal, it asks for confirmation.`,
 		Example: `  sluice app webhook enable hello --project shop --environment prod --ci github`,
 	}
 	cmd.Flags().StringVar(&ci, "ci", "all", "snippet to print: "+oneOf(snippetChoices()))
@@ -59,14 +61,14 @@ func (a *application) enableWebhook(ctx context.Context, w work, confirm *confir
 		return before, err
 	}
 	if before.Enabled {
-		question := "The webhook of " + w.args[0] + " is enabled already. Make a new token? The one before stops working at once."
+		question := "The webhook of " + w.args[0] + " is enabled already. Replace its token? The current token stops working immediately."
 		if err := confirm.ask(ctx, question, w.args[0]); err != nil {
 			return before, err
 		}
 	}
 	hook, err := w.EnableWebhook(ctx, w.project, w.environment, w.args[0])
 	if err == nil && before.Enabled {
-		a.note("The token before stopped working: put the new one into what calls the webhook.")
+		a.note("The previous token stopped working. Pipelines need the new one.")
 	}
 	return hook, err
 }
@@ -84,7 +86,7 @@ func chosen(ci string) ([]snippet.CI, error) {
 	case slices.Contains(snippet.All(), snippet.CI(ci)):
 		return []snippet.CI{snippet.CI(ci)}, nil
 	}
-	return nil, usage("--ci is %s, not %q", oneOf(snippetChoices()), ci)
+	return nil, usage("--ci must be %s, not %q", oneOf(snippetChoices()), ci)
 }
 
 func snippetHook(app wire.App, hook client.Webhook) snippet.Hook {
@@ -119,13 +121,13 @@ func (a *application) webhookStatus() *cobra.Command {
 func (a *application) webhookDisable() *cobra.Command {
 	return a.removal(inEnvironment, asks, &cobra.Command{
 		Use: "disable APP", Short: "Disable an app's webhook", SuggestFor: []string{"delete", "remove"},
-		Long:    `Disable an app's webhook. Its token is worth nothing from then on; enabling makes another.`,
+		Long:    `Disable an app's webhook. Its token becomes invalid; enabling the webhook creates a new token.`,
 		Example: `  sluice app webhook disable hello`,
 	}, func(w work) removal {
 		return removal{
-			question: "Disable the webhook of " + w.args[0] + "? Its token will be worth nothing.",
+			question: "Disable the webhook of " + w.args[0] + "? Its token becomes invalid.",
 			do:       func(ctx context.Context) error { return w.DisableWebhook(ctx, w.project, w.environment, w.args[0]) },
-			done:     "The webhook of " + w.args[0] + " is disabled.",
+			done:     "Webhook of " + w.args[0] + " disabled.",
 		}
 	})
 }

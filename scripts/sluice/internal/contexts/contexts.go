@@ -54,7 +54,7 @@ type file struct {
 var ErrNotFound = errors.New("no such context")
 
 // ErrName tells that a name cannot be that of a context.
-var ErrName = errors.New("a context's name has letters, digits, '.', '_' and '-', begins with a letter or digit, and has at most 63 characters")
+var ErrName = errors.New("a context name must have 1 to 63 letters, digits, '.', '_' or '-', and begin with a letter or digit")
 
 var nameFormat = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
@@ -78,7 +78,7 @@ func Default(getenv func(string) string) (Dir, error) {
 	if home := getenv("HOME"); filepath.IsAbs(home) {
 		return Dir(filepath.Join(home, ".config", "sluice")), nil
 	}
-	return "", errors.New("set HOME or XDG_CONFIG_HOME: there is no place for contexts")
+	return "", errors.New("no directory for contexts: set HOME or XDG_CONFIG_HOME")
 }
 
 func (d Dir) path(name string) string { return filepath.Join(string(d), "contexts", name+".json") }
@@ -95,7 +95,7 @@ func (d Dir) Get(name string) (Context, error) {
 		return Context{}, fmt.Errorf("read context %s: %w", name, err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return Context{}, fmt.Errorf("%s can be read by others; sign in again after: chmod 600 %s", d.path(name), d.path(name))
+		return Context{}, fmt.Errorf("%s is readable by other users: run chmod 600 %s, then sign in again", d.path(name), d.path(name))
 	}
 	b, err := os.ReadFile(d.path(name))
 	if err != nil {
@@ -121,10 +121,10 @@ func (d Dir) Put(c Context) error {
 		Username: c.Username, Token: string(c.Token), ExpiresAt: c.ExpiresAt, Device: string(c.Device),
 	}, "", "  ")
 	if err != nil {
-		return fmt.Errorf("keep context %s: %w", c.Name, err)
+		return fmt.Errorf("save context %s: %w", c.Name, err)
 	}
 	if err := replace(d.path(c.Name), append(b, '\n')); err != nil {
-		return fmt.Errorf("keep context %s: %w", c.Name, err)
+		return fmt.Errorf("save context %s: %w", c.Name, err)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func replace(path string, content []byte) (err error) {
 // UseNone leaves no context current.
 func (d Dir) UseNone() error {
 	if err := os.Remove(filepath.Join(string(d), "current")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("use no context: %w", err)
+		return fmt.Errorf("clear the current context: %w", err)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func TestPrivate(t *testing.T) {
 	})
 	check.OK(t, err)
 	check.OK(t, os.Chmod(d.path("prod"), 0o644))
-	if _, err := d.Get("prod"); err == nil || !strings.Contains(err.Error(), "can be read by others") {
+	if _, err := d.Get("prod"); err == nil || !strings.Contains(err.Error(), "is readable by other users") {
 		t.Errorf("a token that others can read: %v", err)
 	}
 	if err := d.Put(sample); err != nil { // signing in again mends it

@@ -116,7 +116,7 @@ func TestHelp(t *testing.T) {
 			walk(c)
 		}
 		name := cmd.CommandPath()
-		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || len(cmd.Short) > 72 {
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || len(cmd.Short) > 50 {
 			t.Errorf("%s: short help %q", name, cmd.Short)
 		}
 		if !cmd.HasSubCommands() && !strings.Contains(cmd.Example, name) {

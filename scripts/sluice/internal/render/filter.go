@@ -36,7 +36,7 @@ func misplaced(expression string, err error) error {
 		return err
 	}
 	if wrong.Token == "" {
-		return fmt.Errorf("the expression ends too early, after character %d", utf8.RuneCountInString(strings.TrimSpace(expression)))
+		return fmt.Errorf("unexpected end of the expression after character %d", utf8.RuneCountInString(strings.TrimSpace(expression)))
 	}
 	before := strings.TrimSuffix(expression[:min(wrong.Offset, len(expression))], wrong.Token)
 	return fmt.Errorf("%w at character %d", err, utf8.RuneCountInString(before)+1)

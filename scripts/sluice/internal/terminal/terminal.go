@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -66,7 +67,7 @@ func width(fd int, columns string) int {
 }
 
 // ErrNobody is the answer to a question where nobody can be asked.
-var ErrNobody = errors.New("not on a terminal")
+var ErrNobody = errors.New("no terminal")
 
 // Ask asks a question and reads a line, without the space around it.
 func (t *Terminal) Ask(ctx context.Context, question string) (string, error) {
@@ -178,7 +179,7 @@ func (t *Terminal) ReadSecret() (string, error) {
 		return "", err
 	}
 	if len(b) > maxSecret {
-		return "", errors.New("the password is too long")
+		return "", fmt.Errorf("standard input has more than %d bytes", maxSecret)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r"), nil
 }

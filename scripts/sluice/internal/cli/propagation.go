@@ -22,8 +22,8 @@ type effect struct {
 
 func (a *application) effect(cmd *cobra.Command) *effect {
 	e := &effect{a: a}
-	cmd.Flags().BoolVar(&e.not, "no-wait", false, "return once the change is recorded, before the checkers follow it")
-	cmd.Flags().DurationVar(&e.limit, "wait-timeout", 10*time.Second, "how long the checkers are waited for at most, up to 30s")
+	cmd.Flags().BoolVar(&e.not, "no-wait", false, "return when the change is saved, before the checkers apply it")
+	cmd.Flags().DurationVar(&e.limit, "wait-timeout", 10*time.Second, "maximum time to wait for the checkers, up to 30s")
 	return e
 }
 
@@ -57,7 +57,7 @@ func (a *application) tell(does string, f *wire.InForce) error {
 		return nil
 	}
 	if !f.Everywhere {
-		return failed("not_in_force", "Recorded, but not known to be %s %s. Ask again: sluice change %s", does, strings.Join(silent(f.Replicas), ", "), f.Change)
+		return failed("not_in_force", "Change saved, but not yet confirmed as %s %s. To check again, run: sluice change %s", does, strings.Join(silent(f.Replicas), ", "), f.Change)
 	}
 	after, followed := int64(0), 0
 	for _, r := range f.Replicas {
@@ -73,7 +73,11 @@ func (a *application) tell(does string, f *wire.InForce) error {
 		text += fmt.Sprintf(" after %d ms", after)
 	}
 	if rest := len(f.Replicas) - followed; rest > 0 {
-		text += fmt.Sprintf("; %d more denied everything", rest)
+		verb := "deny"
+		if rest == 1 {
+			verb = "denies"
+		}
+		text += fmt.Sprintf("; %d more %s all requests", rest, verb)
 	}
 	a.note("%s.", text)
 	return nil
@@ -84,11 +88,11 @@ func silent(replicas []wire.ReplicaInForce) []string {
 	var all []string
 	for _, r := range replicas {
 		if r.DeniesFrom != nil {
-			all = append(all, fmt.Sprintf("%s (which denies everything from %s unless it follows)", r.Replica, stamp(*r.DeniesFrom)))
+			all = append(all, fmt.Sprintf("%s (denies all requests from %s unless it applies the change)", r.Replica, stamp(*r.DeniesFrom)))
 		}
 	}
 	if len(all) == 0 {
-		return []string{"the checkers, which could not be listed"}
+		return []string{"the checkers (the list of checkers is unavailable)"}
 	}
 	return all
 }
@@ -96,9 +100,9 @@ func silent(replicas []wire.ReplicaInForce) []string {
 func everyChecker(n int) string {
 	switch n {
 	case 0:
-		return "every checker: none runs"
+		return "every checker (none is running)"
 	case 1:
-		return "the one checker"
+		return "the only checker"
 	case 2:
 		return "both checkers"
 	}
@@ -109,10 +113,10 @@ func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func (a *application) changeShow() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "change CHANGE", Short: "Show whether a change of a key or a plan is in force at every checker",
-		Long: `Show whether a change of a key or a plan is in force: whether no checker can allow a
-request any more by what was before it. The change is named by the command that made it, and
-by the header Sluice-Change of the API's answers.`,
+		Use: "change CHANGE", Short: "Show whether a key or plan change is in force",
+		Long: `Show whether a key or plan change is in force: no checker can allow a request by the previous
+version. CHANGE is the ID in the output of the command that made the change, or in the
+Sluice-Change response header.`,
 		Example: `  sluice change 7ff9ad4c0d7a3f2fabc123def456 --project shop`,
 	}
 	e := a.effect(cmd)
@@ -131,6 +135,6 @@ by the header Sluice-Change of the API's answers.`,
 		if err != nil {
 			return err
 		}
-		return a.tell("followed by", &f)
+		return a.tell("applied by", &f)
 	})
 }

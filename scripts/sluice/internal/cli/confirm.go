@@ -34,9 +34,9 @@ type confirmation struct {
 
 func (a *application) confirmation(cmd *cobra.Command, g guard) *confirmation {
 	c := &confirmation{a: a, guard: g}
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "go ahead without asking")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "skip the confirmation")
 	if g == names {
-		cmd.Flags().StringVar(&c.name, "confirm", "", "name of what is to be deleted, in place of the question")
+		cmd.Flags().StringVar(&c.name, "confirm", "", "name of the object, to confirm without a prompt")
 	}
 	return c
 }
@@ -46,13 +46,13 @@ func (c *confirmation) ask(ctx context.Context, question, name string) error {
 	given := c.name != ""
 	switch {
 	case given && c.name != name:
-		return usage("--confirm is %q, not %q; nothing was changed", c.name, name)
+		return usage("--confirm must be %q, not %q; nothing was changed", name, c.name)
 	case c.yes, given, c.guard == asks && !c.a.term.Attended:
 		return nil
 	}
 	hint, wanted := " [y/N] ", []string{"y", "yes"}
 	if c.guard == names {
-		hint, wanted = " Type "+oneLine(name)+" to go ahead: ", []string{name}
+		hint, wanted = " Type "+oneLine(name)+" to confirm: ", []string{name}
 	}
 	answer, err := c.a.term.Ask(ctx, oneLine(question)+hint)
 	if errors.Is(err, terminal.ErrNobody) {
@@ -75,7 +75,7 @@ func (c *confirmation) unasked(name string) error {
 	if c.guard == names {
 		flag = "--confirm " + name
 	}
-	return failure{"confirmation_required", exitUsage, "Not on a terminal: pass " + flag + " to go ahead without being asked."}
+	return failure{"confirmation_required", exitUsage, "This command needs confirmation. Without a terminal, pass " + flag + "."}
 }
 
 // removal is a change that takes away what the command's first argument names.
