@@ -1,6 +1,5 @@
-// Sluice is the command line of Sluice: everything an operator does with an
-// installation, in a terminal and in a script. "sluice help" is its manual; the
-// pages of scripts/sluice/docs are made from it.
+// Sluice is the command line of Sluice, for terminals and scripts. The pages in
+// scripts/sluice/docs are generated from its help.
 package main
 
 import (
@@ -18,8 +17,7 @@ var version, commit string //nolint:gochecknoglobals // the linker can only set 
 
 func main() { os.Exit(run()) }
 
-// run ends with the first Ctrl-C: what is under way is cancelled and says so. A
-// second one ends the process as it would any other.
+// run cancels the command on the first Ctrl-C. A second one ends the process.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

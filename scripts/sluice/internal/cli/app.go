@@ -40,7 +40,6 @@ func (a *application) appList() *cobra.Command {
 	})
 }
 
-// readApp reads the app that a command names.
 func readApp(ctx context.Context, w work) (wire.App, error) {
 	return w.App(ctx, w.project, w.environment, w.args[0])
 }
@@ -49,7 +48,7 @@ func (a *application) appShow() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
 		Use: "show APP", Short: "Show an app", SuggestFor: []string{"get", "describe", "status"},
 		Example: `  sluice app show hello`,
-	}, then(a.showApp, readApp))
+	}, showResult(a.showApp, readApp))
 }
 
 func (a *application) showApp(p wire.App) error {
@@ -68,7 +67,6 @@ func (a *application) showApp(p wire.App) error {
 	return a.showFields(p, append(fields, gateFields(p)...))
 }
 
-// ifSet returns the value of a flag that is set, and nil otherwise.
 func ifSet[T any](f *pflag.FlagSet, name string, value *T) *T {
 	if !f.Changed(name) {
 		return nil
@@ -99,8 +97,8 @@ the build and to the deployment.`,
 	a.fixed(cmd, "preflight", words(app.Preflights())...)
 	source := sourceFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("image", "repository")
-	waits := a.waiting(cmd)
-	return a.command(inEnvironment, cmd, then(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
+	waits := a.waitFlags(cmd)
+	return a.command(inEnvironment, cmd, showResult(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
 		create := wire.CreateApp{
 			Name: &w.args[0], Image: ifSet(f, "image", &image), GitSource: ifSet(f, "repository", source),
 			Host: ifSet(f, "host", &host), Port: ifSet(f, "port", &port), Preflight: ifSet(f, "preflight", &preflight),
@@ -116,9 +114,9 @@ the build and to the deployment.`,
 	}))
 }
 
-// waitFirst waits until the first revision of a new app is live: the one that it was
-// made with, or the one that its first build deploys.
-func (a *application) waitFirst(ctx context.Context, w work, waits *waiting, p wire.App) (wire.App, error) {
+// waitFirst waits until the first revision of a new app is live. For a git app, its first build
+// deploys that revision.
+func (a *application) waitFirst(ctx context.Context, w work, waits *waitFlags, p wire.App) (wire.App, error) {
 	revision := p.Revision
 	if revision == 0 {
 		var b wire.Build
@@ -150,7 +148,7 @@ for no app. The app's host is reserved for the project for 30 days; an admin can
 earlier.`,
 		Example: `  sluice app delete hello`,
 	}
-	confirm := a.confirmation(cmd, names)
+	confirm := a.confirmation(cmd, requireName)
 	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
 		if err := confirm.ask(ctx, "Delete app "+w.args[0]+" of "+w.place()+", its workload and its history? Its host stays reserved for the project for 30 days.", w.args[0]); err != nil {
 			return err
@@ -163,12 +161,11 @@ earlier.`,
 	})
 }
 
-// showDeleted shows that an app is deleted, and the keys whose scopes named it.
 func showDeleted(s render.Screen, name string, d wire.DeletedApp) error {
 	if err := s.Line("App %s deleted.", name); err != nil {
 		return err
 	}
-	if !d.HostReservedUntil.IsZero() { // an earlier server reserves none
+	if !d.HostReservedUntil.IsZero() { // earlier servers do not reserve hosts
 		if err := s.Line("Its host, %s, is reserved for the project until %s.", d.Host, stamp(d.HostReservedUntil)); err != nil {
 			return err
 		}
@@ -194,7 +191,6 @@ func (a *application) gitGroup() *cobra.Command {
 	return a.group("git", "Manage the git source of an app", a.gitSet(), a.gitRemove())
 }
 
-// sourceFlags are those of a git source.
 func sourceFlags(cmd *cobra.Command) *wire.GitSource {
 	var s wire.GitSource
 	cmd.Flags().StringVar(&s.Repository, "repository", "", "URL of the git repository")
@@ -219,7 +215,7 @@ a build deploys a new one.`,
 		Example: `  sluice app git set site --repository https://git.example.com/shop/site --branch main`,
 	}
 	source := sourceFlags(cmd)
-	return a.command(inEnvironment, cmd, then(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
+	return a.command(inEnvironment, cmd, showResult(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
 		if source.Repository == "" {
 			return wire.App{}, usage("--repository is required")
 		}
@@ -228,7 +224,7 @@ a build deploys a new one.`,
 }
 
 func (a *application) gitRemove() *cobra.Command {
-	return a.removal(inEnvironment, asks, &cobra.Command{
+	return a.removal(inEnvironment, promptOnly, &cobra.Command{
 		Use: "remove APP", Short: "Detach an app's git source", SuggestFor: []string{"delete", "detach", "rm"},
 		Long: `Detach an app's git source. The app becomes an image app and keeps running its current image.
 Calls of its webhook must then contain an image.`,
@@ -258,10 +254,10 @@ func (a *application) gateSwitch(word string, on bool, target, short, long strin
 	}
 	var confirm *confirmation
 	if !on {
-		confirm = a.confirmation(cmd, asks)
+		confirm = a.confirmation(cmd, promptOnly)
 	}
-	waits := a.waiting(cmd)
-	return a.command(inEnvironment, cmd, then(a.showGate, func(ctx context.Context, w work) (wire.App, error) {
+	waits := a.waitFlags(cmd)
+	return a.command(inEnvironment, cmd, showResult(a.showGate, func(ctx context.Context, w work) (wire.App, error) {
 		if !on {
 			if err := confirm.ask(ctx, "Allow requests to "+w.args[0]+" of "+w.place()+" without an API key?", w.args[0]); err != nil {
 				return wire.App{}, err
@@ -286,8 +282,8 @@ origins from calling the app.
 --wait waits until the gate is engaged again.`,
 		Example: `  sluice app gate preflight hello refuse --wait`,
 	}
-	waits := a.waiting(cmd)
-	return a.command(inEnvironment, cmd, then(a.showGate, func(ctx context.Context, w work) (wire.App, error) {
+	waits := a.waitFlags(cmd)
+	return a.command(inEnvironment, cmd, showResult(a.showGate, func(ctx context.Context, w work) (wire.App, error) {
 		handling := app.Preflight(w.args[1])
 		if app.CheckPreflight(handling) != nil {
 			return wire.App{}, usage("HANDLING must be %s, not %q", oneOf(app.Preflights()), handling)
@@ -296,9 +292,9 @@ origins from calling the app.
 	}))
 }
 
-// rewire changes settings of an app that its gate has to be proven with. With --wait it waits
-// for that.
-func (a *application) rewire(ctx context.Context, w work, waits *waiting, update wire.UpdateApp) (wire.App, error) {
+// rewire changes settings after which the gate must be verified again. With --wait, it waits for
+// that.
+func (a *application) rewire(ctx context.Context, w work, waits *waitFlags, update wire.UpdateApp) (wire.App, error) {
 	p, err := w.UpdateApp(ctx, w.project, w.environment, w.args[0], update)
 	if err != nil || !waits.wait {
 		return p, err
@@ -310,8 +306,7 @@ func (a *application) rewire(ctx context.Context, w work, waits *waiting, update
 	return a.waitGate(ctx, w, waits, p, string(target))
 }
 
-// waitGate waits until the gate is in a state.
-func (a *application) waitGate(ctx context.Context, w work, waits *waiting, p wire.App, target string) (wire.App, error) {
+func (a *application) waitGate(ctx context.Context, w work, waits *waitFlags, p wire.App, target string) (wire.App, error) {
 	err := waits.until(ctx, "the gate of "+p.Name, func(ctx context.Context, first bool) (string, bool, error) {
 		if !first {
 			now, err := w.App(ctx, w.project, w.environment, p.Name)
@@ -332,7 +327,7 @@ func (a *application) gateStatus() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
 		Use: "status APP", Short: "Show the state of an app's gate", SuggestFor: []string{"show", "get"},
 		Example: `  sluice app gate status hello`,
-	}, then(a.showGate, readApp))
+	}, showResult(a.showGate, readApp))
 }
 
 func (a *application) showGate(p wire.App) error {
@@ -351,7 +346,6 @@ func gateFields(p wire.App) []render.Field {
 	return fields
 }
 
-// preflightText returns the handling of preflights for people.
 func preflightText(handling string) string {
 	switch app.Preflight(handling) {
 	case app.PreflightApp:
@@ -359,7 +353,7 @@ func preflightText(handling string) string {
 	case app.PreflightRefuse:
 		return "denied without a key"
 	}
-	return handling // of a newer server
+	return handling // unknown value of a newer server
 }
 
 func gateText(g wire.Gate) string {

@@ -20,7 +20,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// auditFlags are the flags of "sluice audit".
 type auditFlags struct {
 	since, until            string
 	actor, action, resource string
@@ -64,7 +63,6 @@ and the creation and deletion of projects. Only admins can do this.`,
 	return cmd
 }
 
-// activity is "sluice activity".
 func (a *application) activity() *cobra.Command {
 	var f auditFlags
 	kind := ""
@@ -108,16 +106,16 @@ func (f auditFlags) query(now time.Time) (client.AuditQuery, error) {
 	}
 	q := client.AuditQuery{Actor: f.actor, Action: f.action, Resource: strings.Trim(f.resource, "/")}
 	var err error
-	if q.From, err = moment("--since", f.since, now, 0); err != nil {
+	if q.From, err = parseTime("--since", f.since, now, 0); err != nil {
 		return client.AuditQuery{}, err
 	}
-	q.To, err = moment("--until", f.until, now, 24*time.Hour-time.Microsecond)
+	q.To, err = parseTime("--until", f.until, now, 24*time.Hour-time.Microsecond)
 	return q, err
 }
 
-// moment reads a time as people give it: so long before now, a UTC day, which stands
-// for the moment so long after its begin, or an RFC 3339 time.
-func moment(flag, text string, now time.Time, intoDay time.Duration) (time.Time, error) {
+// parseTime parses the value of a flag: an age, a UTC day or an RFC 3339 time. It adds intoDay to
+// the beginning of a day.
+func parseTime(flag, text string, now time.Time, intoDay time.Duration) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -187,7 +185,7 @@ func who(actor wire.AuditActor) string {
 	return actor.Name
 }
 
-// changes tells in one line what was there before and after, e.g. "rate 1 → 2".
+// changes formats the values before and after as one line, e.g. "rate 1 → 2".
 func changes(r wire.AuditRecord) string {
 	var before, after map[string]any
 	if json.Unmarshal(r.Old, &before) != nil || json.Unmarshal(r.New, &after) != nil {
@@ -213,7 +211,6 @@ func changes(r wire.AuditRecord) string {
 	return strings.Join(all, ", ")
 }
 
-// value shows a field as JSON, a text without its quotes, and nothing as "none".
 func value(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -222,7 +219,7 @@ func value(v any) string {
 		return v
 	}
 	text, err := json.Marshal(v)
-	if err != nil { // it has been JSON before
+	if err != nil {
 		return "?"
 	}
 	return string(text)

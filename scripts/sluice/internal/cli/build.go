@@ -20,9 +20,9 @@ if the build deploys nothing.`,
   sluice app build site --commit 9fceb02d0ae598e95dc970b74767f19372d61af8`,
 	}
 	commit := cmd.Flags().String("commit", "", "commit hash, or its first digits (default the branch's head)")
-	waits := a.waiting(cmd)
+	waits := a.waitFlags(cmd)
 	cmd.AddCommand(a.buildList(), a.buildShow())
-	return a.command(inEnvironment, cmd, then(a.showBuild, func(ctx context.Context, w work) (wire.Build, error) {
+	return a.command(inEnvironment, cmd, showResult(a.showBuild, func(ctx context.Context, w work) (wire.Build, error) {
 		w, _, err := w.once(ctx)
 		if err != nil {
 			return wire.Build{}, err
@@ -35,9 +35,9 @@ if the build deploys nothing.`,
 	}))
 }
 
-// waitBuilt waits until a build has ended. One that deploys nothing is a failure with
-// its reason.
-func (a *application) waitBuilt(ctx context.Context, w work, app string, waits *waiting, b wire.Build) (wire.Build, error) {
+// waitBuilt waits until a build ends. It returns an error with the reason if the build deploys
+// nothing.
+func (a *application) waitBuilt(ctx context.Context, w work, app string, waits *waitFlags, b wire.Build) (wire.Build, error) {
 	err := waits.until(ctx, "build "+number(b.Build)+" of "+app, func(ctx context.Context, first bool) (string, bool, error) {
 		if !first {
 			now, err := w.Build(ctx, w.project, w.environment, app, b.Build)
@@ -84,7 +84,7 @@ func (a *application) buildShow() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
 		Use: "show APP BUILD", Short: "Show a build", SuggestFor: []string{"get", "describe", "status"},
 		Example: `  sluice app build show site 7`,
-	}, then(a.showBuild, func(ctx context.Context, w work) (wire.Build, error) {
+	}, showResult(a.showBuild, func(ctx context.Context, w work) (wire.Build, error) {
 		n, err := strconv.ParseInt(w.args[1], 10, 64)
 		if err != nil || n < 1 {
 			return wire.Build{}, usage("BUILD must be a build number, not %q", w.args[1])
@@ -108,7 +108,6 @@ func (a *application) showBuild(b wire.Build) error {
 	))
 }
 
-// revisionNumber shows 0, which is none, as nothing.
 func revisionNumber(n int64) string {
 	if n == 0 {
 		return ""

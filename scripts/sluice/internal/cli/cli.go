@@ -1,32 +1,17 @@
-// Package cli is the command line: one file per noun, over the typed client of the
-// management API alone. It has no way to the document store or the cluster; the first
-// admin of an installation comes from the session function's environment, and "admin
-// create-user" makes everyone after.
+// Package cli implements the sluice command. Each file defines the commands of one noun; command.go
+// describes a command. Commands use only the typed client of the management API.
 //
-// A command is its description for cobra, the scope that it works in, and one call of
-// the client: see command.go.
+// These rules apply to every command:
 //
-// What holds for every command:
-//
-//   - What was asked for goes to standard output; progress, warnings, questions and
-//     errors go to standard error. -o json and yaml are the API's own shapes, a list
-//     always whole: {"items":[…],"next_page_token":""}. Changes that the API answers
-//     without a body print nothing there. --jq prints what an expression makes of the
-//     JSON, a result a line; it sees that JSON and nothing else, and is refused before
-//     anything is asked if it is none.
-//   - An error is one line, "error: <message> (<code>)": the API's code, or one of
-//     usage, confirmation_required, unauthenticated, unreachable, timeout,
-//     interrupted, aborted, deploy_failed, superseded, jq_failed, failed, and http_NNN for an
-//     answer that was not Sluice's. Exit status: see failure.go.
-//   - What harms asks on a terminal. In a script it goes ahead, but for a revocation,
-//     the removal of a member and what deletes: those refuse without --yes, or for what
-//     deletes --confirm NAME. --yes answers every question with yes. See guard.go.
-//   - The server, token, project and environment come from the flag, then the SLUICE_
-//     variable, then the context. A context's token is sent to the context's own URL
-//     and nowhere else.
-//   - Reads are tried again by the client; changes are sent once.
-//   - Passwords come from a question without echo or --password-stdin, never from a
-//     flag or the environment.
+//   - Results go to standard output; progress, warnings, prompts and errors go to standard error.
+//   - -o json and -o yaml print the API's own shapes. A list is always complete:
+//     {"items":[…],"next_page_token":""}. A change without a response body prints nothing.
+//   - An error is one line, "error: <message> (<code>)". The code comes from the API, is http_NNN
+//     if the response is not from Sluice, or is one of this package, e.g. usage.
+//   - Harmful changes ask for confirmation on a terminal; some need a flag in scripts.
+//   - The server, token, project and environment come from a flag, a SLUICE_ variable or the
+//     context, in this order. A context's token is sent only to the context's URL.
+//   - Passwords come from a prompt without echo or from --password-stdin.
 package cli
 
 import (
@@ -41,27 +26,27 @@ import (
 	"github.com/sluicegate/sluice/scripts/sluice/internal/terminal"
 )
 
-// Env is the world around one command.
+// Env is the environment of a command.
 type Env struct {
 	Terminal *terminal.Terminal
 	Getenv   func(string) string
 	Now      func() time.Time
 	Build    Build
-	Tries    int           // of a read; 0 is the client's default
-	Poll     time.Duration // between two looks while waiting; 0 is one second
+	Tries    int           // maximum tries of a read; 0 is the client's default
+	Poll     time.Duration // interval of --wait; 0 is one second
 
-	// Browse opens an address with a program, the system's own if it is "".
+	// Browse opens a URL with a program, or with the system's browser if program is "".
 	Browse func(ctx context.Context, program, address string) error
 }
 
-// Build says which program this is.
+// Build is the version of the program.
 type Build struct {
-	Version string `json:"version"` // e.g. "v1.2.0"; "(devel)" of a working copy
-	Commit  string `json:"commit"`  // "" when unknown
+	Version string `json:"version"` // e.g. "v1.2.0"; "(devel)" for a working copy
+	Commit  string `json:"commit"`
 	Go      string `json:"go"`
 }
 
-// System is the process's own world.
+// System returns the environment of the process.
 func System(now func() time.Time) Env {
 	return Env{
 		Terminal: terminal.Of(os.Stdin, os.Stdout, os.Stderr, os.Getenv),
@@ -86,10 +71,10 @@ func build() Build {
 	return b
 }
 
-// Main runs one command and gives the exit status.
+// Main runs one command and returns the exit status.
 func Main(ctx context.Context, env Env, args []string) int {
 	a := newApplication(env)
-	root := a.root() //nolint:contextcheck // cobra hands ctx to the command
+	root := a.root() //nolint:contextcheck // cobra passes ctx to the command
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -101,22 +86,21 @@ func Main(ctx context.Context, env Env, args []string) int {
 	return a.report(ctx, cmd, err)
 }
 
-// Root is the tree of commands, for the pages that are made from it.
+// Root returns the command tree, from which the manual is generated.
 func Root() *cobra.Command {
 	return newApplication(Env{Terminal: &terminal.Terminal{}, Getenv: func(string) string { return "" }}).root()
 }
 
-// application is what all commands of one run share.
+// application is the state of one run.
 type application struct {
 	env      Env
 	term     *terminal.Terminal
 	contexts func() (contexts.Dir, error)
 	flags    flags
-	filter   func(value any) error // shows what --jq makes of a value; nil without it
-	running  bool                  // a command has begun: what fails from here on is no misuse
+	filter   func(value any) error // prints a value through --jq; nil without --jq
+	running  bool                  // the command has started; before that, all errors are usage errors
 }
 
-// flags are those that every command takes.
 type flags struct {
 	context     string
 	project     string

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 )
 
-// scope is what a command works in, signed in.
+// scope is what a command works in: the server, a project or an environment.
 type scope int
 
 const (
@@ -23,22 +23,20 @@ const (
 	inEnvironment
 )
 
-// work is what a command works on.
+// work is the input of a command, with a client that is signed in.
 type work struct {
 	*client.Client
 
 	args        []string
-	project     string // "" in a command of the server
-	environment string // "" in a command of the server or of the whole project
+	project     string // "" in the scope onServer
+	environment string // "" outside the scope inEnvironment
 }
 
-// place is the environment as people read it, "shop/prod".
+// place returns the display name of the environment, e.g. "shop/prod".
 func (w work) place() string { return w.project + "/" + w.environment }
 
-// run is what a command does.
 type run func(ctx context.Context, w work) error
 
-// command completes a command that runs in a scope.
 func (a *application) command(s scope, cmd *cobra.Command, run run) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), s, args, run) }
 	return cmd
@@ -62,8 +60,7 @@ func (a *application) run(ctx context.Context, s scope, args []string, run run) 
 	return run(ctx, w)
 }
 
-// then is a command that shows what a call is answered with.
-func then[T any](show func(T) error, call func(ctx context.Context, w work) (T, error)) run {
+func showResult[T any](show func(T) error, call func(ctx context.Context, w work) (T, error)) run {
 	return func(ctx context.Context, w work) error {
 		v, err := call(ctx, w)
 		if err != nil {
@@ -73,8 +70,7 @@ func then[T any](show func(T) error, call func(ctx context.Context, w work) (T, 
 	}
 }
 
-// group is a command that only holds others. Without one it shows its help; with one
-// that it does not know it says what may have been meant.
+// group returns a command with subcommands. It shows its help, or rejects an unknown subcommand.
 func (a *application) group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{
 		Use: use, Short: short, SuggestionsMinimumDistance: 2,
@@ -94,8 +90,8 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 	return usage("unknown command %q for %q%s", typed, cmd.CommandPath(), didYouMean("", cmd.SuggestionsFor(typed)))
 }
 
-// flagError explains a flag that cannot be. After an unknown command it is the
-// command that is wrong.
+// flagError explains an invalid flag. If the flag follows an unknown command, it reports the
+// command.
 func flagError(cmd *cobra.Command, err error) error {
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 && !strings.Contains(cmd.Use, " ") {
 		return unknownCommand(cmd, cmd.Flags().Arg(0))
@@ -113,7 +109,6 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage("%w; see \"%s --help\"", err, cmd.CommandPath())
 }
 
-// flagValue says in plain words what a flag takes.
 func flagValue(e *pflag.InvalidValueError) string {
 	kinds := map[string]string{
 		"bool": "true or false", "duration": "a duration such as 90s, 5m or 24h", "float64": "a number",
@@ -129,16 +124,14 @@ func flagValue(e *pflag.InvalidValueError) string {
 	return "a " + kind
 }
 
-// nearFlags are the flags that may have been meant, by cobra's measure for commands.
 func nearFlags(cmd *cobra.Command, typed string) []string {
 	names := &cobra.Command{SuggestionsMinimumDistance: 2}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}}) // one that does nothing is not suggested
+		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}}) // cobra suggests only runnable commands
 	})
 	return names.SuggestionsFor(typed)
 }
 
-// didYouMean is the end of a message, "" when nothing is near.
 func didYouMean(before string, near []string) string {
 	if len(near) == 0 {
 		return ""
@@ -147,9 +140,8 @@ func didYouMean(before string, near []string) string {
 	return `; did you mean "` + before + strings.Join(slices.Compact(near), `" or "`+before) + `"?`
 }
 
-// takes wants the arguments that a command's use names, and no others; one in brackets
-// can be left out.
-func takes(cmd *cobra.Command, args []string) error {
+// checkArgs accepts the arguments that a command's Use names; one in brackets is optional.
+func checkArgs(cmd *cobra.Command, args []string) error {
 	names := strings.Fields(cmd.Use)[1:]
 	switch {
 	case len(args) < len(names) && !strings.HasPrefix(names[len(args)], "["):
@@ -160,11 +152,9 @@ func takes(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// complete gives a command and all below it what every command has: it takes the
-// arguments that its use names, and notes that it has begun.
 func (a *application) complete(cmd *cobra.Command) {
 	if cmd.Args == nil {
-		cmd.Args = takes
+		cmd.Args = checkArgs
 	}
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -179,7 +169,7 @@ func (a *application) complete(cmd *cobra.Command) {
 	}
 }
 
-// oneOf lists the values of a closed vocabulary for people: "day, week or month".
+// oneOf formats a list of values as text: "day, week or month".
 func oneOf[T ~string](values []T) string {
 	last := len(values) - 1
 	return strings.Join(words(values[:last]), ", ") + " or " + string(values[last])
@@ -193,13 +183,11 @@ func words[T ~string](values []T) []string {
 	return all
 }
 
-// fixed lets the shell complete a flag with one of a few values.
+// fixed registers the values of a flag for shell completion.
 func (a *application) fixed(cmd *cobra.Command, flag string, values ...string) {
-	// It fails only for a flag that is not there, which a test of the tree would show.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// limited is the --limit of a command that lists.
-func limited(cmd *cobra.Command, otherwise int) *int {
-	return cmd.Flags().Int("limit", otherwise, "maximum number of items to show (0 for all)")
+func limited(cmd *cobra.Command, value int) *int {
+	return cmd.Flags().Int("limit", value, "maximum number of items to show (0 for all)")
 }

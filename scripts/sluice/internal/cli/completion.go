@@ -41,17 +41,17 @@ powershell. Load the script in the shell's startup file.`,
 	}
 }
 
-// Bounds of what a shell is given: it waits with every keystroke that asks.
+// Bounds of a completion: the shell waits for it.
 const (
 	mostOffered  = 200
 	offerTimeout = 2 * time.Second
 )
 
-// offer lists what an argument or a flag can be; args are those before it.
+// offer lists the values of an argument or a flag; args are the preceding arguments.
 type offer func(ctx context.Context, args []string) ([]cobra.Completion, error)
 
-// offers are those of arguments, by their name in a command's use, and of flags; with a
-// command or its group before it, of that one's alone.
+// offers returns the offers by the name of an argument in Use, or of a flag. A name can be limited
+// to a command or a group: "project NAME".
 func (a *application) offers() map[string]offer {
 	apps := offered(a, inEnvironment, func(ctx context.Context, w work) iter.Seq2[wire.App, error] {
 		return w.Apps(ctx, w.project, w.environment)
@@ -83,7 +83,7 @@ func (a *application) offers() map[string]offer {
 			return only(func(k wire.Key) bool { return k.Status != string(apikey.Revoked) }, w.Keys(ctx, w.project, client.KeyFilter{}))
 		}, func(k wire.Key) cobra.Completion { return described(k.ID, k.Name) }),
 		"rollback --revision": offered(a, inEnvironment, func(ctx context.Context, w work) iter.Seq2[wire.Deployment, error] {
-			if len(w.args) == 0 { // of which app is not typed yet
+			if len(w.args) == 0 {
 				return each[wire.Deployment](nil)
 			}
 			return w.Deployments(ctx, w.project, w.environment, w.args[0])
@@ -93,7 +93,6 @@ func (a *application) offers() map[string]offer {
 	}
 }
 
-// offered is an offer of what a server lists.
 func offered[T any](a *application, in scope, list func(ctx context.Context, w work) iter.Seq2[T, error], name func(T) cobra.Completion) offer {
 	return func(ctx context.Context, args []string) ([]cobra.Completion, error) {
 		a.flags.timeout, a.flags.verbose, a.env.Tries = min(a.flags.timeout, offerTimeout), false, 1
@@ -111,7 +110,6 @@ func offered[T any](a *application, in scope, list func(ctx context.Context, w w
 	}
 }
 
-// described is what can be typed, and what a shell shows beside it.
 func described(name, about string) cobra.Completion {
 	return cobra.CompletionWithDesc(oneLine(name), oneLine(about))
 }
@@ -124,8 +122,6 @@ func (a *application) offerContexts(context.Context, []string) ([]cobra.Completi
 	return dir.Names()
 }
 
-// completes lets the shell complete the arguments and flags of a command and of all
-// below it.
 func (a *application) completes(cmd *cobra.Command, offers map[string]offer) {
 	for _, c := range cmd.Commands() {
 		a.completes(c, offers)
@@ -139,7 +135,7 @@ func (a *application) completes(cmd *cobra.Command, offers map[string]offer) {
 		return nil
 	}
 	arguments := strings.Fields(cmd.Use)[1:]
-	if len(arguments) > 0 && cmd.ValidArgs == nil && cmd.Name() != "create" { // what is created is not there yet
+	if len(arguments) > 0 && cmd.ValidArgs == nil && cmd.Name() != "create" { // a new object has a new name
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) >= len(arguments) {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -152,7 +148,6 @@ func (a *application) completes(cmd *cobra.Command, offers map[string]offer) {
 		if o == nil {
 			return
 		}
-		// It fails only for a flag that is not there, and this one was found.
 		_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return begin(cmd.Context(), o, args, typed)
 		})
@@ -161,8 +156,8 @@ func (a *application) completes(cmd *cobra.Command, offers map[string]offer) {
 	cmd.PersistentFlags().VisitAll(flag)
 }
 
-// begin is what of an offer begins as was typed. What cannot be listed is not offered:
-// there is no place for an error while someone types.
+// begin returns the offered values that begin with typed. On an error it offers nothing, because
+// completions cannot show errors.
 func begin(ctx context.Context, o offer, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if o == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -8,8 +8,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestCompletion: what a shell is given for a line, the word to complete last ("_" is an
-// empty one).
+// TestCompletion checks the completions of the last word of a line; "_" is an empty word.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -26,7 +25,7 @@ func TestCompletion(t *testing.T) {
 		{"key create --plan plan-s", []string{"plan-starter\tStarter"}},
 		{"key list --app h", []string{"hello\tregistry.example.com/shop/hello:v1"}},
 		{"key list --status _", []string{"active", "disabled", "revoked", "expired"}},
-		{"key revoke _", []string{"key-ab12cd34\tCheckout team"}}, // revoked ones are over
+		{"key revoke _", []string{"key-ab12cd34\tCheckout team"}},
 		{"app rollback hello --revision _", []string{"4\tregistry.example.com/shop/hello:v2, rolling_out", "3\tregistry.example.com/shop/hello:v1, superseded"}},
 		{"app rollback --revision _", nil},
 		{"app promote hello --revision _", nil},
@@ -51,7 +50,6 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// completed is what a shell is given.
 func completed(p *person, line string) []string {
 	p.t.Helper()
 	words := strings.Fields("__complete " + line)
@@ -71,14 +69,12 @@ func completed(p *person, line string) []string {
 	return offered
 }
 
-// TestCompletionOfNothing: without a server, a session or a right nothing is offered,
-// nothing is said, and a read is not tried again.
-func TestCompletionOfNothing(t *testing.T) {
+func TestFailedCompletion(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*fake, *person){
-		"nobody is signed in": func(_ *fake, p *person) { p.home = t.TempDir() },
-		"no right":            func(f *fake, _ *person) { f.all = &answer{http.StatusForbidden, `{"code":"forbidden","message":"M."}`} },
-		"a server in trouble": func(f *fake, _ *person) { f.all = &answer{http.StatusServiceUnavailable, ""} },
+		"not signed in": func(_ *fake, p *person) { p.home = t.TempDir() },
+		"forbidden":     func(f *fake, _ *person) { f.all = &answer{http.StatusForbidden, `{"code":"forbidden","message":"M."}`} },
+		"unavailable":   func(f *fake, _ *person) { f.all = &answer{http.StatusServiceUnavailable, ""} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +83,7 @@ func TestCompletionOfNothing(t *testing.T) {
 			p.tries = 4
 			change(f, p)
 			if got := completed(p, "plan show _"); got != nil || len(f.requests()) > 1 {
-				t.Errorf("offered %q after %q", got, f.requests())
+				t.Errorf("got completions %q after requests %q, want none after at most one", got, f.requests())
 			}
 		})
 	}

@@ -11,81 +11,76 @@ import (
 	"github.com/sluicegate/sluice/scripts/sluice/internal/terminal"
 )
 
-// guard is how sure a command makes that it is meant.
 type guard int
 
 const (
-	// asks lets a person say no. A script meant it when it ran the command.
-	asks guard = iota
-	// insists wants --yes of a script too: it cannot be taken back.
-	insists
-	// names has a person type the name of what will be gone, and a script pass it with
-	// --confirm: who types "y" by habit, or runs a script in the wrong place, is stopped.
-	names
+	// promptOnly prompts on a terminal. Scripts need no flag.
+	promptOnly guard = iota
+	// requireYes prompts on a terminal. Scripts need --yes, because the change is irreversible.
+	requireYes
+	// requireName prompts for the name of the object to delete. Scripts need --confirm NAME or --yes.
+	requireName
 )
 
-// confirmation is the --yes, and for some the --confirm, of a command that asks.
 type confirmation struct {
 	a     *application
 	guard guard
 	yes   bool
-	name  string // that --confirm gave
+	name  string
 }
 
 func (a *application) confirmation(cmd *cobra.Command, g guard) *confirmation {
 	c := &confirmation{a: a, guard: g}
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "skip the confirmation")
-	if g == names {
+	if g == requireName {
 		cmd.Flags().StringVar(&c.name, "confirm", "", "name of the object, to confirm without a prompt")
 	}
 	return c
 }
 
-// ask lets the person say no to what is done to the thing of a name.
+// ask asks for confirmation, unless the flags make it unnecessary. name is the object's name.
 func (c *confirmation) ask(ctx context.Context, question, name string) error {
 	given := c.name != ""
 	switch {
 	case given && c.name != name:
 		return usage("--confirm must be %q, not %q; nothing was changed", name, c.name)
-	case c.yes, given, c.guard == asks && !c.a.term.Attended:
+	case c.yes, given, c.guard == promptOnly && !c.a.term.Attended:
 		return nil
 	}
 	hint, wanted := " [y/N] ", []string{"y", "yes"}
-	if c.guard == names {
+	if c.guard == requireName {
 		hint, wanted = " Type "+oneLine(name)+" to confirm: ", []string{name}
 	}
 	answer, err := c.a.term.Ask(ctx, oneLine(question)+hint)
 	if errors.Is(err, terminal.ErrNobody) {
-		return c.unasked(name)
+		return c.confirmationRequired(name)
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // Ctrl-D is a no
+	if err != nil && !errors.Is(err, io.EOF) { // Ctrl-D declines
 		return err
 	}
 	for _, w := range wanted {
-		if answer == w || c.guard != names && strings.EqualFold(answer, w) {
+		if answer == w || c.guard != requireName && strings.EqualFold(answer, w) {
 			return nil
 		}
 	}
 	return failed("aborted", "Nothing was changed.")
 }
 
-// unasked is the error where nobody can be asked.
-func (c *confirmation) unasked(name string) error {
+func (c *confirmation) confirmationRequired(name string) error {
 	flag := "--yes"
-	if c.guard == names {
+	if c.guard == requireName {
 		flag = "--confirm " + name
 	}
 	return failure{"confirmation_required", exitUsage, "This command needs confirmation. Without a terminal, pass " + flag + "."}
 }
 
-// removal is a change that takes away what the command's first argument names.
+// removal is a change that removes the object named by the first argument.
 type removal struct {
-	question string // asked before
+	question string
 	do       func(ctx context.Context) error
-	done     string // said afterwards
+	done     string
 }
 
-// removal completes a command that asks first.
 func (a *application) removal(s scope, g guard, cmd *cobra.Command, of func(w work) removal) *cobra.Command {
 	confirm := a.confirmation(cmd, g)
 	return a.command(s, cmd, func(ctx context.Context, w work) error {

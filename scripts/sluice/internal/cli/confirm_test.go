@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// asking are the commands that ask, what a person types to go ahead, and what a script
-// passes for it, "" where it need not.
+// asking lists the commands that ask for confirmation, the input that confirms, and the flag that
+// scripts need ("" if none).
 var asking = []struct{ command, types, passes string }{
 	{"app rollback hello", "y", ""},
 	{"app git remove site", "y", ""},
 	{"app webhook disable hello", "y", ""},
-	{"app webhook enable hello", "y", ""}, // it is enabled already
+	{"app webhook enable hello", "y", ""}, // it is already enabled
 	{"app gate off hello", "y", ""},
-	{"key rotate key-zz99yy88", "y", ""}, // it was rotated, and its grace is not over
+	{"key rotate key-zz99yy88", "y", ""}, // its previous secret is still valid
 	{"key revoke key-ab12cd34", "y", "--yes"},
 	{"quota release key-ab12cd34", "y", "--yes"},
 	{"member remove bob", "y", "--yes"},
@@ -26,8 +26,6 @@ var asking = []struct{ command, types, passes string }{
 	{"context delete test", "test", "--confirm test"},
 }
 
-// TestConfirmation: what they do with an answer, with a flag in its place, and where
-// nobody can be asked.
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
 	const question, aborted, required = " [y/N] ", "error: Nothing was changed. (aborted)\n", "(confirmation_required)\n"
@@ -48,10 +46,10 @@ func TestConfirmation(t *testing.T) {
 			has              string // standard error
 		}{
 			{name: "in a script", exit: script, has: ends},
-			{name: "in a script that answers", typed: c.types + "\n", exit: script, has: ends},
+			{name: "in a script with input", typed: c.types + "\n", exit: script, has: ends},
 			{name: "in a script with its flag", flag: c.passes},
 			{name: "in a script with --yes", flag: "--yes"},
-			{name: "with questions out of sight", unseen: true, typed: c.types + "\n", exit: 2, has: required},
+			{name: "standard error is not a terminal", unseen: true, typed: c.types + "\n", exit: 2, has: required},
 			{name: "yes", terminal: true, typed: c.types + "\n", has: question},
 			{name: "yes in full", terminal: true, typed: "YES\n", exit: other, has: question},
 			{name: "its flag on a terminal", terminal: true, flag: c.passes, typed: c.types + "\n"},
@@ -69,43 +67,41 @@ func TestConfirmation(t *testing.T) {
 				p.terminal, p.unseen, p.stdin = tt.terminal, tt.unseen, tt.typed
 				r := p.runs(strings.Fields(c.command + " " + tt.flag)...)
 				if r.exit != tt.exit || !strings.Contains(r.err, tt.has) {
-					t.Errorf("%swant exit %d and %q", r, tt.exit, tt.has)
+					t.Errorf("got %swant exit %d and %q", r, tt.exit, tt.has)
 				}
-				changed := asksForChange(f) || strings.HasPrefix(c.command, "context") && r.exit == 0
+				changed := sentChange(f) || strings.HasPrefix(c.command, "context") && r.exit == 0
 				if changed != (tt.exit == 0) {
-					t.Errorf("exit %d after %q", r.exit, f.requests())
+					t.Errorf("got exit %d, want %d, after requests %q", r.exit, tt.exit, f.requests())
 				}
 			})
 		}
 	}
 }
 
-// asksForChange tells whether a server was asked for a change.
-func asksForChange(f *fake) bool {
+func sentChange(f *fake) bool {
 	return slices.ContainsFunc(f.requests(), func(request string) bool { return !strings.HasPrefix(request, "GET ") })
 }
 
-// TestConfirmAnother: --confirm of another name stops a command, whatever else it is
-// given.
-func TestConfirmAnother(t *testing.T) {
+// --confirm with another name stops a command, even with --yes.
+func TestConfirmWithAnotherName(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{"--confirm helo", "--confirm helo --yes"} {
 		f := newFake(t, shop())
 		r := newPerson(t, f.URL).runs(strings.Fields("app delete hello " + flags)...)
 		if want := `error: --confirm must be "hello", not "helo"; nothing was changed (usage)` + "\n"; r.exit != 2 || r.err != want || len(f.requests()) > 0 {
-			t.Errorf("%s%q", r, f.requests())
+			t.Errorf("got %safter requests %q, want %s", r, f.requests(), want)
 		}
 	}
 }
 
-// TestNotAsked: where a change ends nothing that is in use, a person is not asked.
-func TestNotAsked(t *testing.T) {
+// A change that ends nothing in use needs no confirmation.
+func TestHarmlessChangeNeedsNoConfirmation(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"app webhook enable site", "key rotate key-ab12cd34", "app gate on hello"} {
 		f := newFake(t, shop())
 		p := newPerson(t, f.URL)
 		p.terminal = true
-		if r := p.runs(strings.Fields(command)...); strings.Contains(r.err, "[y/N]") || !asksForChange(f) {
+		if r := p.runs(strings.Fields(command)...); strings.Contains(r.err, "[y/N]") || !sentChange(f) {
 			t.Errorf("sluice %s: %s", command, r)
 		}
 	}

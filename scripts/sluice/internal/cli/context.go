@@ -17,7 +17,6 @@ func (a *application) contextGroup() *cobra.Command {
 	return a.group("context", "Manage contexts for several servers", a.contextList(), a.contextShow(), a.contextUse(), a.contextSet(), a.contextDelete())
 }
 
-// contextView is a context in JSON, without its token.
 type contextView struct {
 	Name        string `json:"name"`
 	URL         string `json:"url"`
@@ -80,7 +79,7 @@ func (a *application) contextViews(dir contexts.Dir) ([]contextView, error) {
 	for _, name := range names {
 		c, err := dir.Get(name)
 		if errors.Is(err, contexts.ErrNotFound) {
-			continue // deleted meanwhile
+			continue
 		}
 		if err != nil {
 			return nil, err
@@ -104,7 +103,7 @@ func (a *application) contextShow() *cobra.Command {
 	}
 }
 
-// inUse is the context in use, and the current one's name.
+// inUse returns the context in use, and the name of the current context.
 func (a *application) inUse() (contexts.Context, string, error) {
 	c, err := a.context()
 	if err != nil {
@@ -189,8 +188,8 @@ an empty value removes the default. If you are signed in, both must exist.`,
 	}
 }
 
-// checkPlace refuses a project or an environment that the context's server does not
-// have. Nobody can be asked while nobody is signed in there.
+// checkPlace returns an error if the context's server does not have the project or environment.
+// Without a session, it checks nothing.
 func (a *application) checkPlace(ctx context.Context, c contexts.Context) error {
 	if c.Project == "" || c.Token == "" || !a.env.Now().Before(c.ExpiresAt) {
 		return nil
@@ -217,7 +216,6 @@ func (a *application) checkPlace(ctx context.Context, c contexts.Context) error 
 	return failure{"not_found", exitNotFound, message}
 }
 
-// noProject says of an answer that there is nothing what there is not.
 func noProject(err error, name string) error {
 	if client.HasCode(err, "not_found") {
 		return failure{"not_found", exitNotFound, "Project " + name + " does not exist."}
@@ -232,7 +230,7 @@ func (a *application) contextDelete() *cobra.Command {
 until it expires; "sluice logout" ends it.`,
 		Example: `  sluice context delete sluice.example.com`,
 	}
-	confirm := a.confirmation(cmd, names)
+	confirm := a.confirmation(cmd, requireName)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, err := a.contexts()
 		if err != nil {

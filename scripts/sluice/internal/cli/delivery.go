@@ -47,7 +47,6 @@ func deliveryRow(d wire.WebhookDelivery) []render.Cell {
 	return cells
 }
 
-// deliveryDetail says what a call did, or why it did nothing.
 func deliveryDetail(d wire.WebhookDelivery) string {
 	switch {
 	case d.Count > 1:

@@ -31,7 +31,7 @@ that. A new port restarts the app's pods. Requests fail until a pod listens on i
 	port := f.Int("port", 0, "port that the app listens on")
 	cmd.MarkFlagsMutuallyExclusive("image", "host")
 	cmd.MarkFlagsMutuallyExclusive("image", "port")
-	waits := a.waiting(cmd)
+	waits := a.waitFlags(cmd)
 	deploy := a.deployed(waits, func(ctx context.Context, w work) (wire.Deployment, error) {
 		w, _, err := w.once(ctx)
 		if err != nil {
@@ -43,7 +43,7 @@ that. A new port restarts the app's pods. Requests fail until a pod listens on i
 		update := wire.UpdateApp{Host: ifSet(f, "host", host), Port: ifSet(f, "port", port)}
 		switch {
 		case update != wire.UpdateApp{}:
-			return then(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
+			return showResult(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
 				return a.rewire(ctx, w, waits, update)
 			})(ctx, w)
 		case *image == "":
@@ -69,7 +69,7 @@ one is current, the command changes nothing and shows the current one.`,
 	}
 	revision := cmd.Flags().Int64("revision", 0, "revision to deploy (default the last one that had a ready pod)")
 	from := cmd.Flags().Int64("from-revision", 0, "revision to roll back from; another current revision stays")
-	confirm := a.confirmation(cmd, asks)
+	confirm := a.confirmation(cmd, promptOnly)
 	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
 		target := "the previous revision that worked"
 		if cmd.Flags().Changed("revision") {
@@ -99,7 +99,6 @@ one is current, the command changes nothing and shows the current one.`,
 	})
 }
 
-// unchanged returns the current revision, because it is not the one to roll back from.
 func (a *application) unchanged(ctx context.Context, w work, from int64) (wire.Deployment, error) {
 	for d, err := range w.Deployments(ctx, w.project, w.environment, w.args[0]) {
 		if err == nil {
@@ -110,8 +109,7 @@ func (a *application) unchanged(ctx context.Context, w work, from int64) (wire.D
 	return wire.Deployment{}, failed("no_revision", "%s has no revision yet.", w.args[0])
 }
 
-// once returns the work with a client that deploys or builds once, however often it sends the
-// call, and only while the app's current revision stays. It also returns the app.
+// once returns w with a client whose calls are idempotent and need the app's current revision.
 func (w work) once(ctx context.Context) (work, wire.App, error) {
 	a, err := w.App(ctx, w.project, w.environment, w.args[0])
 	w.Client = w.Once(rand.Text()).Matching(api.RevisionTag(a.Revision))
@@ -142,14 +140,12 @@ revision must have had a ready pod there. An app with a git source cannot receiv
 	})
 }
 
-// deploying completes a command that asks for a deployment. It shows it, with --wait
-// once it is live.
 func (a *application) deploying(cmd *cobra.Command, deploy func(ctx context.Context, w work) (wire.Deployment, error)) *cobra.Command {
-	return a.command(inEnvironment, cmd, a.deployed(a.waiting(cmd), deploy))
+	return a.command(inEnvironment, cmd, a.deployed(a.waitFlags(cmd), deploy))
 }
 
-// deployed asks for a deployment and shows it, with --wait once it is live.
-func (a *application) deployed(waits *waiting, deploy func(ctx context.Context, w work) (wire.Deployment, error)) run {
+// deployed returns a command that starts a deployment and shows it, with --wait once it is live.
+func (a *application) deployed(waits *waitFlags, deploy func(ctx context.Context, w work) (wire.Deployment, error)) run {
 	return func(ctx context.Context, w work) error {
 		app := w.args[0]
 		d, err := deploy(ctx, w)
@@ -177,10 +173,8 @@ func (a *application) deployed(waits *waiting, deploy func(ctx context.Context, 
 	}
 }
 
-// waitLive waits until a revision is live. One that failed, or that another took the
-// place of, is a failure with its reason. An idle app ends the wait: its revision rolls out when
-// the app is scaled up.
-func (a *application) waitLive(ctx context.Context, w work, app string, waits *waiting, d wire.Deployment) (wire.Deployment, error) {
+// waitLive waits until a revision is live or the app is idle.
+func (a *application) waitLive(ctx context.Context, w work, app string, waits *waitFlags, d wire.Deployment) (wire.Deployment, error) {
 	err := waits.until(ctx, "revision "+number(d.Revision)+" of "+app, func(ctx context.Context, first bool) (string, bool, error) {
 		if !first {
 			now, err := w.Deployment(ctx, w.project, w.environment, app, d.Revision)
@@ -207,7 +201,6 @@ func (a *application) waitLive(ctx context.Context, w work, app string, waits *w
 	return d, err
 }
 
-// idle reports whether an app is scaled to zero, with the revision as its current one.
 func (w work) idle(ctx context.Context, name string, revision int64) (bool, error) {
 	now, err := w.App(ctx, w.project, w.environment, name)
 	return err == nil && now.Revision == revision && now.Deployed != nil && now.Deployed.Status == string(deploy.Idle), err
@@ -259,7 +252,7 @@ func historyRow(d wire.Deployment) []render.Cell {
 	return cells
 }
 
-// sourceOf names the revision that a rollback or a promotion copied, e.g. "3 (staging)".
+// sourceOf returns the revision that a rollback or promotion copied, e.g. "3 (staging)".
 func sourceOf(d wire.Deployment) string {
 	if d.SourceEnvironment == "" {
 		return number(int64(d.SourceRevision))
@@ -267,5 +260,4 @@ func sourceOf(d wire.Deployment) string {
 	return number(int64(d.SourceRevision)) + " (" + string(d.SourceEnvironment) + ")"
 }
 
-// short abbreviates a commit as git does.
 func short(commit string) string { return commit[:min(len(commit), 12)] }

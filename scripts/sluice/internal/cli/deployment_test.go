@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Each run of a command that deploys or builds has one Idempotency-Key for all its tries, and
-// names the current revision in If-Match.
+// All tries of one run have the same Idempotency-Key, and the current revision in If-Match.
 func TestDeploymentsAreSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ args, call, tag string }{
@@ -45,13 +44,12 @@ func TestDeploymentsAreSentOnce(t *testing.T) {
 				}
 			}
 			if len(names) != 2 || names[""] {
-				t.Errorf("got the keys %v, want one for each run", names)
+				t.Errorf("got the idempotency keys %v, want one for each run", names)
 			}
 		})
 	}
 }
 
-// A wait for the revision of an idle app ends at once, with the reason.
 func TestWaitForAnIdleApp(t *testing.T) {
 	t.Parallel()
 	answers := shop()
@@ -65,7 +63,6 @@ func TestWaitForAnIdleApp(t *testing.T) {
 	}
 }
 
-// With --from-revision a rollback changes nothing if another revision is current.
 func TestRollbackFromRevision(t *testing.T) {
 	t.Parallel()
 	const nothing = "Nothing was changed: revision 4 of hello is current, not revision 3.\n"
@@ -77,12 +74,12 @@ func TestRollbackFromRevision(t *testing.T) {
 		answers map[string][]answer
 		exit    int
 		err     string
-		asked   bool // the rollback
+		asked   bool
 	}{
 		{name: "from the current one", args: "--from-revision 3", asked: true},
 		{name: "from an earlier one", args: "--from-revision 3", answers: map[string][]answer{"GET " + hello: ok(moved)}, err: nothing},
-		{name: "another one is faster", args: "--from-revision 3", answers: map[string][]answer{"POST " + hello + "/rollback": {stale}}, err: nothing, asked: true},
-		{name: "another one is faster, without the flag", answers: map[string][]answer{"POST " + hello + "/rollback": {stale}}, exit: 1, err: "error: Read it again. (precondition_failed)\n", asked: true},
+		{name: "another deployment is faster", args: "--from-revision 3", answers: map[string][]answer{"POST " + hello + "/rollback": {stale}}, err: nothing, asked: true},
+		{name: "another deployment is faster, without the flag", answers: map[string][]answer{"POST " + hello + "/rollback": {stale}}, exit: 1, err: "error: Read it again. (precondition_failed)\n", asked: true},
 		{name: "no number", args: "--from-revision 0", exit: 2, err: "error: --from-revision must be at least 1 (usage)\n"},
 	}
 	for _, tt := range tests {
@@ -91,10 +88,10 @@ func TestRollbackFromRevision(t *testing.T) {
 			f := newFake(t, shopWith(tt.answers))
 			r := newPerson(t, f.URL).runs(strings.Fields("app rollback hello --yes " + tt.args)...)
 			if r.exit != tt.exit || r.err != tt.err {
-				t.Errorf("%swant exit %d and %s", r, tt.exit, tt.err)
+				t.Errorf("got %swant exit %d and %s", r, tt.exit, tt.err)
 			}
 			if got := slices.Contains(f.requests(), "POST "+hello+"/rollback {}"); got != tt.asked {
-				t.Errorf("got %v, rollback requested %v, want %v", f.requests(), got, tt.asked)
+				t.Errorf("rollback sent: got %v, want %v; requests: %q", got, tt.asked, f.requests())
 			}
 		})
 	}

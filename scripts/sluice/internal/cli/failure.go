@@ -18,17 +18,15 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Exit statuses.
 const (
 	exitOK              = 0
 	exitFailed          = 1
 	exitUsage           = 2
 	exitUnauthenticated = 3
 	exitNotFound        = 4
-	exitInterrupted     = 130 // as of a process that SIGINT ended
+	exitInterrupted     = 130 // like a process that SIGINT ended
 )
 
-// failure is an error of the command line's own.
 type failure struct {
 	code    string
 	exit    int
@@ -41,15 +39,13 @@ func failed(code, format string, args ...any) error {
 	return failure{code: code, exit: exitFailed, message: fmt.Sprintf(format, args...)}
 }
 
-// usageError is a command that was not given as it should be.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// report writes what has gone wrong with a command, a line for each wrong field where the
-// server has told of several, and gives the exit status.
+// report writes an error, with one line for each invalid field, and returns the exit status.
 func (a *application) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	f := a.explain(ctx, err)
 	lines := []failure{f}
@@ -57,19 +53,18 @@ func (a *application) report(ctx context.Context, cmd *cobra.Command, err error)
 	if errors.As(err, &answer) && len(answer.Fields) > 0 && answer.Code == f.code {
 		lines = nil
 		for _, wrong := range answer.Fields {
-			lines = append(lines, failure{code: wrong.Code, message: inFlags(cmd, wrong)})
+			lines = append(lines, failure{code: wrong.Code, message: flagMessage(cmd, wrong)})
 		}
 	}
 	for _, l := range lines {
-		_, _ = fmt.Fprintf(a.term.Err, "error: %s (%s)\n", oneLine(l.message), oneLine(l.code)) // nowhere else to say it
+		_, _ = fmt.Fprintf(a.term.Err, "error: %s (%s)\n", oneLine(l.message), oneLine(l.code))
 	}
 	return f.exit
 }
 
-// inFlags is what is wrong with a field of a request in the words of the command's flags:
-// "--rate is a number", or, where the message does not begin with the field, "--name: A
-// plan's name has …". A field that no flag of the command fills stays as it is called.
-func inFlags(cmd *cobra.Command, wrong wire.FieldError) string {
+// flagMessage replaces the field in a message by the command's flag: "--rate is a number". If the
+// message does not begin with the field, it prepends the flag: "--name: A plan's name has …".
+func flagMessage(cmd *cobra.Command, wrong wire.FieldError) string {
 	field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
 	name, other := map[string]string{"apps": "app", "expires_at": "expires", "from_environment": "from"}[field]
 	if !other {
@@ -86,7 +81,6 @@ func inFlags(cmd *cobra.Command, wrong wire.FieldError) string {
 	return "--" + name + ": " + wrong.Message
 }
 
-// explain finds out what an error means to the person.
 func (a *application) explain(ctx context.Context, err error) failure {
 	var own failure
 	var misuse usageError
@@ -108,8 +102,8 @@ func (a *application) explain(ctx context.Context, err error) failure {
 	return a.explainTransport(err)
 }
 
-// explainAnswer puts the server's own words and code. Without a code it was not
-// Sluice that answered: a 404 of a wrong URL must not read as a thing that is absent.
+// explainAnswer uses the server's message and code. A response without a code is not from Sluice: a
+// 404 for a wrong URL must not look like a missing object.
 func (a *application) explainAnswer(e *client.Error) failure {
 	if e.Code == "" {
 		return failure{fmt.Sprintf("http_%d", e.Status), exitFailed, fmt.Sprintf("The server returned %d %s, which is not a Sluice response. Check the server's URL.", e.Status, e.Message)}
@@ -130,7 +124,6 @@ func (a *application) explainAnswer(e *client.Error) failure {
 
 const signInHint = ` Run "sluice login".`
 
-// signInHint says how to go on when the server does not take the token.
 func (a *application) signInHint() string {
 	if a.env.Getenv("SLUICE_TOKEN") == "" || a.flags.context != "" {
 		return signInHint
@@ -138,7 +131,6 @@ func (a *application) signInHint() string {
 	return " SLUICE_TOKEN is invalid, revoked or expired."
 }
 
-// explainTransport tells a server that is slow from one that is not there.
 func (a *application) explainTransport(err error) failure {
 	var timeout interface{ Timeout() bool }
 	var network net.Error
@@ -152,10 +144,9 @@ func (a *application) explainTransport(err error) failure {
 	return failure{"failed", exitFailed, err.Error()}
 }
 
-// oneLine keeps an error to its line, whatever a server has put into it.
+// oneLine removes line breaks and control characters from a text.
 func oneLine(s string) string {
 	return render.Clean(strings.Join(strings.Fields(s), " "))
 }
 
-// named says which thing an error of package contexts is about.
 func named(noun, name string, err error) error { return fmt.Errorf("%s %q: %w", noun, name, err) }

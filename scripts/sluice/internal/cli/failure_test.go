@@ -11,8 +11,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestFailures: one line on standard error, or one for each wrong field, nothing on standard output, and the exit
-// status that scripts branch on.
+// TestFailures checks that an error is one line on standard error, or one for each invalid field, and
+// checks the exit status.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	coded := func(status int, code, message string) *answer {
@@ -21,7 +21,7 @@ func TestFailures(t *testing.T) {
 	tests := []struct {
 		name   string
 		args   string
-		answer *answer // to everything
+		answer *answer // to all requests; nil if none must be sent
 		exit   int
 		stderr string
 	}{
@@ -61,7 +61,7 @@ func TestFailures(t *testing.T) {
 			"error: The server returned 502 Bad Gateway, which is not a Sluice response. Check the server's URL. (http_502)",
 		},
 		{
-			"an answer that is no JSON", "project list", &answer{200, "<html>"}, 1,
+			"a response that is not JSON", "project list", &answer{200, "<html>"}, 1,
 			"error: GET /projects: read response: invalid character '<' looking for beginning of value (failed)",
 		},
 		{
@@ -71,7 +71,7 @@ func TestFailures(t *testing.T) {
 		{"mistyped command", "kye list", nil, 2, `error: unknown command "kye" for "sluice"; did you mean "key"? (usage)`},
 		{"mistyped command with flags", "kye list --plan x", nil, 2, `error: unknown command "kye" for "sluice"; did you mean "key"? (usage)`},
 		{"mistyped subcommand", "app histroy hello", nil, 2, `error: unknown command "histroy" for "sluice app"; did you mean "history"? (usage)`},
-		{"word of other tools", "key ls", nil, 2, `error: unknown command "ls" for "sluice key"; did you mean "list"? (usage)`},
+		{"command of other tools", "key ls", nil, 2, `error: unknown command "ls" for "sluice key"; did you mean "list"? (usage)`},
 		{"nothing near", "frobnicate", nil, 2, `error: unknown command "frobnicate" for "sluice" (usage)`},
 		{"help of nothing", "help app nosuch", nil, 2, `error: unknown command "nosuch" for "sluice app" (usage)`},
 		{"unknown flag", "key list --bogus", nil, 2, `error: unknown flag: --bogus; see "sluice key list --help" (usage)`},
@@ -125,17 +125,16 @@ func TestFailures(t *testing.T) {
 			f.all = tt.answer
 			r := newPerson(t, f.URL).runs(strings.Fields(tt.args)...)
 			if r.exit != tt.exit || r.err != tt.stderr+"\n" || r.out != "" {
-				t.Errorf("sluice %s:\n%swant exit %d and %s", tt.args, r, tt.exit, tt.stderr)
+				t.Errorf("sluice %s: got %swant exit %d and %s", tt.args, r, tt.exit, tt.stderr)
 			}
 			if tt.answer == nil && len(f.requests()) > 0 {
-				t.Errorf("asked the server: %q", f.requests())
+				t.Errorf("got requests %q, want none", f.requests())
 			}
 		})
 	}
 }
 
-// TestRetries: reads are tried again, changes never.
-func TestRetries(t *testing.T) {
+func TestOnlyReadsAreRetried(t *testing.T) {
 	t.Parallel()
 	down := answer{http.StatusServiceUnavailable, `{"code":"unavailable","message":"Try again."}`}
 	tests := []struct {
@@ -161,14 +160,13 @@ func TestRetries(t *testing.T) {
 				t.Errorf("%s", r)
 			}
 			if got := len(f.requests()); got != tt.want {
-				t.Errorf("asked %d times, want %d", got, tt.want)
+				t.Errorf("got %d requests, want %d", got, tt.want)
 			}
 		})
 	}
 }
 
-// TestServerDown: nobody listens.
-func TestServerDown(t *testing.T) {
+func TestUnreachableServer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check.OK(t, err)
@@ -181,7 +179,6 @@ func TestServerDown(t *testing.T) {
 	}
 }
 
-// stalling is a server that takes a request and does not answer.
 func stalling(t *testing.T) (url string, asked <-chan struct{}) {
 	t.Helper()
 	got := make(chan struct{}, 10)
@@ -192,8 +189,7 @@ func stalling(t *testing.T) (url string, asked <-chan struct{}) {
 	return f.URL, got
 }
 
-// TestServerSlow: --timeout bounds one request.
-func TestServerSlow(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	t.Parallel()
 	url, _ := stalling(t)
 	r := newPerson(t, url).runs("whoami", "--timeout", "20ms")
@@ -202,7 +198,6 @@ func TestServerSlow(t *testing.T) {
 	}
 }
 
-// TestInterrupt: Ctrl-C ends what is under way and says so.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	url, asked := stalling(t)
@@ -215,7 +210,6 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestExpiryText: what --expires takes reads back as it was given.
 func TestExpiryText(t *testing.T) {
 	t.Parallel()
 	berlin := time.FixedZone("", 3600)
@@ -229,12 +223,12 @@ func TestExpiryText(t *testing.T) {
 	}{
 		{"never", nil, ""},
 		{"the end of a day", &day, "2026-11-30"},
-		{"the same elsewhere", &inBerlin, "2026-11-30"},
-		{"another day's end", &midnightThere, "2026-11-30 23:00:00Z"},
+		{"the same in another time zone", &inBerlin, "2026-11-30"},
+		{"the end of a day in another time zone", &midnightThere, "2026-11-30 23:00:00Z"},
 		{"a time", &within, "2026-12-01 00:00:01Z"},
 	} {
 		if got := expiryText(tt.at); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// everyCommand runs each command at least once.
 var everyCommand = []struct {
 	name  string
 	args  string // split at spaces; "_" stands for one within an argument
 	stdin string
-	local bool // asks no server: what a server answers makes no difference
+	local bool // sends no request
 }{
 	{name: "login", args: "login URL --username ada --password-stdin", stdin: "open sesame\n"},
 	{name: "logout", args: "logout"},
@@ -129,8 +128,7 @@ var everyCommand = []struct {
 	{name: "completion", args: "completion tcsh", local: true},
 }
 
-// TestEveryCommand holds what each command asks and prints against its golden file:
-// in a pipe, on a narrow terminal, as JSON and YAML, and when it is refused.
+// TestEveryCommand compares the requests and the output of each command with its golden file.
 func TestEveryCommand(t *testing.T) {
 	t.Parallel()
 	for _, tt := range everyCommand {
@@ -168,7 +166,6 @@ func TestEveryCommand(t *testing.T) {
 	}
 }
 
-// host is a server's URL as part of a context's name.
 func host(f *fake) string { return strings.ReplaceAll(strings.TrimPrefix(f.URL, "http://"), ":", "-") }
 
 func split(args, url string) []string {
@@ -182,8 +179,7 @@ func split(args, url string) []string {
 	return all
 }
 
-// TestEveryCommandIsThere: the table above misses none.
-func TestEveryCommandIsThere(t *testing.T) {
+func TestEveryCommandHasAGoldenFile(t *testing.T) {
 	t.Parallel()
 	var leaves []string
 	walk(Root(), func(cmd *cobra.Command) {
@@ -197,11 +193,11 @@ func TestEveryCommandIsThere(t *testing.T) {
 			found = found || strings.HasPrefix(tt.args+" ", leaf+" ")
 		}
 		if !found {
-			t.Errorf("%q is not in the table", leaf)
+			t.Errorf("everyCommand lacks %q", leaf)
 		}
 	}
 	if len(leaves) < 40 {
-		t.Errorf("found only %d commands", len(leaves))
+		t.Errorf("got %d commands, want at least 40", len(leaves))
 	}
 }
 

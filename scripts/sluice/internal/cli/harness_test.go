@@ -23,36 +23,34 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // now is the time of every test.
 var now = time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
 
-// TestMain hides the idle connections of the default transport. Otherwise a closing test
-// server also closes the connections of parallel tests, and their requests fail.
+// TestMain hides the idle connections of the default transport. Otherwise a test server that closes
+// also closes the connections of parallel tests.
 func TestMain(m *testing.M) {
 	http.DefaultTransport = struct{ http.RoundTripper }{http.DefaultTransport}
 	os.Exit(m.Run())
 }
 
-// answer is a canned one.
 type answer struct {
 	status int
 	body   string
 }
 
-// server is a fake of the management API. A request gets the next of the answers to
-// "METHOD /path", and from then on the last.
+// fake is a fake server. Requests to "METHOD /path" get the answers in order; the last repeats.
 type fake struct {
 	*httptest.Server
 
 	mu      sync.Mutex
 	answers map[string][]answer
-	all     *answer // to everything, in place of them
+	all     *answer
 	log     []string
 	tokens  []string
 	headers []http.Header
-	request string // id that answers come with; "" is none
+	request string // X-Request-Id of the answers; "" sends none
 }
 
 func newFake(t *testing.T, answers map[string][]answer) *fake {
@@ -93,29 +91,27 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(a.body))
 }
 
-// requests lists what was asked, once for each try.
 func (f *fake) requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string(nil), f.log...)
 }
 
-// person is one who works with a server.
 type person struct {
 	t        *testing.T
 	home     string
 	variable map[string]string
 	stdin    string
-	terminal bool // with the person at it, who types stdin
-	unseen   bool // at the terminal, but what is asked goes to a file
+	terminal bool // standard input and error are a terminal
+	unseen   bool // only standard input is a terminal
 	colour   bool
 	width    int
 	tries    int
-	opened   []string // what browsers were started, and with what
-	noOpener bool     // that there is none
+	opened   []string
+	noOpener bool
 }
 
-// newPerson is signed in to a server, in shop/prod, unless the URL is "".
+// newPerson returns a user who is signed in at url, in shop/prod, unless url is "".
 func newPerson(t *testing.T, url string) *person {
 	t.Helper()
 	p := &person{t: t, home: t.TempDir(), variable: map[string]string{}, tries: 1}
@@ -145,13 +141,11 @@ func (p *person) getenv(name string) string {
 	return p.variable[name]
 }
 
-// result is what a command left.
 type result struct {
 	exit     int
 	out, err string
 }
 
-// runs runs a command to its end.
 func (p *person) runs(args ...string) result {
 	p.t.Helper()
 	return p.runsIn(p.t.Context(), args...)
@@ -179,7 +173,6 @@ func (p *person) browse(_ context.Context, program, address string) error {
 	return nil
 }
 
-// golden compares a text with its file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
@@ -191,7 +184,7 @@ func golden(t *testing.T, name, got string) {
 	want, err := os.ReadFile(path)
 	check.OK(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, diff)
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, diff)
 	}
 }
 

@@ -21,12 +21,11 @@ const (
 	copyKey      = "Copy this key now. It is shown only once and cannot be recovered.\n"
 )
 
-// TestJQ: what expressions print, each result on a line: text as it is, all else as JSON.
 func TestJQ(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name       string
-		args       string // split at spaces
+		args       string
 		expression string
 		want       result
 	}{
@@ -34,17 +33,17 @@ func TestJQ(t *testing.T) {
 		{"numbers, truth and nothing", "plan list", `.items[0] | .rate, .burst, .quota == 1000, .nosuch`, result{0, "0.5\n5\ntrue\nnull\n", ""}},
 		{"objects", "key list", `.items[0] | {id, apps}`, result{0, `{"apps":["hello","site"],"id":"key-ab12cd34"}` + "\n", ""}},
 		{"no result", "key list", `.items[] | select(.plan == "plan-gone")`, result{0, "", ""}},
-		{"a table of its own", "key list", `.items[] | [.id, .name] | @tsv`, result{0, "key-ab12cd34\tCheckout team\nkey-zz99yy88\t\n", ""}},
-		{"JSON was asked for as well", "key list -o json", `.items | length`, result{0, "2\n", ""}},
-		{"a number that no float holds", "version", `9007199254740993`, result{0, "9007199254740993\n", ""}},
-		{"a secret that is shown this once", "key create --plan plan-starter", `.key`, result{0, secretInJSON + "\n", copyKey + "Accepted by both checkers after 38 ms.\n"}},
+		{"a table", "key list", `.items[] | [.id, .name] | @tsv`, result{0, "key-ab12cd34\tCheckout team\nkey-zz99yy88\t\n", ""}},
+		{"with -o json", "key list -o json", `.items | length`, result{0, "2\n", ""}},
+		{"a number that is not a float64", "version", `9007199254740993`, result{0, "9007199254740993\n", ""}},
+		{"a full key", "key create --plan plan-starter", `.key`, result{0, secretInJSON + "\n", copyKey + "Accepted by both checkers after 38 ms.\n"}},
 		{"a secret in an error", "key create --plan plan-starter", `.key[]`, result{1, "", copyKey + "error: --jq: cannot iterate over: string (\"…\") (jq_failed)\n"}},
-		{"the secret of a token", "token create nightly --role developer", `.token | length`, result{0, "63\n", "Copy this token now. It is shown only once and cannot be recovered.\n"}},
-		{"a change without an answer", "member remove bob --yes", `.`, result{0, "", ""}},
+		{"a full token", "token create nightly --role developer", `.token | length`, result{0, "63\n", "Copy this token now. It is shown only once and cannot be recovered.\n"}},
+		{"a change without a response body", "member remove bob --yes", `.`, result{0, "", ""}},
 		{"no environment", "version", `env, $ENV, env.HOME`, result{0, "{}\n{}\nnull\n", ""}},
-		{"an end of its own", "version", `.version, halt, .go`, result{0, "v1.2.3\n", ""}},
-		{"an error of its own", "version", `error("no such version")`, result{1, "", "error: --jq: no such version (jq_failed)\n"}},
-		{"what was printed before an error stays", "version", `.version, .version[]`, result{1, "v1.2.3\n", "error: --jq: cannot iterate over: string (\"…\") (jq_failed)\n"}},
+		{"halt", "version", `.version, halt, .go`, result{0, "v1.2.3\n", ""}},
+		{"error", "version", `error("no such version")`, result{1, "", "error: --jq: no such version (jq_failed)\n"}},
+		{"results before an error", "version", `.version, .version[]`, result{1, "v1.2.3\n", "error: --jq: cannot iterate over: string (\"…\") (jq_failed)\n"}},
 		{"an error over several values", "version", `{a: .version} + 1`, result{1, "", "error: --jq: cannot add: object ({\"…\":\"…\"}) and number (1) (jq_failed)\n"}},
 	}
 	for _, tt := range tests {
@@ -53,14 +52,13 @@ func TestJQ(t *testing.T) {
 			f := newFake(t, shop())
 			got := newPerson(t, f.URL).runs(append(strings.Fields(tt.args), "--jq", tt.expression)...)
 			if got != tt.want {
-				t.Errorf("%s\nwant %s", got, tt.want)
+				t.Errorf("got %s\nwant %s", got, tt.want)
 			}
 		})
 	}
 }
 
-// TestJQRefused: what is no expression, or contradicts itself, is told with its place and
-// before anything is asked.
+// TestJQRefused checks that an invalid expression or flag is rejected before any request is sent.
 func TestJQRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, args, expression, want string }{
@@ -68,14 +66,14 @@ func TestJQRefused(t *testing.T) {
 		{"characters, not bytes", "key list", `"ü" ]`, `--jq: unexpected token "]" at character 5`},
 		{"an end too early", "key list", ".items | ", "--jq: unexpected end of the expression after character 8"},
 		{"a text without an end", "key list", `"abc`, "--jq: unexpected end of the expression after character 4"},
-		{"a function that is none", "key list", ".items | nosuch", "--jq: function not defined: nosuch/0"},
-		{"a variable that is none", "key list", "$x", "--jq: variable not defined: $x"},
+		{"an unknown function", "key list", ".items | nosuch", "--jq: function not defined: nosuch/0"},
+		{"an unknown variable", "key list", "$x", "--jq: variable not defined: $x"},
 		{"a module", "key list", `import "a" as a; .`, `--jq: cannot load module: "a"`},
 		{"more input", "key list", "input", "--jq: input(s)/0 is not allowed"},
-		{"nothing", "key list", "", "--jq is empty"},
+		{"an empty expression", "key list", "", "--jq is empty"},
 		{"a table", "key list -o table", ".", "--jq needs JSON output: omit --output or pass -o json"},
 		{"YAML", "key list -o yaml", ".", "--jq needs JSON output: omit --output or pass -o json"},
-		{"the key alone", "key create --plan plan-starter --quiet", ".", "--quiet and --jq cannot be used together"},
+		{"--quiet", "key create --plan plan-starter --quiet", ".", "--quiet and --jq cannot be used together"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,20 +81,19 @@ func TestJQRefused(t *testing.T) {
 			f := newFake(t, shop())
 			got := newPerson(t, f.URL).runs(append(strings.Fields(tt.args), "--jq", tt.expression)...)
 			if want := (result{2, "", "error: " + tt.want + " (usage)\n"}); got != want {
-				t.Errorf("%s\nwant %s", got, want)
+				t.Errorf("got %s\nwant %s", got, want)
 			}
-			if asked := f.requests(); len(asked) > 0 {
-				t.Errorf("asked the server: %q", asked)
+			if sent := f.requests(); len(sent) > 0 {
+				t.Errorf("got requests %q, want none", sent)
 			}
 		})
 	}
 }
 
-// TestJQEverywhere: every command gives an expression what -o json prints.
 func TestJQEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, tt := range everyCommand {
-		if tt.name == "completion" || strings.Contains(tt.args, "--quiet") { // have no JSON
+		if tt.name == "completion" || strings.Contains(tt.args, "--quiet") {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -117,16 +114,15 @@ func TestJQEverywhere(t *testing.T) {
 			plain, want := runs("-o", "json")
 			filtered, got := runs("--jq", ".")
 			if diff := cmp.Diff(want, got); diff != "" || filtered.exit != plain.exit || filtered.err != plain.err {
-				t.Errorf("-o json -, --jq +\n%s\n%s%s", diff, plain, filtered)
+				t.Errorf("-o json and --jq differ (-json +jq):\n%s\n%s%s", diff, plain, filtered)
 			}
 			if strings.Count(filtered.out, "\n") > 1 {
-				t.Errorf("one result on several lines: %q", filtered.out)
+				t.Errorf("got %q, want one line", filtered.out)
 			}
 		})
 	}
 }
 
-// TestJQOnATerminal: JSON is indented there, and text cannot move the cursor.
 func TestJQOnATerminal(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t, "")
@@ -137,7 +133,6 @@ func TestJQOnATerminal(t *testing.T) {
 	}
 }
 
-// TestJQInterrupted: an expression without an end ends with the command.
 func TestJQInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, endless := range []string{"def f: f; f", "[repeat(1)]", "last(range(infinite))"} {
@@ -145,13 +140,11 @@ func TestJQInterrupted(t *testing.T) {
 		time.AfterFunc(20*time.Millisecond, cancel)
 		got := newPerson(t, "").runsIn(ctx, "version", "--jq", endless)
 		if want := (result{130, "", "error: Interrupted. (interrupted)\n"}); got != want {
-			t.Errorf("%s: %s", endless, got)
+			t.Errorf("%s: got %swant %s", endless, got, want)
 		}
 	}
 }
 
-// TestJQExamples: the expressions in the help and in the README run over what the API
-// answers.
 func TestJQExamples(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "README.md"))
@@ -160,12 +153,12 @@ func TestJQExamples(t *testing.T) {
 	walk(Root(), func(cmd *cobra.Command) { text += cmd.Example + "\n" })
 	examples := regexp.MustCompile(`sluice ([a-z ]+) --jq '([^'\n]+)'`).FindAllStringSubmatch(text, -1)
 	if len(examples) < 4 {
-		t.Errorf("found only %d examples", len(examples))
+		t.Errorf("got %d examples, want at least 4", len(examples))
 	}
 	for _, e := range examples {
 		f := newFake(t, shop())
 		if got := newPerson(t, f.URL).runs(append(strings.Fields(e[1]), "--jq", e[2])...); got.exit != 0 || got.err != "" {
-			t.Errorf("%s: %s", e[0], got)
+			t.Errorf("%s: got %s", e[0], got)
 		}
 	}
 }

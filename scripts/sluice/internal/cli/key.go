@@ -30,7 +30,6 @@ key, only its prefix is sent.`
 	return g
 }
 
-// onKey completes a command whose first argument names a key.
 func (a *application) onKey(cmd *cobra.Command, run run) *cobra.Command {
 	return a.command(inProject, cmd, func(ctx context.Context, w work) error {
 		id, err := keyID(ctx, w, a.withoutSecret(w.args[0]))
@@ -42,8 +41,8 @@ func (a *application) onKey(cmd *cobra.Command, run run) *cobra.Command {
 	})
 }
 
-// withoutSecret returns the ID of the key whose full key an argument contains, or else the
-// argument. No address may hold a full key.
+// withoutSecret replaces an argument that contains a full key by the key's ID, because a URL must
+// not contain a full key.
 func (a *application) withoutSecret(arg string) string {
 	prefix, ok := apikey.PrefixIn(arg)
 	if !ok {
@@ -53,8 +52,7 @@ func (a *application) withoutSecret(arg string) string {
 	return string(apikey.IDOf(prefix))
 }
 
-// keyID is the id of the key that a person names. What looks like a prefix can be a name
-// too, so only an id goes without looking at the list.
+// keyID returns the ID of a key by its ID, prefix or name. A name can look like a prefix.
 func keyID(ctx context.Context, w work, named string) (string, error) {
 	if _, ok := apikey.ID(named).Prefix(); ok {
 		return named, nil
@@ -123,7 +121,7 @@ valid for every app. To find a key by its full key, use "sluice key find".`,
 }
 
 func (a *application) listKeys(ctx context.Context, w work, f client.KeyFilter) error {
-	environment := 5 // the rank of a column that says the same in every row
+	environment := 5 // the column is hidden first, because all its values are the same
 	if f.Environment == "" {
 		environment = 0
 	}
@@ -172,7 +170,6 @@ previous one, or no longer valid.`,
 	})
 }
 
-// fullKey asks for a full key, or reads it from standard input where there is nobody to ask.
 func (a *application) fullKey(ctx context.Context) (client.FullKey, error) {
 	full, err := a.term.AskPassword(ctx, "Full key: ")
 	if errors.Is(err, terminal.ErrNobody) {
@@ -200,7 +197,7 @@ The response does not show whether the key exists. Members of its project see th
 	}
 	where := cmd.Flags().String("url", "", "URL where it was found")
 	return a.command(onServer, cmd, func(ctx context.Context, w work) error {
-		if len(w.args) > 0 && w.args[0] != "-" { // which is not repeated: it may be the key
+		if len(w.args) > 0 && w.args[0] != "-" { // the error does not contain it: it can be the key
 			return usage("the full key is read from standard input, not from an argument: pass - or no argument")
 		}
 		full, err := a.fullKey(ctx)
@@ -217,7 +214,6 @@ The response does not show whether the key exists. Members of its project see th
 	})
 }
 
-// secretText says what a full key is good for.
 func secretText(f wire.FoundKey) string {
 	switch {
 	case f.Secret == wire.SecretUnknown:
@@ -234,7 +230,7 @@ func (a *application) keyShow() *cobra.Command {
 	return a.onKey(&cobra.Command{
 		Use: "show KEY", Short: "Show an API key, without its secret", SuggestFor: []string{"get", "describe"},
 		Example: `  sluice key show key-ab12cd34 --project shop`,
-	}, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.Key(ctx, w.project, w.args[0]) }))
+	}, showResult(a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.Key(ctx, w.project, w.args[0]) }))
 }
 
 func (a *application) showKey(k wire.Key) error { return a.showFields(k, a.keyFields(k)) }
@@ -271,7 +267,6 @@ func (a *application) keyFields(k wire.Key) []render.Field {
 	return fields
 }
 
-// leakField shows that a secret of a key has leaked.
 func leakField(l wire.KeyLeak) render.Field {
 	f := render.Field{Name: "Leaked", Value: stamp(l.At) + ", reported by " + l.By, Tone: render.Bad}
 	if l.FoundAt != "" {
@@ -283,7 +278,6 @@ func leakField(l wire.KeyLeak) render.Field {
 	return f
 }
 
-// scopeText shows the apps that a key covers.
 func scopeText(apps []string, scope string) string {
 	switch {
 	case scope == string(apikey.NoApps):
@@ -294,7 +288,6 @@ func scopeText(apps []string, scope string) string {
 	return strings.Join(apps, ", ")
 }
 
-// dayOf shows the last day on which a key was used.
 func dayOf(seen *string) string {
 	if seen == nil {
 		return "never"
@@ -312,7 +305,6 @@ func statusTone(status string) render.Tone {
 	return render.Bad
 }
 
-// expiryWarning is the time before a key's expiry in which it stands out.
 const expiryWarning = 14 * 24 * time.Hour
 
 func (a *application) expiryTone(k wire.Key) render.Tone {
@@ -344,7 +336,7 @@ day (UTC) or an RFC 3339 timestamp.`,
 	cmd.Flags().StringVar(&name, "name", "", "display name, visible to apps; same as NAME")
 	cmd.Flags().StringArrayVar(&apps, "app", nil, "app in the key's scope; repeatable")
 	cmd.Flags().StringVar(&expires, "expires", "", "last valid day (2027-01-31) or RFC 3339 timestamp")
-	return a.command(inEnvironment, cmd, a.issuing(cmd, "accepted by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+	return a.command(inEnvironment, cmd, a.issueKey(cmd, "accepted by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
 		if plan == "" {
 			return wire.Key{}, "", usage("--plan is required")
 		}
@@ -362,12 +354,11 @@ day (UTC) or an RFC 3339 timestamp.`,
 	}))
 }
 
-// expiry takes a day as the instant at which it ends, and leaves anything else to the
-// server; nil is no expiry. An empty one is a variable that a script forgot to set: it
-// must not make a key that never expires.
+// expiry converts the last valid day to its end. The server parses other values; nil is no expiry.
+// An empty value is an error: a script's unset variable must not create a key without an expiry.
 func expiry(cmd *cobra.Command, text string) (*string, error) {
 	if !cmd.Flags().Changed("expires") {
-		return nil, nil //nolint:nilnil // no expiry is a value of the API's
+		return nil, nil //nolint:nilnil // nil means no expiry
 	}
 	if text == "" {
 		return nil, usage("--expires is empty")
@@ -378,7 +369,7 @@ func expiry(cmd *cobra.Command, text string) (*string, error) {
 	return &text, nil
 }
 
-// expiryText shows an expiry as --expires takes it: the end of a day as that day.
+// expiryText formats an expiry as a value of --expires: the end of a day as that day.
 func expiryText(t *time.Time) string {
 	if t == nil || !t.Equal(t.UTC().Truncate(24*time.Hour)) {
 		return stampOf(t)
@@ -398,13 +389,13 @@ grace period.`,
 		Example: `  sluice key rotate key-ab12cd34 --grace 48h`,
 	}
 	grace := cmd.Flags().Duration("grace", 24*time.Hour, "grace period of the previous secret, 0s to 720h")
-	confirm := a.confirmation(cmd, asks)
-	return a.onKey(cmd, a.issuing(cmd, "applied by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+	confirm := a.confirmation(cmd, promptOnly)
+	return a.onKey(cmd, a.issueKey(cmd, "applied by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
 		return a.rotate(ctx, w, confirm, *grace)
 	}))
 }
 
-// rotate asks before it ends a secret that was to stay valid for longer.
+// rotate asks for confirmation before it ends a secret in its grace period.
 func (a *application) rotate(ctx context.Context, w work, confirm *confirmation, grace time.Duration) (wire.Key, client.FullKey, error) {
 	before, err := w.Key(ctx, w.project, w.args[0])
 	if err != nil {
@@ -425,11 +416,11 @@ func (a *application) rotate(ctx context.Context, w work, confirm *confirmation,
 	return k, full, err
 }
 
-// issuing is a command that shows a full key, with a warning beside it.
-func (a *application) issuing(cmd *cobra.Command, does string, issue func(ctx context.Context, w work) (wire.Key, client.FullKey, error)) run {
-	quiet, e := cmd.Flags().BoolP("quiet", "q", false, "print only the full key"), a.effect(cmd)
+// issueKey returns a command that creates a full key, shows it and waits for the checkers.
+func (a *application) issueKey(cmd *cobra.Command, verb string, issue func(ctx context.Context, w work) (wire.Key, client.FullKey, error)) run {
+	quiet, e := cmd.Flags().BoolP("quiet", "q", false, "print only the full key"), a.propagationFlags(cmd)
 	return func(ctx context.Context, w work) error {
-		k, full, err := issue(ctx, e.waiting(w))
+		k, full, err := issue(ctx, e.withWait(w))
 		if err != nil {
 			return err
 		}
@@ -443,7 +434,7 @@ func (a *application) issuing(cmd *cobra.Command, does string, issue func(ctx co
 		if err != nil {
 			return err
 		}
-		return a.tell(does, k.Force())
+		return a.printPropagation(verb, k.Force())
 	}
 }
 
@@ -465,7 +456,7 @@ func (a *application) keyUpdate() *cobra.Command {
 	f.BoolVar(&never, "never-expires", false, "remove the expiry")
 	cmd.MarkFlagsMutuallyExclusive("app", "all-apps")
 	cmd.MarkFlagsMutuallyExclusive("expires", "never-expires")
-	return a.onKey(cmd, effective(a.effect(cmd), "applied by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+	return a.onKey(cmd, waitForPropagation(a.propagationFlags(cmd), "applied by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
 		ends, err := expiry(cmd, expires)
 		if err != nil {
 			return wire.Key{}, err
@@ -491,7 +482,7 @@ func (a *application) keyDisable() *cobra.Command {
 "sluice key enable".`,
 		Example: `  sluice key disable key-ab12cd34`,
 	}
-	return a.onKey(cmd, effective(a.effect(cmd), "rejected by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.DisableKey(ctx, w.project, w.args[0]) }))
+	return a.onKey(cmd, waitForPropagation(a.propagationFlags(cmd), "rejected by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.DisableKey(ctx, w.project, w.args[0]) }))
 }
 
 func (a *application) keyEnable() *cobra.Command {
@@ -499,7 +490,7 @@ func (a *application) keyEnable() *cobra.Command {
 		Use: "enable KEY", Short: "Enable a disabled API key",
 		Example: `  sluice key enable key-ab12cd34`,
 	}
-	return a.onKey(cmd, effective(a.effect(cmd), "accepted by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.EnableKey(ctx, w.project, w.args[0]) }))
+	return a.onKey(cmd, waitForPropagation(a.propagationFlags(cmd), "accepted by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.EnableKey(ctx, w.project, w.args[0]) }))
 }
 
 func (a *application) keyRevoke() *cobra.Command {
@@ -510,8 +501,8 @@ confirm this, the command names it and the time from which it denies all request
 seconds after the change. A revocation cannot be undone.`,
 		Example: `  sluice key revoke key-ab12cd34 --yes`,
 	}
-	confirm := a.confirmation(cmd, insists)
-	return a.onKey(cmd, effective(a.effect(cmd), "rejected by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+	confirm := a.confirmation(cmd, requireYes)
+	return a.onKey(cmd, waitForPropagation(a.propagationFlags(cmd), "rejected by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
 		if err := confirm.ask(ctx, "Revoke "+w.args[0]+" permanently?", w.args[0]); err != nil {
 			return wire.Key{}, err
 		}

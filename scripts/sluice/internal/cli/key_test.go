@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// keys are a project's, on two pages, whatever of them is searched for.
+// keys returns a project's keys on two pages, as the result of any search.
 func keys(t *testing.T, searched string) map[string][]answer {
 	t.Helper()
 	page := func(next string, keys ...wire.Key) []answer {
@@ -51,7 +51,7 @@ func keys(t *testing.T, searched string) map[string][]answer {
 	return answers
 }
 
-// A full key in an argument is in no request; its ID is.
+// A full key in an argument is replaced by its ID before a request is sent.
 func TestFullKeyInArgument(t *testing.T) {
 	t.Parallel()
 	const full = "sluice_ab12cd34_0123456789abcdefghijABCDEFGHIJ01234567"
@@ -65,20 +65,19 @@ func TestFullKeyInArgument(t *testing.T) {
 		r := newPerson(t, f.URL).runs(strings.Fields(tt.args)...)
 		sent := strings.Join(f.requests(), " ")
 		if strings.Contains(sent, full[16:]) || !strings.HasPrefix(sent, tt.want) || strings.Contains(r.err, full[16:]) {
-			t.Errorf("%s sent %q, want %q: %s", tt.args, sent, tt.want, r)
+			t.Errorf("%s: got requests %q, want %q: %s", tt.args, sent, tt.want, r)
 		}
 		if tt.want != "" && !strings.Contains(r.err, "rotate the key") {
-			t.Errorf("%s: %s", tt.args, r)
+			t.Errorf("%s: got no warning: %s", tt.args, r)
 		}
 	}
 }
 
-// TestKeyByName: which key a command means.
 func TestKeyByName(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, key string
-		want      string // id
+		want      string
 		exit      int
 		stderr    string
 	}{
@@ -86,11 +85,11 @@ func TestKeyByName(t *testing.T) {
 		{name: "a prefix", key: "aaaaaaa2", want: "key-aaaaaaa2"},
 		{name: "a prefix of a revoked key", key: "aaaaaaa7", want: "key-aaaaaaa7"},
 		{name: "a name", key: "Checkout", want: "key-aaaaaaa1"},
-		{name: "a name that a revoked key had before", key: "again", want: "key-aaaaaaa5"},
+		{name: "a name that a revoked key also has", key: "again", want: "key-aaaaaaa5"},
 		{name: "a revoked key's name", key: "over", want: "key-aaaaaaa7"},
-		{name: "in other letters", key: "checkout", exit: 4, stderr: `error: Project shop has no key with the ID, prefix or name "checkout". Run: sluice key list --all-environments (not_found)`},
+		{name: "a name in other case", key: "checkout", exit: 4, stderr: `error: Project shop has no key with the ID, prefix or name "checkout". Run: sluice key list --all-environments (not_found)`},
 		{name: "no name", key: "", exit: 4, stderr: `error: Project shop has no key with the ID, prefix or name "". Run: sluice key list --all-environments (not_found)`},
-		{name: "a name of two", key: "twice", exit: 2, stderr: `error: "twice" matches 2 keys (key-aaaaaaa2, key-aaaaaaa4): pass an ID (usage)`},
+		{name: "a name of two keys", key: "twice", exit: 2, stderr: `error: "twice" matches 2 keys (key-aaaaaaa2, key-aaaaaaa4): pass an ID (usage)`},
 		{name: "a prefix that is a name too", key: "aaaaaaa1", exit: 2, stderr: `error: "aaaaaaa1" matches 2 keys (key-aaaaaaa1, key-aaaaaaa6): pass an ID (usage)`},
 	}
 	for _, tt := range tests {
@@ -102,13 +101,12 @@ func TestKeyByName(t *testing.T) {
 				check.OK(t, json.Unmarshal([]byte(r.out), &got))
 			}
 			if r.exit != tt.exit || got.ID != tt.want || strings.TrimSuffix(r.err, "\n") != tt.stderr {
-				t.Errorf("%swant %s, exit %d and %s", r, tt.want, tt.exit, tt.stderr)
+				t.Errorf("got key %q, %swant %q, exit %d and %s", got.ID, r, tt.want, tt.exit, tt.stderr)
 			}
 		})
 	}
 }
 
-// TestKeyListFilters: what is asked for.
 func TestKeyListFilters(t *testing.T) {
 	t.Parallel()
 	for flags, want := range map[string]string{
@@ -124,7 +122,7 @@ func TestKeyListFilters(t *testing.T) {
 			f := newFake(t, map[string][]answer{request: ok(list(""))})
 			r := newPerson(t, f.URL).runs(strings.Fields("key list " + flags)...)
 			if diff := cmp.Diff([]string{request}, f.requests()); diff != "" || r.exit != 0 {
-				t.Errorf("%s (-want +got):\n%s", r, diff)
+				t.Errorf("got %srequests (-want +got):\n%s", r, diff)
 			}
 		})
 	}

@@ -44,7 +44,7 @@ The command prompts for the password without showing it. In a script, use --pass
 		if err != nil {
 			return err
 		}
-		if exposed(c.URL) {
+		if isPlaintext(c.URL) {
 			a.note("warning: %s does not use HTTPS: others on the network can read the password and the session", c.URL)
 		}
 		if username == "" {
@@ -61,7 +61,6 @@ The command prompts for the password without showing it. In a script, use --pass
 	return cmd
 }
 
-// sessionView is a session in JSON, without what would let others use it.
 type sessionView struct {
 	ExpiresAt    time.Time          `json:"expires_at"`
 	User         wire.User          `json:"user"`
@@ -85,7 +84,7 @@ func (a *application) signIn(ctx context.Context, dir contexts.Dir, c contexts.C
 	})
 }
 
-// target is the context to sign in to: one that is saved, or one to be.
+// target returns the context to sign in to, which may be new.
 func (a *application) target(dir contexts.Dir, args []string) (contexts.Context, error) {
 	var base string
 	switch {
@@ -108,8 +107,8 @@ func (a *application) target(dir contexts.Dir, args []string) (contexts.Context,
 	return a.targetOf(dir, base)
 }
 
-// targetOf is the context of a server: the named one, else the one it has already,
-// else a new one called after its host.
+// targetOf returns the context of --context, else the saved context of the server, else a new
+// context with the name of the server's host.
 func (a *application) targetOf(dir contexts.Dir, base string) (contexts.Context, error) {
 	name := a.flags.context
 	if name == "" {
@@ -132,13 +131,12 @@ func (a *application) targetOf(dir contexts.Dir, base string) (contexts.Context,
 		return contexts.Context{Name: name, URL: base}, nil
 	case err != nil:
 		return c, err
-	case c.URL != base: // another server: its projects mean nothing there
+	case c.URL != base: // the context was for another server, with other projects
 		return contexts.Context{Name: name, URL: base}, nil
 	}
 	return c, nil
 }
 
-// freeName calls a context after a server's host, with a number where that is taken.
 func freeName(base string, taken []string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -165,12 +163,12 @@ func (a *application) logout() *cobra.Command {
 	}, func(ctx context.Context, w work) error {
 		out := w.SignOut(ctx)
 		if client.HasCode(out, "unauthenticated") {
-			out = nil // it had ended already
+			out = nil
 		}
 		if client.HasCode(out, "forbidden") {
 			return out // a service token has no session
 		}
-		if err := a.forget(); err != nil {
+		if err := a.deleteSession(); err != nil {
 			return errors.Join(out, err)
 		}
 		if out != nil {
@@ -181,8 +179,7 @@ func (a *application) logout() *cobra.Command {
 	})
 }
 
-// forget drops the saved session, if that is the one in use.
-func (a *application) forget() error {
+func (a *application) deleteSession() error {
 	s, err := a.server()
 	if err != nil || s.context.Name == "" || s.token != s.context.Token {
 		return err
@@ -200,7 +197,7 @@ func (a *application) whoami() *cobra.Command {
 	return a.command(onServer, &cobra.Command{
 		Use: "whoami", Short: "Show the current user or service token",
 		Example: `  sluice whoami`,
-	}, then(func(who wire.Session) error {
+	}, showResult(func(who wire.Session) error {
 		at, err := a.server()
 		if err != nil {
 			return err

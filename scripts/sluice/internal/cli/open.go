@@ -36,7 +36,6 @@ In a script, or with --output json or yaml, only print the URL.`,
 	})
 }
 
-// browse starts a browser, the system's own unless one is named.
 func browse(ctx context.Context, program, address string) error {
 	command := []string{program}
 	if program == "" {
@@ -49,5 +48,5 @@ func browse(ctx context.Context, program, address string) error {
 			command = []string{"xdg-open"}
 		}
 	}
-	return exec.CommandContext(ctx, command[0], append(command[1:], address)...).Run() //nolint:gosec // the person's own program, and an address with a scheme
+	return exec.CommandContext(ctx, command[0], append(command[1:], address)...).Run() //nolint:gosec // the user's own program, and a URL with a checked scheme
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// TestOpen: a person's browser is started with the app's address, and a script is told it.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t, newFake(t, shop()).URL)

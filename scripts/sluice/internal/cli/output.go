@@ -22,7 +22,6 @@ func (a *application) screen() render.Screen {
 
 func (a *application) format() render.Format { return render.Format(a.flags.output) }
 
-// show writes a value in the form that was asked for.
 func (a *application) show(value any, table func(render.Screen) error) error {
 	switch {
 	case a.filter != nil:
@@ -33,7 +32,6 @@ func (a *application) show(value any, table func(render.Screen) error) error {
 	return table(a.screen())
 }
 
-// showFiltered writes what a filter makes of a value.
 func (a *application) showFiltered(ctx context.Context, f render.Filter, value any) error {
 	for text, err := range a.screen().Filtered(ctx, f, value) {
 		if err != nil {
@@ -46,12 +44,11 @@ func (a *application) showFiltered(ctx context.Context, f render.Filter, value a
 	return nil
 }
 
-// showFields writes a value, to people as a list of fields.
 func (a *application) showFields(value any, fields []render.Field) error {
 	return a.show(value, func(s render.Screen) error { return s.Fields(fields...) })
 }
 
-// done confirms a change that the API answers without a body. JSON has nothing to say.
+// done confirms a change without a response body. JSON and YAML print nothing.
 func (a *application) done(format string, args ...any) error {
 	if !a.format().ForPeople() {
 		return nil
@@ -59,12 +56,10 @@ func (a *application) done(format string, args ...any) error {
 	return a.screen().Line(format, args...)
 }
 
-// note tells the person something beside the answer.
 func (a *application) note(format string, args ...any) {
-	_, _ = fmt.Fprintln(a.term.Err, oneLine(fmt.Sprintf(format, args...))) // beside the answer: nothing depends on it
+	_, _ = fmt.Fprintln(a.term.Err, oneLine(fmt.Sprintf(format, args...)))
 }
 
-// showList writes a whole list.
 func showList[T any](a *application, noun string, list iter.Seq2[T, error], columns []render.Column, row func(T) []render.Cell) error {
 	items, err := client.Collect(list)
 	if err != nil {
@@ -86,7 +81,7 @@ func showList[T any](a *application, noun string, list iter.Seq2[T, error], colu
 	})
 }
 
-// showFirst writes the beginning of a list.
+// showFirst writes the first items of a list; limit 0 means all.
 func showFirst[T any](a *application, limit int, noun string, list iter.Seq2[T, error], columns []render.Column, row func(T) []render.Cell) error {
 	if limit < 0 {
 		return usage("--limit must not be negative")
@@ -94,7 +89,6 @@ func showFirst[T any](a *application, limit int, noun string, list iter.Seq2[T, 
 	return showList(a, noun, first(limit, list), columns, row)
 }
 
-// stamp shows a time: UTC, to the second.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -102,7 +96,6 @@ func stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05Z")
 }
 
-// minute shows a time in a narrow column, in UTC.
 func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
 func stampOf(t *time.Time) string {
@@ -121,7 +114,6 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// each gives a slice as a list that cannot fail.
 func each[T any](items []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, item := range items {
@@ -132,7 +124,6 @@ func each[T any](items []T) iter.Seq2[T, error] {
 	}
 }
 
-// only is what of a list is wanted.
 func only[T any](wanted func(T) bool, list iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for item, err := range list {
@@ -143,7 +134,7 @@ func only[T any](wanted func(T) bool, list iter.Seq2[T, error]) iter.Seq2[T, err
 	}
 }
 
-// first is the beginning of a list; 0 is all of it.
+// first returns the first items of a list; limit 0 means all.
 func first[T any](limit int, list iter.Seq2[T, error]) iter.Seq2[T, error] {
 	if limit == 0 {
 		return list

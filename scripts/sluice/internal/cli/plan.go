@@ -37,7 +37,7 @@ func (a *application) planShow() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
 		Use: "show PLAN", Short: "Show a usage plan", SuggestFor: []string{"get", "describe"},
 		Example: `  sluice plan show plan-starter`,
-	}, then(a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
+	}, showResult(a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
 		return w.Plan(ctx, w.project, w.environment, w.args[0])
 	}))
 }
@@ -54,7 +54,7 @@ func (a *application) showPlan(p wire.Plan) error {
 
 func rate(r float64) string { return strconv.FormatFloat(r, 'f', -1, 64) }
 
-// quota shows e.g. "1000 per day", or "1000 per day, hard".
+// quota formats a quota, e.g. "1000 per day, hard".
 func quota(p wire.Plan) string {
 	if p.Quota == nil || p.QuotaPeriod == nil {
 		return "none"
@@ -66,7 +66,6 @@ func quota(p wire.Plan) string {
 	return text
 }
 
-// limits are the flags of a plan.
 type limits struct {
 	rate   float64
 	burst  int64
@@ -99,7 +98,7 @@ checkers exchange their counts.`,
   sluice plan create Paid --rate 10 --burst 20 --quota 500 --quota-period day --quota-mode hard`,
 	}
 	l, changed := a.limits(cmd), cmd.Flags().Changed
-	return a.command(inEnvironment, cmd, effective(a.effect(cmd), "applied by", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
+	return a.command(inEnvironment, cmd, waitForPropagation(a.propagationFlags(cmd), "applied by", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
 		if !changed("rate") || !changed("burst") {
 			return wire.Plan{}, usage("--rate and --burst are required")
 		}
@@ -133,7 +132,7 @@ name does not change the ID.`,
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-period")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-mode")
-	return a.command(inEnvironment, cmd, effective(a.effect(cmd), "applied by", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
+	return a.command(inEnvironment, cmd, waitForPropagation(a.propagationFlags(cmd), "applied by", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
 		u := wire.UpdatePlan{
 			Name: wire.If(changed("name"), &name), Rate: wire.If(changed("rate"), &l.rate), Burst: wire.If(changed("burst"), &l.burst),
 			Quota: wire.If(changed("quota"), &l.quota), QuotaPeriod: wire.If(changed("quota-period"), &l.period), QuotaMode: wire.If(changed("quota-mode"), &l.mode),
@@ -149,7 +148,7 @@ name does not change the ID.`,
 }
 
 func (a *application) planDelete() *cobra.Command {
-	return a.removal(inEnvironment, names, &cobra.Command{
+	return a.removal(inEnvironment, requireName, &cobra.Command{
 		Use: "delete PLAN", Short: "Delete a usage plan that no key uses", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice plan delete plan-starter`,
 	}, func(w work) removal {

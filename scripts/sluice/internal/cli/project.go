@@ -33,7 +33,7 @@ func (a *application) projectCreate() *cobra.Command {
 	return a.command(onServer, &cobra.Command{
 		Use: "create NAME", Short: "Create a project", SuggestFor: []string{"add", "new"},
 		Example: `  sluice project create shop`,
-	}, then(func(p wire.Project) error {
+	}, showResult(func(p wire.Project) error {
 		return a.show(p, func(s render.Screen) error { return s.Line("Project %s created. Your role is %s.", p.Name, p.Role) })
 	}, func(ctx context.Context, w work) (wire.Project, error) {
 		return w.CreateProject(ctx, w.args[0])
@@ -44,7 +44,7 @@ func (a *application) projectShow() *cobra.Command {
 	return a.command(onServer, &cobra.Command{
 		Use: "show NAME", Short: "Show a project", SuggestFor: []string{"get", "describe"},
 		Example: `  sluice project show shop`,
-	}, then(a.showProject, func(ctx context.Context, w work) (wire.Project, error) {
+	}, showResult(a.showProject, func(ctx context.Context, w work) (wire.Project, error) {
 		return w.Project(ctx, w.args[0])
 	}))
 }
@@ -59,7 +59,6 @@ func (a *application) showProject(p wire.Project) error {
 	})
 }
 
-// leakedAre says what becomes of keys that leak, in a word.
 func leakedAre(policy string) string {
 	switch apikey.LeakPolicy(policy) {
 	case apikey.LeakDisable:
@@ -67,7 +66,7 @@ func leakedAre(policy string) string {
 	case apikey.LeakRevoke:
 		return "revoked"
 	}
-	return policy // of a newer server
+	return policy // unknown value of a newer server
 }
 
 func (a *application) projectUpdate() *cobra.Command {
@@ -88,7 +87,7 @@ and webhooks. Each is a host with an optional port and path.`,
 	policy := cmd.Flags().String("leak-policy", "", "action for leaked keys: "+oneOf(apikey.LeakPolicies()))
 	registries := cmd.Flags().String("registries", "", "allowed image registries, separated by commas (empty for any)")
 	a.fixed(cmd, "leak-policy", words(apikey.LeakPolicies())...)
-	return a.command(onServer, cmd, then(a.showProject, func(ctx context.Context, w work) (wire.Project, error) {
+	return a.command(onServer, cmd, showResult(a.showProject, func(ctx context.Context, w work) (wire.Project, error) {
 		var in wire.UpdateProject
 		if cmd.Flags().Changed("registries") {
 			in.Registries = wire.Some(strings.FieldsFunc(*registries, func(c rune) bool { return c == ',' || c == ' ' }))
@@ -104,7 +103,7 @@ and webhooks. Each is a host with an optional port and path.`,
 }
 
 func (a *application) projectDelete() *cobra.Command {
-	return a.removal(onServer, names, &cobra.Command{
+	return a.removal(onServer, requireName, &cobra.Command{
 		Use: "delete NAME", Short: "Delete an empty project", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice project delete shop`,
 	}, func(w work) removal {
@@ -139,7 +138,7 @@ func (a *application) environmentCreate() *cobra.Command {
 	return a.command(inProject, &cobra.Command{
 		Use: "create NAME", Short: "Create an environment", SuggestFor: []string{"add", "new"},
 		Example: `  sluice environment create prod --project shop`,
-	}, then(func(e wire.Environment) error {
+	}, showResult(func(e wire.Environment) error {
 		return a.show(e, func(s render.Screen) error {
 			return s.Line("Environment %s of %s created in namespace %s.", e.Name, e.Project, e.Namespace)
 		})
@@ -149,7 +148,7 @@ func (a *application) environmentCreate() *cobra.Command {
 }
 
 func (a *application) environmentDelete() *cobra.Command {
-	return a.removal(inProject, names, &cobra.Command{
+	return a.removal(inProject, requireName, &cobra.Command{
 		Use: "delete NAME", Short: "Delete an empty environment", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice environment delete staging --project shop`,
 	}, func(w work) removal {
@@ -205,7 +204,7 @@ also manage members and environments.`,
 }
 
 func (a *application) memberRemove() *cobra.Command {
-	return a.removal(inProject, insists, &cobra.Command{
+	return a.removal(inProject, requireYes, &cobra.Command{
 		Use: "remove USERNAME", Short: "Remove a member from a project", SuggestFor: []string{"delete", "rm"},
 		Example: `  sluice member remove ada --project shop`,
 	}, func(w work) removal {

@@ -13,78 +13,76 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// effect is the --no-wait of a command whose change the checkers are to follow.
-type effect struct {
-	a     *application
-	not   bool
-	limit time.Duration
+// propagationFlags are the flags of a command that waits until the checkers apply its change.
+type propagationFlags struct {
+	a      *application
+	noWait bool
+	limit  time.Duration
 }
 
-func (a *application) effect(cmd *cobra.Command) *effect {
-	e := &effect{a: a}
-	cmd.Flags().BoolVar(&e.not, "no-wait", false, "return when the change is saved, before the checkers apply it")
+func (a *application) propagationFlags(cmd *cobra.Command) *propagationFlags {
+	e := &propagationFlags{a: a}
+	cmd.Flags().BoolVar(&e.noWait, "no-wait", false, "return when the change is saved, before the checkers apply it")
 	cmd.Flags().DurationVar(&e.limit, "wait-timeout", 10*time.Second, "maximum time to wait for the checkers, up to 30s")
 	return e
 }
 
-// waiting gives w with changes that wait.
-func (e *effect) waiting(w work) work {
-	if !e.not {
+func (e *propagationFlags) withWait(w work) work {
+	if !e.noWait {
 		w.Client = w.Waiting(e.limit)
 	}
 	return w
 }
 
-// effective is [then] for such a command; the checkers have done what does says, e.g.
-// "refused by".
-func effective[T interface{ Force() *wire.InForce }](e *effect, does string, show func(T) error, call func(ctx context.Context, w work) (T, error)) run {
+// waitForPropagation is [showResult] for a change that waits for the checkers. verb describes
+// the result, e.g. "rejected by".
+func waitForPropagation[T interface{ Force() *wire.InForce }](e *propagationFlags, verb string, show func(T) error, call func(ctx context.Context, w work) (T, error)) run {
 	return func(ctx context.Context, w work) error {
-		v, err := call(ctx, e.waiting(w))
+		v, err := call(ctx, e.withWait(w))
 		if err == nil {
 			err = show(v)
 		}
 		if err != nil {
 			return err
 		}
-		return e.a.tell(does, v.Force())
+		return e.a.printPropagation(verb, v.Force())
 	}
 }
 
-// tell says whether a change is in force; nil was not asked for. One that is not is a
-// failure: it was made, but not all follow it.
-func (a *application) tell(does string, f *wire.InForce) error {
+// printPropagation reports a change that is in force. It returns an error if the change is not in
+// force at every checker.
+func (a *application) printPropagation(verb string, f *wire.InForce) error {
 	if f == nil {
 		return nil
 	}
 	if !f.Everywhere {
-		return failed("not_in_force", "Change saved, but not yet confirmed as %s %s. To check again, run: sluice change %s", does, strings.Join(silent(f.Replicas), ", "), f.Change)
+		return failed("not_in_force", "Change saved, but not yet confirmed as %s %s. To check again, run: sluice change %s", verb, strings.Join(pendingCheckers(f.Replicas), ", "), f.Change)
 	}
-	after, followed := int64(0), 0
+	after, applied := int64(0), 0
 	for _, r := range f.Replicas {
 		if r.State == string(checkers.Applied) {
-			followed++
+			applied++
 		}
 		if r.AfterMS != nil {
 			after = max(after, *r.AfterMS)
 		}
 	}
-	text := fmt.Sprintf("%s %s", capital(does), everyChecker(followed))
+	text := fmt.Sprintf("%s %s", capital(verb), everyChecker(applied))
 	if after > 0 {
 		text += fmt.Sprintf(" after %d ms", after)
 	}
-	if rest := len(f.Replicas) - followed; rest > 0 {
-		verb := "deny"
+	if rest := len(f.Replicas) - applied; rest > 0 {
+		deny := "deny"
 		if rest == 1 {
-			verb = "denies"
+			deny = "denies"
 		}
-		text += fmt.Sprintf("; %d more %s all requests", rest, verb)
+		text += fmt.Sprintf("; %d more %s all requests", rest, deny)
 	}
 	a.note("%s.", text)
 	return nil
 }
 
-// silent says of each checker that does not say what it does until when that matters.
-func silent(replicas []wire.ReplicaInForce) []string {
+func pendingCheckers(replicas []wire.ReplicaInForce) []string {
 	var all []string
 	for _, r := range replicas {
 		if r.DeniesFrom != nil {
@@ -119,9 +117,9 @@ version. CHANGE is the ID in the output of the command that made the change, or 
 Sluice-Change response header.`,
 		Example: `  sluice change 7ff9ad4c0d7a3f2fabc123def456 --project shop`,
 	}
-	e := a.effect(cmd)
+	e := a.propagationFlags(cmd)
 	return a.command(inProject, cmd, func(ctx context.Context, w work) error {
-		f, err := e.waiting(w).Change(ctx, w.project, w.args[0])
+		f, err := e.withWait(w).Change(ctx, w.project, w.args[0])
 		if err != nil {
 			return err
 		}
@@ -135,6 +133,6 @@ Sluice-Change response header.`,
 		if err != nil {
 			return err
 		}
-		return a.tell("applied by", &f)
+		return a.printPropagation("applied by", &f)
 	})
 }

@@ -25,7 +25,7 @@ for the released requests: requests that a lost checker allowed but did not coun
 again. The command needs the role owner, or an admin.`,
 		Example: `  sluice quota release key-ab12cd34 --yes`,
 	}
-	confirm := a.confirmation(cmd, insists)
+	confirm := a.confirmation(cmd, requireYes)
 	return a.onKey(cmd, func(ctx context.Context, w work) error {
 		if err := confirm.ask(ctx, "Release the part of the quota of "+w.args[0]+" that lost checkers hold?", w.args[0]); err != nil {
 			return err

@@ -26,7 +26,6 @@ environment variables.
 Exit status: 0 success, 1 failure, 2 usage error, 3 not signed in, 4 not found,
 130 interrupted.`
 
-// root is the whole tree of commands.
 func (a *application) root() *cobra.Command {
 	root := a.group("sluice", "Manage API keys, plans and deploys on Kubernetes",
 		a.login(), a.logout(), a.whoami(), a.password(), a.contextGroup(),
@@ -40,7 +39,7 @@ func (a *application) root() *cobra.Command {
   sluice key create "Checkout team" --plan plan-starter
   sluice app list --jq '.items[] | select(.gate.state == "pending") | .name'`
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.DisableAutoGenTag = true // pages that carry the day they were made on are always stale
+	root.DisableAutoGenTag = true // generated pages must not contain the date
 	root.Version = a.env.Build.Version
 	root.SetVersionTemplate("sluice {{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -64,7 +63,6 @@ func (a *application) root() *cobra.Command {
 	return root
 }
 
-// checkFlags refuses values that the common flags cannot have.
 func (a *application) checkFlags(cmd *cobra.Command) error {
 	if !slices.Contains(render.Formats(), a.flags.output) {
 		return usage("--output must be %s, not %q", oneOf(render.Formats()), a.flags.output)
@@ -78,10 +76,9 @@ func (a *application) checkFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// setFilter lets the command's output go through --jq, until the command is interrupted.
 func (a *application) setFilter(cmd *cobra.Command) error {
 	switch {
-	case a.flags.jq == "": // a variable that a script forgot to set
+	case a.flags.jq == "": // such as an unset variable in a script
 		return usage("--jq is empty")
 	case cmd.Flags().Changed("output") && a.format() != render.JSON:
 		return usage("--jq needs JSON output: omit --output or pass -o json")
@@ -98,7 +95,6 @@ func (a *application) setFilter(cmd *cobra.Command) error {
 	return nil
 }
 
-// help is "sluice help", which refuses topics that it does not know.
 func (a *application) help() *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND...]", Short: "Show help for a command",

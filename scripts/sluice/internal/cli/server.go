@@ -13,15 +13,14 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 )
 
-// server is where a command goes.
 type server struct {
 	url     string
 	token   client.Token
-	context contexts.Context // zero when the environment takes its place
+	context contexts.Context // zero if SLUICE_URL selects another server
 }
 
-// server finds the server: --context, or SLUICE_URL and SLUICE_TOKEN, or the current
-// context. A context serves its own URL only.
+// server returns the server of --context, else of SLUICE_URL and SLUICE_TOKEN, else of the current
+// context.
 func (a *application) server() (server, error) {
 	c, err := a.context()
 	if err != nil {
@@ -29,7 +28,7 @@ func (a *application) server() (server, error) {
 	}
 	s := server{url: c.URL, token: c.Token, context: c}
 	if a.flags.context == "" {
-		if s, err = a.overrule(s); err != nil {
+		if s, err = a.applyEnv(s); err != nil {
 			return server{}, err
 		}
 	}
@@ -39,9 +38,9 @@ func (a *application) server() (server, error) {
 	return s, nil
 }
 
-// overrule puts SLUICE_URL and SLUICE_TOKEN in the place of a context. Another server
-// gets nothing of it: its token and its project mean nothing there.
-func (a *application) overrule(s server) (server, error) {
+// applyEnv overrides a context by SLUICE_URL and SLUICE_TOKEN. If SLUICE_URL is another server, the
+// context's token and project do not apply.
+func (a *application) applyEnv(s server) (server, error) {
 	if given := a.env.Getenv("SLUICE_URL"); given != "" {
 		u, err := cleanURL(given)
 		if err != nil {
@@ -57,12 +56,12 @@ func (a *application) overrule(s server) (server, error) {
 	return s, nil
 }
 
-// context is the saved context in use, zero when there is none.
+// context returns the saved context in use, or a zero value if there is none.
 func (a *application) context() (contexts.Context, error) {
 	dir, err := a.contexts()
 	if err != nil {
 		if a.env.Getenv("SLUICE_URL") != "" && a.flags.context == "" {
-			return contexts.Context{}, nil // a script without a home needs none
+			return contexts.Context{}, nil // scripts need no home directory
 		}
 		return contexts.Context{}, err
 	}
@@ -79,7 +78,6 @@ func (a *application) context() (contexts.Context, error) {
 	return c, err
 }
 
-// client is a client that is signed in.
 func (a *application) client() (*client.Client, error) {
 	s, err := a.server()
 	if err != nil {
@@ -91,27 +89,26 @@ func (a *application) client() (*client.Client, error) {
 	return a.dial(s.url).WithToken(s.token), nil
 }
 
-// dial is a client of a server, not signed in.
 func (a *application) dial(url string) *client.Client {
 	opts := []client.Option{client.WithTimeout(a.flags.timeout)}
 	if a.env.Tries > 0 {
 		opts = append(opts, client.WithTries(a.env.Tries))
 	}
 	if a.flags.verbose {
-		opts = append(opts, client.WithTransport(told{a, http.DefaultTransport}))
+		opts = append(opts, client.WithTransport(verboseTransport{a, http.DefaultTransport}))
 	}
 	return client.New(url, opts...)
 }
 
-// told is a transport that tells of every request, each try of it, what finds it in a
-// server's log. Bodies and headers hold secrets, and paths and queries none.
-type told struct {
+// verboseTransport logs each try of each request. It logs no bodies and headers, because they can
+// contain secrets.
+type verboseTransport struct {
 	a    *application
 	next http.RoundTripper
 }
 
-// RoundTrip sends a request.
-func (t told) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements [http.RoundTripper].
+func (t verboseTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := t.a.env.Now()
 	res, err := t.next.RoundTrip(r)
 	after := t.a.env.Now().Sub(began).Round(time.Millisecond)
@@ -127,7 +124,6 @@ func (t told) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// cleanURL takes a server's base URL as a person writes it.
 func cleanURL(s string) (string, error) {
 	u, err := url.Parse(strings.TrimRight(s, "/"))
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -139,8 +135,8 @@ func cleanURL(s string) (string, error) {
 	return u.String(), nil
 }
 
-// exposed tells whether what is sent to a URL can be read on its way.
-func exposed(base string) bool {
+// isPlaintext reports whether requests to a URL cross the network without TLS.
+func isPlaintext(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme == "https" {
 		return false
@@ -151,12 +147,10 @@ func exposed(base string) bool {
 	return !local
 }
 
-// project is the one to work in.
 func (a *application) project() (string, error) {
 	return a.choose("project", a.flags.project, "SLUICE_PROJECT", func(c contexts.Context) string { return c.Project })
 }
 
-// environment is the one to work in.
 func (a *application) environment() (string, error) {
 	return a.choose("environment", a.flags.environment, "SLUICE_ENVIRONMENT", func(c contexts.Context) string { return c.Environment })
 }

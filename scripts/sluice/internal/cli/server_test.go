@@ -11,14 +11,13 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestWhere: which server is asked, with which token, in which project.
-func TestWhere(t *testing.T) {
+func TestServerSelection(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
-		variable map[string]string // OTHER stands for the other server
+		variable map[string]string // OTHER is replaced by the URL of the other server
 		args     string
-		here     string // token that the context's server gets, "" is not asked
+		here     string // token that the context's server gets; "" if it gets no request
 		other    string
 		asked    string
 		exit     int
@@ -34,22 +33,22 @@ func TestWhere(t *testing.T) {
 			args: "plan list --project lab", here: "Bearer the-token", asked: "GET /projects/lab/environments/e/plans",
 		},
 		{
-			name: "another server never gets the context's token", variable: map[string]string{"SLUICE_URL": "OTHER"},
+			name: "the context's token is not sent to another server", variable: map[string]string{"SLUICE_URL": "OTHER"},
 			args: "project list", exit: 3,
 		},
 		{
-			name: "nor its project", variable: map[string]string{"SLUICE_URL": "OTHER", "SLUICE_TOKEN": "t"},
+			name: "the context's project does not apply to another server", variable: map[string]string{"SLUICE_URL": "OTHER", "SLUICE_TOKEN": "t"},
 			args: "plan list", exit: 2,
 		},
 		{
-			name: "another server with its own", variable: map[string]string{"SLUICE_URL": "OTHER/", "SLUICE_TOKEN": "t"},
+			name: "another server with its own token", variable: map[string]string{"SLUICE_URL": "OTHER/", "SLUICE_TOKEN": "t"},
 			args: "plan list -p lab -e dev", other: "Bearer t", asked: "GET /projects/lab/environments/dev/plans",
 		},
 		{
 			name: "--context before all variables", variable: map[string]string{"SLUICE_URL": "OTHER", "SLUICE_TOKEN": "t"},
 			args: "plan list --context test", here: "Bearer the-token", asked: "GET /projects/shop/environments/prod/plans",
 		},
-		{name: "no URL at all", variable: map[string]string{"SLUICE_URL": "sluice"}, args: "project list", exit: 2},
+		{name: "not a URL", variable: map[string]string{"SLUICE_URL": "sluice"}, args: "project list", exit: 2},
 		{name: "a URL with a password", variable: map[string]string{"SLUICE_URL": "https://a:b@sluice"}, args: "project list", exit: 2},
 	}
 	for _, tt := range tests {
@@ -67,20 +66,19 @@ func TestWhere(t *testing.T) {
 				t.Errorf("%s", r)
 			}
 			if got := strings.Join(here.tokens, ","); got != tt.here {
-				t.Errorf("the context's server got %q, want %q", got, tt.here)
+				t.Errorf("token at the context's server: got %q, want %q", got, tt.here)
 			}
 			if got := strings.Join(other.tokens, ","); got != tt.other {
-				t.Errorf("the other server got %q, want %q", got, tt.other)
+				t.Errorf("token at the other server: got %q, want %q", got, tt.other)
 			}
 			if got := strings.Join(append(here.requests(), other.requests()...), ","); got != tt.asked {
-				t.Errorf("asked %q, want %q", got, tt.asked)
+				t.Errorf("request: got %q, want %q", got, tt.asked)
 			}
 		})
 	}
 }
 
-// TestNobody: what someone gets who has never signed in.
-func TestNobody(t *testing.T) {
+func TestWithoutContext(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t, "")
 	if r := p.runs("project", "list"); r.exit != 2 || r.err != `error: no server: run "sluice login URL", or set SLUICE_URL (usage)`+"\n" {
@@ -92,7 +90,7 @@ func TestNobody(t *testing.T) {
 	if r := p.runs("context", "show"); r.exit != 4 {
 		t.Errorf("%s", r)
 	}
-	p.home = "" // a container without a home
+	p.home = ""
 	if r := p.runs("project", "list"); r.exit != 1 || !strings.Contains(r.err, "set HOME or XDG_CONFIG_HOME") {
 		t.Errorf("%s", r)
 	}
@@ -103,9 +101,9 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// TestLoginLife: signing in saves a context that only its owner can read; signing in
-// again keeps its project; signing out forgets the token.
-func TestLoginLife(t *testing.T) {
+// TestLoginAndLogout checks that login saves a private context, that a second login keeps its project,
+// and that logout deletes its token.
+func TestLoginAndLogout(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, shop())
 	p := newPerson(t, "")
@@ -118,13 +116,13 @@ func TestLoginLife(t *testing.T) {
 	info, err := os.Stat(path)
 	p.must(err)
 	if got := info.Mode().Perm(); got != 0o600 {
-		t.Errorf("the token's file has mode %o", got)
+		t.Errorf("mode of the context file: got %o, want 600", got)
 	}
 	if r := p.runs("context", "set", "-p", "shop", "-e", "prod"); r.exit != 0 {
 		t.Errorf("%s", r)
 	}
 	p.stdin, p.terminal = "open sesame", false
-	if r := p.runs("login", "--password-stdin"); r.exit != 0 { // server and user of the context
+	if r := p.runs("login", "--password-stdin"); r.exit != 0 {
 		t.Errorf("%s", r)
 	}
 	c, err := p.dir().Get(name)
@@ -140,21 +138,20 @@ func TestLoginLife(t *testing.T) {
 	b, err := os.ReadFile(path)
 	p.must(err)
 	if strings.Contains(string(b), "token") {
-		t.Errorf("kept: %s", b)
+		t.Errorf("the context still contains a token: %s", b)
 	}
 	if r := p.runs("whoami"); r.exit != 3 || !strings.Contains(r.err, "Not signed in to "+f.URL) {
 		t.Errorf("%s", r)
 	}
 	for _, q := range f.requests() {
 		if strings.HasPrefix(q, "POST /session ") && q != `POST /session {"username":"ada","password":"open sesame"}` {
-			t.Errorf("signed in with %s", q)
+			t.Errorf("sign-in request: got %s", q)
 		}
 	}
 }
 
-// TestLogoutOfEnded: a session that has ended is forgotten without a word; one that
-// cannot be ended is forgotten with one.
-func TestLogoutOfEnded(t *testing.T) {
+// logout deletes the saved session even if the session has ended or the server fails.
+func TestLogoutDeletesTheSession(t *testing.T) {
 	t.Parallel()
 	for code, exit := range map[string]int{"unauthenticated": 0, "internal": 1} {
 		t.Run(code, func(t *testing.T) {
@@ -168,27 +165,24 @@ func TestLogoutOfEnded(t *testing.T) {
 			c, err := p.dir().Get("test")
 			p.must(err)
 			if c.Token != "" {
-				t.Error("the token is kept")
+				t.Error("the context still contains a token")
 			}
 		})
 	}
 }
 
-// TestWarnsOfHTTP: a password over plain HTTP is worth a word, except on the machine
-// itself.
-func TestWarnsOfHTTP(t *testing.T) {
+func TestIsPlaintext(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]bool{
 		"https://sluice.example.com": false, "http://sluice.example.com": true, "http://localhost:8080": false,
 		"http://127.0.0.1:8080": false, "http://[::1]:8080": false, "http://x.localhost": false, "http://10.0.0.1": true,
 	} {
-		if got := exposed(url); got != want {
-			t.Errorf("exposed(%q) is %v", url, got)
+		if got := isPlaintext(url); got != want {
+			t.Errorf("isPlaintext(%q): got %v, want %v", url, got, want)
 		}
 	}
 }
 
-// TestPasswords: they are asked for twice where nothing shows, and compared.
 func TestPasswords(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -198,8 +192,8 @@ func TestPasswords(t *testing.T) {
 	}{
 		{"a new user's", "admin create-user bob", "one\none\n", 0, []string{`POST /users {"username":"bob","password":"one"}`}},
 		{"two that differ", "admin create-user bob", "one\ntwo\n", 1, nil},
-		{"one's own", "password", "old\nnew\nnew\n", 0, []string{"GET /session", `PUT /users/ada/password {"current_password":"old","password":"new"}`}},
-		{"somebody else's", "admin reset-password bob", "new\nnew\n", 0, []string{`PUT /users/bob/password {"password":"new"}`}},
+		{"your own", "password", "old\nnew\nnew\n", 0, []string{"GET /session", `PUT /users/ada/password {"current_password":"old","password":"new"}`}},
+		{"another user's", "admin reset-password bob", "new\nnew\n", 0, []string{`PUT /users/bob/password {"password":"new"}`}},
 		{"none", "admin create-user bob --password-stdin", "", 2, nil},
 		{"too long", "admin create-user bob --password-stdin", strings.Repeat("x", 5000), 1, nil},
 	}
@@ -217,7 +211,6 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestContexts: several servers.
 func TestContexts(t *testing.T) {
 	t.Parallel()
 	one, two := newFake(t, shop()), newFake(t, shop())
@@ -254,27 +247,26 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// TestContextSet: what a context can be set to, from shop/prod.
 func TestContextSet(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, args string
-		ended      bool // the session
+		ended      bool
 		want       string
 		exit       int
 		stderr     string
 	}{
 		{name: "another environment", args: "-p lab -e dev", want: "lab/dev"},
 		{name: "another project with the same environment", args: "-p lab", want: "lab/prod"},
-		{name: "a project alone", args: "-p lab --environment=", want: "lab/"},
+		{name: "only a project", args: "-p lab --environment=", want: "lab/"},
 		{name: "none", args: "--project= --environment=", want: "/"},
 		{
 			name: "no such environment", args: "-e dev", want: "shop/prod", exit: 4,
 			stderr: "error: Project shop has no environment dev. It has: prod. (not_found)\n",
 		},
 		{name: "no such project", args: "-p no", want: "shop/prod", exit: 4, stderr: "error: Project no does not exist. (not_found)\n"},
-		{name: "no such project alone", args: "-p no --environment=", want: "shop/prod", exit: 4, stderr: "error: Project no does not exist. (not_found)\n"},
-		{name: "nobody can be asked", args: "-p no -e dev", ended: true, want: "no/dev"},
+		{name: "only a project that does not exist", args: "-p no --environment=", want: "shop/prod", exit: 4, stderr: "error: Project no does not exist. (not_found)\n"},
+		{name: "without a session", args: "-p no -e dev", ended: true, want: "no/dev"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -290,23 +282,23 @@ func TestContextSet(t *testing.T) {
 			c, err = p.dir().Get("test")
 			p.must(err)
 			if got := c.Project + "/" + c.Environment; r.exit != tt.exit || r.err != tt.stderr || got != tt.want {
-				t.Errorf("%sset to %s, want %s", r, got, tt.want)
+				t.Errorf("got %swith context %s, want %s", r, got, tt.want)
 			}
 		})
 	}
 }
 
-// TestVerbose: every request is told of on standard error, with its answer and its id,
-// and no secret; standard output is the same without it.
+// TestVerbose checks that --verbose logs every request without secrets, and does not change standard
+// output.
 func TestVerbose(t *testing.T) {
 	t.Parallel()
 	const env = "/api/v1/projects/shop/environments/prod"
 	tests := []struct {
 		name, args, request string
-		stderr              []string // the lines of requests
+		stderr              []string
 	}{
 		{"a read", "plan list", "r-1", []string{"GET " + env + "/plans: 200 after 0s, request r-1"}},
-		{"without an id", "plan list", "", []string{"GET " + env + "/plans: 200 after 0s, request unknown"}},
+		{"without a request ID", "plan list", "", []string{"GET " + env + "/plans: 200 after 0s, request unknown"}},
 		{
 			"two pages", "project list", "r-1",
 			[]string{"GET /api/v1/projects: 200 after 0s, request r-1", "GET /api/v1/projects?page_token=more: 200 after 0s, request r-1"},
@@ -320,7 +312,7 @@ func TestVerbose(t *testing.T) {
 				"POST " + env + "/apps/hello/webhook: 200 after 0s, request r-1",
 			},
 		},
-		{"a refusal", "app show nosuch", "r-1", []string{"GET " + env + "/apps/nosuch: 418 after 0s, request r-1"}},
+		{"an error", "app show nosuch", "r-1", []string{"GET " + env + "/apps/nosuch: 418 after 0s, request r-1"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -344,18 +336,17 @@ func TestVerbose(t *testing.T) {
 			check.Equal(t, "requests", tt.stderr, got)
 			for _, secret := range []string{"open sesame", "the-token", "new-token", "sluice_ab12cd34_", "dG9rZW4"} {
 				if strings.Contains(r.err, secret) {
-					t.Errorf("%s is shown: %s", secret, r.err)
+					t.Errorf("the log contains %s: %s", secret, r.err)
 				}
 			}
 			if quiet := runs(); quiet.out != r.out || quiet.exit != r.exit {
-				t.Errorf("%sand without it %s", r, quiet)
+				t.Errorf("got %swithout --verbose: %s", r, quiet)
 			}
 		})
 	}
 }
 
-// TestVerboseNoAnswer: a server that is not there is told of too, for each try.
-func TestVerboseNoAnswer(t *testing.T) {
+func TestVerboseWithoutResponse(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, nil)
 	f.Close()
@@ -363,6 +354,6 @@ func TestVerboseNoAnswer(t *testing.T) {
 	p.tries = 2
 	r := p.runs("project", "list", "--verbose")
 	if n := strings.Count(r.err, "GET /api/v1/projects: no response after 0s: "); r.exit != 1 || n != 2 {
-		t.Errorf("%d tries are shown: %s", n, r)
+		t.Errorf("got %d logged tries, want 2: %s", n, r)
 	}
 }

@@ -12,10 +12,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// statusDays is how many days a status covers, today among them.
 const statusDays = 7
 
-// environmentStatus is what is known of an environment at a glance.
 type environmentStatus struct {
 	Usage wire.EnvironmentUsage `json:"usage"`
 	Apps  []wire.App            `json:"apps"`
@@ -28,7 +26,7 @@ func (a *application) status() *cobra.Command {
 service tokens that need attention, and each app with its gate and current revision. In a bar,
 █ is allowed, ▒ denied by the rate and ░ denied by the quota.`,
 		Example: `  sluice status --project shop --environment prod`,
-	}, then(a.showStatus, a.readStatus))
+	}, showResult(a.showStatus, a.readStatus))
 }
 
 func (a *application) readStatus(ctx context.Context, w work) (s environmentStatus, err error) {
@@ -65,7 +63,6 @@ func (a *application) showStatus(of environmentStatus) error {
 	})
 }
 
-// showAttention lists the keys and the service tokens that need attention.
 func (a *application) showAttention(s render.Screen, u wire.EnvironmentUsage) error {
 	for _, one := range u.Attention {
 		if err := s.Line("  %s", a.attentionText(one)); err != nil {
@@ -80,7 +77,6 @@ func (a *application) showAttention(s render.Screen, u wire.EnvironmentUsage) er
 	return nil
 }
 
-// attentionText says why somebody should look at a key.
 func (a *application) attentionText(k wire.KeyAttention) string {
 	name := k.KeyID
 	if k.Name != "" {

@@ -61,8 +61,8 @@ number of days (30d), the last valid day (UTC) or an RFC 3339 timestamp.`,
 	})
 }
 
-// tokenExpiry takes a number of days as the instant so many days from now, and anything
-// else as a key's expiry; nil leaves it to the server.
+// tokenExpiry converts a number of days from now to a time, and any other value as [expiry] does.
+// If it returns nil, the server sets the expiry.
 func (a *application) tokenExpiry(cmd *cobra.Command, text string) (*string, error) {
 	days, err := strconv.Atoi(strings.TrimSuffix(text, "d"))
 	if err != nil || !strings.HasSuffix(text, "d") {
@@ -124,7 +124,7 @@ The command lists the API keys that the token created or rotated. They stay vali
 token has leaked, rotate or revoke them too.`,
 		Example: `  sluice token revoke nightly --project shop`,
 	}
-	confirm := a.confirmation(cmd, insists)
+	confirm := a.confirmation(cmd, requireYes)
 	return a.command(inProject, cmd, func(ctx context.Context, w work) error {
 		t, err := findToken(ctx, w, w.args[0])
 		if err != nil {
@@ -141,7 +141,6 @@ token has leaked, rotate or revoke them too.`,
 	})
 }
 
-// showRevoked reports that a token is revoked, with the keys that it issued.
 func (a *application) showRevoked(t wire.Token, revoked wire.RevokedToken) error {
 	return a.show(revoked, func(s render.Screen) error {
 		if err := s.Line("Service token %s of %s revoked.", t.Name, t.Project); err != nil {
@@ -170,7 +169,7 @@ func (a *application) showRevoked(t wire.Token, revoked wire.RevokedToken) error
 	})
 }
 
-// findToken is the token that a person names. No name is another's id.
+// findToken returns the token with an ID or a name. It returns a not_found error if none exists.
 func findToken(ctx context.Context, w work, named string) (wire.Token, error) {
 	if servicetoken.ID(named).Valid() {
 		t, err := w.ServiceToken(ctx, w.project, named)

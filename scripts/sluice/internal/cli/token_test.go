@@ -6,13 +6,11 @@ import (
 	"testing"
 )
 
-// TestTokenExpiry: days from now, a day through its end, or an instant; nothing leaves it
-// to the server.
 func TestTokenExpiry(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		flags string
-		want  string // expires_at as it is sent; "" is none
+		want  string // expires_at in the request; "" if none
 	}{
 		{"", ""},
 		{"--expires 30d", "2026-04-13T15:09:26Z"},
@@ -29,12 +27,12 @@ func TestTokenExpiry(t *testing.T) {
 			ExpiresAt string `json:"expires_at"`
 		}
 		if err := json.Unmarshal([]byte(body), &sent); err != nil || sent.ExpiresAt != tt.want || r.exit != 0 {
-			t.Errorf("%q sends %s, want %q; %v\n%s", tt.flags, body, tt.want, err, r)
+			t.Errorf("%q: got request %s, want expires_at %q; %v\n%s", tt.flags, body, tt.want, err, r)
 		}
 	}
 }
 
-func TestTokenMisuse(t *testing.T) {
+func TestTokenErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		args string
@@ -51,13 +49,11 @@ func TestTokenMisuse(t *testing.T) {
 		f := newFake(t, shop())
 		r := newPerson(t, f.URL).runs(strings.Fields(tt.args)...)
 		if r.exit != tt.exit || !strings.Contains(r.err, tt.has) {
-			t.Errorf("%s: %swant exit %d and %q", tt.args, r, tt.exit, tt.has)
+			t.Errorf("%s: got %swant exit %d and %q", tt.args, r, tt.exit, tt.has)
 		}
 	}
 }
 
-// TestServiceTokenInTheEnvironment goes to the server with SLUICE_URL, needs no context,
-// says what it is, and is not told to sign in when it has ended.
 func TestServiceTokenInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	world := shop()
@@ -70,7 +66,7 @@ func TestServiceTokenInTheEnvironment(t *testing.T) {
 	who := p.runs("whoami")
 	for _, line := range []string{"Service token:  nightly\n", "Project:        shop\n", "Role:           developer\n", "Expires:        2026-06-12 15:09:26Z\n"} {
 		if !strings.Contains(who.out, line) || strings.Contains(who.out, "User") {
-			t.Errorf("%swant %q", who, line)
+			t.Errorf("got %swant %q", who, line)
 		}
 	}
 	if r := p.runs("whoami", "-o", "json"); !strings.Contains(r.out, `"name": "nightly"`) || strings.Contains(r.out, "sluice_st_") {

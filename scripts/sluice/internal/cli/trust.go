@@ -24,7 +24,6 @@ The installation's operator decides which issuers a trust can have.`
 	return g
 }
 
-// trustFlags say which pipelines are meant.
 type trustFlags struct {
 	repositories map[app.Provider]*string
 	where        app.Where
@@ -46,7 +45,7 @@ On GitHub and Forgejo, only runs of push, workflow_dispatch, schedule and releas
 On GitLab, only protected branches and tags can deploy, and no merge requests. --any-event and
 --unprotected remove these limits; --claim event_name=PATTERN selects events.
 
---claim adds a condition for any claim of the provider's tokens. With only --issuer and
+--claim adds a condition on any claim of the provider's tokens. With only --issuer and
 --claim, pipelines of any issuer that the installation trusts can deploy.`,
 		Example: `  sluice app webhook trust add hello --github org/repo --ref refs/heads/main
   sluice app webhook trust add hello --gitlab group/project --ci-environment production
@@ -76,7 +75,6 @@ On GitLab, only protected branches and tags can deploy, and no merge requests. -
 	})
 }
 
-// body is what the flags ask for.
 func (f *trustFlags) body() (wire.AddTrust, error) {
 	provider := app.Other
 	for p, repository := range f.repositories {
@@ -107,7 +105,6 @@ func (f *trustFlags) body() (wire.AddTrust, error) {
 	return wire.AddTrust{Provider: string(provider), Issuer: f.issuer, Audience: f.audience, Claims: claims}, nil
 }
 
-// showTrust shows a trust, and for people what to put into CI.
 func (a *application) showTrust(ctx context.Context, w work, t wire.Trust) error {
 	shown, err := readApp(ctx, w)
 	if err != nil {
@@ -135,7 +132,6 @@ func (a *application) showTrust(ctx context.Context, w work, t wire.Trust) error
 	})
 }
 
-// noteOpen warns about a trust that is open.
 func (a *application) noteOpen(t wire.Trust) {
 	if t.Open {
 		a.note("%s is open: it admits pull requests, unprotected branches or any owner. Add a narrower trust, then remove this one.", t.ID)
@@ -179,7 +175,7 @@ func claimsText(claims map[string]string) string {
 }
 
 func (a *application) trustRemove() *cobra.Command {
-	return a.removal(inEnvironment, asks, &cobra.Command{
+	return a.removal(inEnvironment, promptOnly, &cobra.Command{
 		Use: "remove APP ID", Short: "Remove a trust from an app's webhook", SuggestFor: []string{"delete", "rm"},
 		Example: `  sluice app webhook trust remove hello trust-k3xq7m2pza`,
 	}, func(w work) removal {

@@ -14,18 +14,16 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Days of a report.
 const (
-	keptDays  = 92 // of --all, as long as usage is kept
-	drawnDays = 14 // of one that names no window
+	storedDays = 92
+	drawnDays  = 14
 )
 
-// usageFlags say which days of a report are wanted.
 type usageFlags struct {
 	from, to string
 	days     int
 	all      bool
-	drawn    int // days that are drawn, 0 is all
+	drawn    int // days with a bar; 0 means all
 }
 
 func (a *application) keyUsage() *cobra.Command {
@@ -59,13 +57,13 @@ In a bar, █ is allowed, ▒ denied by the rate and ░ denied by the quota.`,
 	})
 }
 
-// window turns --days and --all into days, and says how many are drawn.
+// window sets the first day for --days and --all, and the number of days with a bar.
 func (f usageFlags) window(days bool, now time.Time) (usageFlags, error) {
 	switch {
 	case days && f.days < 1:
 		return f, usage("--days must be at least 1")
 	case f.all:
-		f.days, days = keptDays, true
+		f.days, days = storedDays, true
 	}
 	if days {
 		f.from = now.UTC().AddDate(0, 0, 1-f.days).Format(time.DateOnly)
@@ -103,7 +101,7 @@ func (a *application) showUsage(ctx context.Context, w work, f usageFlags) error
 	})
 }
 
-// drawQuota shows e.g. "Quota:  ████····  500 of 1000 per day (50 %), resets 2026-03-15".
+// drawQuota draws, e.g., "Quota:  ████····  500 of 1000 per day (50%), resets 2026-03-15".
 func drawQuota(s render.Screen, q wire.QuotaUse) error {
 	quota := uint64(max(q.Quota, 0))
 	left, tone := quota-min(q.Used, quota), render.Good
@@ -116,7 +114,7 @@ func drawQuota(s render.Screen, q wire.QuotaUse) error {
 		render.Part{Value: left, Mark: '·', Tone: render.Faint})
 }
 
-// shareOf rounds down, so that 100 % means all of it, and shows that there is something.
+// shareOf formats a share, rounded down: 100% means all. A positive share below 1% is not 0%.
 func shareOf(part float64) string {
 	percent := math.Floor(100 * part)
 	if percent < 1 && part > 0 {
@@ -125,7 +123,6 @@ func shareOf(part float64) string {
 	return fmt.Sprintf("%.0f%%", percent)
 }
 
-// quotaShare is how much of its quota a key has used, for a narrow column.
 func quotaShare(k wire.Key) (text string, tone render.Tone) {
 	if k.Usage == nil || k.Usage.Quota == nil {
 		return "", render.Plain
@@ -137,15 +134,14 @@ func quotaShare(k wire.Key) (text string, tone render.Tone) {
 	return shareOf(part), tone
 }
 
-// usageLine is a row of the report: a day, or several together, which have no bar.
 type usageLine struct {
 	name string
 	wire.UsageTotals
 	bar bool
 }
 
-// usageLines are the last so many days, 0 is all: those before them in one line, and
-// those in a row without a request in one.
+// usageLines returns the lines of a report. Days before the last drawn days share a line, and so
+// do consecutive days without requests.
 func usageLines(u wire.UsageReport, drawn int) []usageLine {
 	days := u.Days
 	var lines []usageLine
@@ -174,7 +170,6 @@ func usageLines(u wire.UsageReport, drawn int) []usageLine {
 	return append(lines, usageLine{name: "total", UsageTotals: u.Totals})
 }
 
-// drawUsage draws a table whose last column is a bar, in what room there is.
 func drawUsage(s render.Screen, u wire.UsageReport, drawn int) error {
 	columns := []render.Column{
 		{Name: "DAY", Whole: true},

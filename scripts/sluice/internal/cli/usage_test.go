@@ -10,7 +10,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// report is a usage report through the day of the tests: what was allowed on each day.
 func report(allowed ...uint64) wire.UsageReport {
 	u := wire.UsageReport{To: now.Format(time.DateOnly)}
 	for i, n := range allowed {
@@ -22,7 +21,7 @@ func report(allowed ...uint64) wire.UsageReport {
 	return u
 }
 
-// TestUsageLines: what is drawn of a report, as "name allowed", with a bar as "|".
+// TestUsageLines compares lines as "name allowed", with "|" for a bar.
 func TestUsageLines(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -37,7 +36,7 @@ func TestUsageLines(t *testing.T) {
 		{"fewer than there could be", []uint64{4}, 14, []string{"2026-03-14 4|", "total 4"}},
 		{"one idle day", []uint64{3, 0, 4}, 0, []string{"2026-03-12 3|", "2026-03-13 0|", "2026-03-14 4|", "total 7"}},
 		{"idle days", []uint64{0, 0, 0, 4, 0, 0}, 0, []string{"3 days 0", "2026-03-12 4|", "2 days 0", "total 4"}},
-		{"nothing at all", []uint64{0, 0, 0}, 0, []string{"3 days 0", "total 0"}},
+		{"no requests", []uint64{0, 0, 0}, 0, []string{"3 days 0", "total 0"}},
 		{"idle days among the earlier ones", []uint64{7, 0, 0, 0}, 2, []string{"earlier 7", "2 days 0", "total 7"}},
 	}
 	for _, tt := range tests {
@@ -56,12 +55,11 @@ func TestUsageLines(t *testing.T) {
 	}
 }
 
-// TestQuotaUsed: what the quota's line says.
-func TestQuotaUsed(t *testing.T) {
+func TestQuotaLine(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
-		quota string // of the key, in JSON
+		quota string
 		line  string
 	}{
 		{"a day's", `{"quota":1000,"period":"day","used":250,"resets_at":"2026-03-15T00:00:00Z"}`, "250 of 1000 per day (25%), resets 2026-03-15"},
@@ -78,13 +76,13 @@ func TestQuotaUsed(t *testing.T) {
 			answers["GET /projects/shop/api-keys/key-ab12cd34"] = ok(strings.Replace(keyJSON, quotaJSON, tt.quota, 1))
 			r := newPerson(t, newFake(t, answers).URL).runs("key", "usage", "key-ab12cd34")
 			if r.exit != 0 || !strings.Contains(r.out, tt.line) || strings.Contains(r.out, "Quota:") != (tt.line != "") {
-				t.Errorf("%swant %q", r, tt.line)
+				t.Errorf("got %swant %q", r, tt.line)
 			}
 		})
 	}
 }
 
-// TestWide: a narrow terminal says what it hides, and -o wide shows it.
+// A narrow terminal hides columns and reports that; -o wide shows all columns.
 func TestWide(t *testing.T) {
 	t.Parallel()
 	for format, hides := range map[string]bool{"table": true, "wide": false} {
@@ -92,7 +90,7 @@ func TestWide(t *testing.T) {
 		p.width = 60
 		r := p.runs("key", "list", "-o", format)
 		if r.exit != 0 || strings.Contains(r.out, "hidden: -o wide\n") != hides || strings.Contains(r.out, "ENVIRONMENT") == hides {
-			t.Errorf("-o %s: %s", format, r)
+			t.Errorf("-o %s: got %s", format, r)
 		}
 	}
 	if r := newPerson(t, newFake(t, shop()).URL).runs("logout", "-o", "wide"); r.out != "Signed out.\n" {

@@ -31,7 +31,7 @@ func (a *application) listHosts() *cobra.Command {
 }
 
 func (a *application) releaseHost() *cobra.Command {
-	return a.removal(onServer, names, &cobra.Command{
+	return a.removal(onServer, requireName, &cobra.Command{
 		Use: "release-host HOST", Short: "Release a reserved host",
 		Long: `Release a reserved host before its 30 days are over. Any project can use it then. Clients of
 the previous app may still send their API keys to the host.`,
@@ -57,7 +57,7 @@ The command prompts for the password without showing it. In a script, use --pass
 	}
 	admin := cmd.Flags().Bool("admin", false, "make the user an admin, who is owner of every project")
 	fromStdin := passwordStdin(cmd)
-	return a.command(onServer, cmd, then(func(u wire.User) error {
+	return a.command(onServer, cmd, showResult(func(u wire.User) error {
 		return a.show(u, func(s render.Screen) error { return s.Line("User %s created.", u.Username) })
 	}, func(ctx context.Context, w work) (wire.User, error) {
 		password, err := a.newPassword(ctx, w.args[0], *fromStdin)
@@ -127,12 +127,10 @@ prompts for the current and the new password. In a script, an admin can set a pa
 	})
 }
 
-// passwordStdin is the --password-stdin of a command that needs one.
 func passwordStdin(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("password-stdin", false, "read the password from standard input")
 }
 
-// readPassword takes a password from standard input or from the person.
 func (a *application) readPassword(ctx context.Context, question string, fromStdin bool) (string, error) {
 	if fromStdin {
 		p, err := a.term.ReadSecret()
@@ -151,7 +149,7 @@ func (a *application) readPassword(ctx context.Context, question string, fromStd
 	return p, err
 }
 
-// newPassword asks twice where it cannot be seen what is typed.
+// newPassword reads a new password. It prompts twice, because the input is not shown.
 func (a *application) newPassword(ctx context.Context, username string, fromStdin bool) (string, error) {
 	p, err := a.readPassword(ctx, "New password for "+username+":", fromStdin)
 	if err != nil || fromStdin {
@@ -167,7 +165,6 @@ func (a *application) newPassword(ctx context.Context, username string, fromStdi
 	return p, nil
 }
 
-// askUsername asks who to sign in as, with the one who did last as the default.
 func (a *application) askUsername(ctx context.Context, last string) (string, error) {
 	question := "Username: "
 	if last != "" {

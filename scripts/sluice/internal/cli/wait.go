@@ -13,39 +13,37 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 )
 
-// waiting is the --wait of a command whose effect comes later.
-type waiting struct {
+type waitFlags struct {
 	a     *application
 	wait  bool
 	limit time.Duration
 }
 
-func (a *application) waiting(cmd *cobra.Command) *waiting {
-	w := &waiting{a: a}
+func (a *application) waitFlags(cmd *cobra.Command) *waitFlags {
+	w := &waitFlags{a: a}
 	cmd.Flags().BoolVar(&w.wait, "wait", false, "wait for the result and show progress")
 	cmd.Flags().DurationVar(&w.limit, "wait-timeout", 5*time.Minute, "maximum time for --wait")
 	return w
 }
 
-// look tells how far something has come and whether it is done. first is the look at
-// what the change itself was answered with.
-type look func(ctx context.Context, first bool) (state string, done bool, err error)
+// pollFunc returns the current state, and whether the wait is over. In the first call, it uses the
+// response to the change.
+type pollFunc func(ctx context.Context, first bool) (state string, done bool, err error)
 
-// until looks until it is done, fails, or the limit has passed.
-func (w *waiting) until(ctx context.Context, what string, look look) error {
+func (w *waitFlags) until(ctx context.Context, what string, poll pollFunc) error {
 	limited, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
-	poll := w.a.env.Poll
-	if poll == 0 {
-		poll = time.Second
+	interval := w.a.env.Poll
+	if interval == 0 {
+		interval = time.Second
 	}
-	tick := time.NewTicker(poll)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	p := w.a.progress(what)
 	defer p.end()
 	state := ""
 	for first := true; ; first = false {
-		now, done, err := look(limited, first)
+		now, done, err := poll(limited, first)
 		switch {
 		case err == nil:
 			state = now
@@ -53,7 +51,7 @@ func (w *waiting) until(ctx context.Context, what string, look look) error {
 			if done {
 				return nil
 			}
-		case limited.Err() == nil && !passing(err):
+		case limited.Err() == nil && !isTransient(err):
 			return err
 		}
 		if limited.Err() != nil && ctx.Err() == nil {
@@ -69,9 +67,8 @@ func (w *waiting) until(ctx context.Context, what string, look look) error {
 	}
 }
 
-// passing tells whether an error can be waited out: the server is away, slow or busy,
-// while the change itself goes on.
-func passing(err error) bool {
+// isTransient reports whether the wait can continue after an error.
+func isTransient(err error) bool {
 	var own failure
 	var answer *client.Error
 	if errors.As(err, &answer) {
@@ -80,8 +77,7 @@ func passing(err error) bool {
 	return !errors.As(err, &own)
 }
 
-// progress shows states on standard error: on a terminal one line with a spinner,
-// elsewhere a line for each change.
+// progress shows states on standard error, on a terminal in one line with a spinner.
 type progress struct {
 	a    *application
 	what string
@@ -108,7 +104,6 @@ func (p *progress) show(state string) {
 	p.turn++
 }
 
-// end leaves the line empty, for what comes after.
 func (p *progress) end() {
 	if p.turn > 0 {
 		_, _ = fmt.Fprint(p.a.term.Err, "\r\x1b[K")

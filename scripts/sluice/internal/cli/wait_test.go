@@ -11,8 +11,6 @@ const (
 	hello   = envPath + "/apps/hello"
 )
 
-// TestWait: done, failed with the reason, overtaken, too long, and a server that is
-// away for a while.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	away := answer{http.StatusBadGateway, ""}
@@ -39,31 +37,31 @@ func TestWait(t *testing.T) {
 			"revision 4 of hello is rolling_out\nerror: Revision 4 of hello failed: not ready within 2m0s: ImagePullBackOff (deploy_failed)\n",
 		},
 		{
-			"failed at once", "app update hello --image i:2 --wait",
+			"failed immediately", "app update hello --image i:2 --wait",
 			map[string][]answer{"POST " + hello + "/deployments": ok(failed4)},
 			1,
 			"error: Revision 4 of hello failed: not ready within 2m0s: ImagePullBackOff (deploy_failed)\n",
 		},
 		{
-			"overtaken", "app rollback hello --yes --wait",
+			"superseded", "app rollback hello --yes --wait",
 			map[string][]answer{"POST " + hello + "/rollback": ok(revision4), "GET " + hello + "/deployments/4": ok(superseded4)},
 			1,
 			"revision 4 of hello is rolling_out\nerror: Revision 4 of hello was superseded by another deployment. (superseded)\n",
 		},
 		{
-			"the server is away for a while", "app promote hello --from staging --wait",
+			"the server is unavailable for a while", "app promote hello --from staging --wait",
 			map[string][]answer{"GET " + hello + "/deployments/4": {away, away, {200, live4}}},
 			0,
 			"revision 4 of hello is rolling_out\nrevision 4 of hello is live\n",
 		},
 		{
-			"the app is gone", "app update hello --image i:2 --wait",
+			"the app was deleted", "app update hello --image i:2 --wait",
 			map[string][]answer{"GET " + hello + "/deployments/4": {{404, `{"code":"not_found","message":"Gone."}`}}},
 			4,
 			"revision 4 of hello is rolling_out\nerror: Gone. (not_found)\n",
 		},
 		{
-			"too long", "app update hello --image i:2 --wait --wait-timeout 50ms",
+			"timeout", "app update hello --image i:2 --wait --wait-timeout 50ms",
 			map[string][]answer{"GET " + hello + "/deployments/4": ok(revision4)},
 			1,
 			"revision 4 of hello is rolling_out\nerror: Timed out after 50ms: revision 4 of hello is still rolling_out. (timeout)\n",
@@ -75,7 +73,7 @@ func TestWait(t *testing.T) {
 			"revision 1 of hello is rolling_out\nrevision 1 of hello is live\n",
 		},
 		{
-			"a new app that does not come up", "app create hello --image i:1 --wait",
+			"a new app that fails", "app create hello --image i:1 --wait",
 			map[string][]answer{"POST " + envPath + "/apps": ok(newApp), "GET " + hello + "/deployments/1": ok(strings.Replace(failed4, ":4", ":1", 1))},
 			1,
 			"revision 1 of hello is rolling_out\nerror: Revision 1 of hello failed: not ready within 2m0s: ImagePullBackOff (deploy_failed)\n",
@@ -105,20 +103,20 @@ func TestWait(t *testing.T) {
 			"the gate of hello is pending: the probe was answered 200\nthe gate of hello is engaged\n",
 		},
 		{
-			"engaged while the server is away", "app gate on hello --wait",
+			"engaged while the server is unavailable", "app gate on hello --wait",
 			map[string][]answer{"GET " + hello: {away, {200, engagedJSON}}},
 			0,
 			"the gate of hello is pending: the probe was answered 200\nthe gate of hello is engaged\n",
 		},
 		{
-			"never engaged", "app gate on hello --wait --wait-timeout 50ms",
+			"gate timeout", "app gate on hello --wait --wait-timeout 50ms",
 			map[string][]answer{"GET " + hello: ok(pendingJSON)},
 			1,
 			"the gate of hello is pending: the probe was answered 200\n" +
 				"error: Timed out after 50ms: the gate of hello is still pending: the probe was answered 200. (timeout)\n",
 		},
 		{
-			"switched back meanwhile", "app gate on hello --wait",
+			"switched back in the meantime", "app gate on hello --wait",
 			map[string][]answer{"GET " + hello: ok(appJSON)},
 			1,
 			"the gate of hello is pending: the probe was answered 200\nerror: Another user switched the gate of hello in the meantime. (superseded)\n",
@@ -136,10 +134,10 @@ func TestWait(t *testing.T) {
 			f := newFake(t, shopWith(tt.answers))
 			r := newPerson(t, f.URL).runs(strings.Fields(tt.args)...)
 			if r.exit != tt.exit || r.err != tt.stderr {
-				t.Errorf("%swant exit %d and\n%s", r, tt.exit, tt.stderr)
+				t.Errorf("got %swant exit %d and\n%s", r, tt.exit, tt.stderr)
 			}
 			if (r.out != "") != (tt.exit == 0) {
-				t.Errorf("standard output: %q", r.out)
+				t.Errorf("standard output: got %q", r.out)
 			}
 		})
 	}

@@ -30,13 +30,13 @@ stops working immediately. On a terminal, it asks for confirmation.`,
 	}
 	cmd.Flags().StringVar(&ci, "ci", "all", "snippet to print: "+oneOf(snippetChoices()))
 	a.fixed(cmd, "ci", words(snippetChoices())...)
-	confirm := a.confirmation(cmd, asks)
+	confirm := a.confirmation(cmd, promptOnly)
 	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
 		systems, err := chosen(ci)
 		if err != nil {
 			return err
 		}
-		// The app first: a token made for a snippet that cannot be written would be lost.
+		// Read the app first: without it, no snippet can show the new token.
 		app, err := readApp(ctx, w)
 		if err != nil {
 			return err
@@ -54,7 +54,6 @@ stops working immediately. On a terminal, it asks for confirmation.`,
 	})
 }
 
-// enableWebhook asks before it makes another token in place of one that pipelines use.
 func (a *application) enableWebhook(ctx context.Context, w work, confirm *confirmation) (client.Webhook, error) {
 	before, err := w.Webhook(ctx, w.project, w.environment, w.args[0])
 	if err != nil {
@@ -73,10 +72,8 @@ func (a *application) enableWebhook(ctx context.Context, w work, confirm *confir
 	return hook, err
 }
 
-// snippetChoices are the values of --ci.
 func snippetChoices() []snippet.CI { return append(snippet.All(), "all", "none") }
 
-// chosen is the systems that --ci asks for.
 func chosen(ci string) ([]snippet.CI, error) {
 	switch {
 	case ci == "all":
@@ -111,7 +108,7 @@ func (a *application) webhookStatus() *cobra.Command {
 		Use: "status APP", Short: "Show an app's webhook and its token", SuggestFor: []string{"show", "get"},
 		Long:    `Show an app's webhook and its token. Viewers and service tokens do not see the token.`,
 		Example: `  sluice app webhook status hello`,
-	}, then(func(h client.Webhook) error {
+	}, showResult(func(h client.Webhook) error {
 		return a.showFields(wireHook(h), hookFields(h))
 	}, func(ctx context.Context, w work) (client.Webhook, error) {
 		return w.Webhook(ctx, w.project, w.environment, w.args[0])
@@ -119,7 +116,7 @@ func (a *application) webhookStatus() *cobra.Command {
 }
 
 func (a *application) webhookDisable() *cobra.Command {
-	return a.removal(inEnvironment, asks, &cobra.Command{
+	return a.removal(inEnvironment, promptOnly, &cobra.Command{
 		Use: "disable APP", Short: "Disable an app's webhook", SuggestFor: []string{"delete", "remove"},
 		Long:    `Disable an app's webhook. Its token becomes invalid; enabling the webhook creates a new token.`,
 		Example: `  sluice app webhook disable hello`,
@@ -132,7 +129,6 @@ func (a *application) webhookDisable() *cobra.Command {
 	})
 }
 
-// wireHook is the webhook in the API's shape.
 func wireHook(h client.Webhook) wire.Webhook {
 	out := wire.Webhook{Enabled: h.Enabled, URL: h.URL, Issuers: append([]string{}, h.Issuers...)}
 	if h.Token != "" {

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// What the fake server knows.
 const (
 	projectJSON     = `{"name":"shop","role":"owner","created_at":"2026-01-02T03:04:05Z","leak_policy":"disable"}`
 	environmentJSON = `{"name":"prod","project":"shop","namespace":"shop-prod","created_at":"2026-01-02T03:04:05Z"}`
@@ -81,14 +80,12 @@ const (
 	whoJSON     = `{"csrf_token":"c","expires_at":"2026-03-15T03:09:26Z","user":{"username":"ada","admin":true},"service_token":null}`
 )
 
-// Whether a change is in force.
 const (
 	explainedJSON = `{"request_id":"7Q2ZLOKXH3BD","denials":[{"at":"2026-03-14T15:09:26.038Z","code":"invalid_key","reason":"expired","explanation":"The key has expired. Change its expiry, or create another key.","environment":"prod","app":"hello","key_id":"key-ab12cd34","key_prefix":"ab12cd34","key_name":"Checkout team","method":"GET","replica":"checker-0"},{"at":"2026-03-14T15:09:20.001Z","code":"invalid_key","reason":"unknown","explanation":"The key does not exist in this project.","environment":"prod","app":"hello","key_id":null,"key_prefix":null,"key_name":null,"method":"\u001b[31mGET","replica":"checker-0"}],"asked":2,"answered":1}`
 	forceJSON     = `{"change":"7ff9ad4c","everywhere":true,"at":"2026-03-14T15:09:26.038Z","replicas":[{"replica":"checker-0","state":"applied","after_ms":21},{"replica":"checker-1","state":"applied","after_ms":38}]}`
 	waitingJSON   = `{"change":"7ff9ad4c","everywhere":false,"at":null,"replicas":[{"replica":"checker-0","state":"applied","after_ms":21},{"replica":"checker-1","state":"silent","denies_from":"2026-03-14T15:10:31Z"}]}`
 )
 
-// forced is an answer to a change that was waited for.
 func forced(body, force string) string {
 	return strings.TrimSuffix(body, "}") + `,"in_force":` + force + "}"
 }
@@ -105,14 +102,12 @@ func ok(bodies ...string) []answer {
 
 func none() []answer { return []answer{{http.StatusNoContent, ""}} }
 
-// shopWith returns the answers of shop, with some of them replaced.
 func shopWith(replaced map[string][]answer) map[string][]answer {
 	answers := shop()
 	maps.Copy(answers, replaced)
 	return answers
 }
 
-// shop is what the fake server answers.
 func shop() map[string][]answer {
 	const env = "/projects/shop/environments/prod"
 	return map[string][]answer{
@@ -237,5 +232,4 @@ func shop() map[string][]answer {
 	}
 }
 
-// happened is a record with what is known besides.
 func happened(record, more string) string { return strings.TrimSuffix(record, "}") + "," + more + "}" }

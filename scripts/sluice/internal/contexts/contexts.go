@@ -1,12 +1,10 @@
-// Package contexts keeps the servers that a person has signed in to: for each its
-// address, the session's token, and the project and environment to work in.
+// Package contexts stores contexts: the servers that a user has signed in to, each with its URL,
+// session token, project and environment.
 //
-// Each context is a file of its own, contexts/NAME.json, readable by its owner alone
-// and replaced atomically, so that two commands at once cannot tear or lose each
-// other's. A file that others can read is not used: its token is no secret any more.
-// The file "current" holds the name of the context in use.
-//
-// The directory is $XDG_CONFIG_HOME/sluice, or ~/.config/sluice.
+// The directory is $XDG_CONFIG_HOME/sluice, or ~/.config/sluice. Each context is a file,
+// contexts/NAME.json. It is readable only by its owner and replaced atomically, so that concurrent
+// commands do not damage it. A file that others can read is rejected. The file "current" contains
+// the name of the current context.
 package contexts
 
 import (
@@ -24,22 +22,20 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 )
 
-// Context is one server and what is done there.
+// Context is one server, with the session and the defaults of its commands.
 type Context struct {
-	Name        string // e.g. "prod"; the name of its file, not within it
+	Name        string // e.g. "prod"; the name of its file
 	URL         string // e.g. "https://sluice.example.com"
-	Project     string // "" leaves it to each command
-	Environment string // likewise
-	Username    string // who is signed in; "" when nobody is
+	Project     string // default project, or ""
+	Environment string // default environment, or ""
+	Username    string // user of the last sign-in, or ""
 	Token       client.Token
-	ExpiresAt   time.Time // of the session; zero without one
+	ExpiresAt   time.Time // end of the session; zero without one
 
-	// Device is what the server knows this machine by since the last sign-in there. It
-	// stays after the session's end.
+	// Device is the token by which the server recognizes this machine in the next sign-in.
 	Device client.Token
 }
 
-// file is how a context is kept.
 type file struct {
 	URL         string    `json:"url"`
 	Project     string    `json:"project,omitempty"`
@@ -50,15 +46,15 @@ type file struct {
 	Device      string    `json:"device,omitempty"`
 }
 
-// ErrNotFound tells that there is no context of that name.
+// ErrNotFound is returned if no context has the name.
 var ErrNotFound = errors.New("no such context")
 
-// ErrName tells that a name cannot be that of a context.
+// ErrName is returned for an invalid context name.
 var ErrName = errors.New("a context name must have 1 to 63 letters, digits, '.', '_' or '-', and begin with a letter or digit")
 
 var nameFormat = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// CheckName tells whether a context can have a name.
+// CheckName returns ErrName if a context cannot have the name.
 func CheckName(name string) error {
 	if !nameFormat.MatchString(name) {
 		return ErrName
@@ -66,11 +62,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Dir keeps contexts in a directory, which need not exist yet.
+// Dir is a directory of contexts. It need not exist.
 type Dir string
 
-// Default is the person's own directory. Error: neither XDG_CONFIG_HOME nor HOME is
-// set to an absolute path.
+// Default returns the user's directory. It returns an error if neither XDG_CONFIG_HOME nor HOME is
+// an absolute path.
 func Default(getenv func(string) string) (Dir, error) {
 	if base := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(base) {
 		return Dir(filepath.Join(base, "sluice")), nil
@@ -83,7 +79,7 @@ func Default(getenv func(string) string) (Dir, error) {
 
 func (d Dir) path(name string) string { return filepath.Join(string(d), "contexts", name+".json") }
 
-// Get reads a context. Errors: ErrName, ErrNotFound.
+// Get reads a context. It returns ErrName or ErrNotFound, or an error if others can read its file.
 func (d Dir) Get(name string) (Context, error) {
 	if err := CheckName(name); err != nil {
 		return Context{}, err
@@ -111,7 +107,7 @@ func (d Dir) Get(name string) (Context, error) {
 	}, nil
 }
 
-// Put keeps a context, in place of one of that name. Error: ErrName.
+// Put writes a context, and replaces one of the same name. It can return ErrName.
 func (d Dir) Put(c Context) error {
 	if err := CheckName(c.Name); err != nil {
 		return err
@@ -129,7 +125,7 @@ func (d Dir) Put(c Context) error {
 	return nil
 }
 
-// Delete forgets a context. Errors: ErrName, ErrNotFound.
+// Delete deletes a context. It can return ErrName or ErrNotFound.
 func (d Dir) Delete(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -144,7 +140,7 @@ func (d Dir) Delete(name string) error {
 	return nil
 }
 
-// Names lists the contexts, by name.
+// Names returns the sorted names of the contexts.
 func (d Dir) Names() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(string(d), "contexts"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +159,7 @@ func (d Dir) Names() ([]string, error) {
 	return names, nil
 }
 
-// Current is the name of the context in use, "" when there is none.
+// Current returns the name of the current context, or "" if there is none.
 func (d Dir) Current() (string, error) {
 	b, err := os.ReadFile(filepath.Join(string(d), "current"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,7 +177,7 @@ func (d Dir) Current() (string, error) {
 	return name, nil
 }
 
-// Use makes a context the current one. Errors: ErrName, ErrNotFound.
+// Use makes a context the current one. It can return ErrName or ErrNotFound.
 func (d Dir) Use(name string) error {
 	if _, err := d.Get(name); err != nil {
 		return err
@@ -192,7 +188,6 @@ func (d Dir) Use(name string) error {
 	return nil
 }
 
-// replace writes a whole file that only its owner can read, or leaves it as it was.
 func replace(path string, content []byte) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -219,7 +214,7 @@ func replace(path string, content []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// UseNone leaves no context current.
+// UseNone clears the current context.
 func (d Dir) UseNone() error {
 	if err := os.Remove(filepath.Join(string(d), "current")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("clear the current context: %w", err)

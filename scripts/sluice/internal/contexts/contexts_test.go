@@ -19,42 +19,41 @@ var sample = Context{
 	Username: "ada", Token: "t0ken", ExpiresAt: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC), Device: "d3vice",
 }
 
-func TestLife(t *testing.T) {
+func TestPutGetDelete(t *testing.T) {
 	t.Parallel()
 	d := Dir(filepath.Join(t.TempDir(), "sluice"))
 	if names, err := d.Names(); err != nil || len(names) != 0 {
-		t.Errorf("before any: %v, %v", names, err)
+		t.Errorf("names of an empty directory: got %v, %v", names, err)
 	}
 	if name, err := d.Current(); err != nil || name != "" {
-		t.Errorf("current before any: %q, %v", name, err)
+		t.Errorf("current context of an empty directory: got %q, %v", name, err)
 	}
 	check.OK(t, d.Put(sample))
 	got, err := d.Get("prod")
 	if diff := cmp.Diff(sample, got); diff != "" || err != nil {
-		t.Errorf("read back (-want +got): %v\n%s", err, diff)
+		t.Errorf("context (-want +got): %v\n%s", err, diff)
 	}
 	check.OK(t, d.Use("prod"))
 	if name, err := d.Current(); err != nil || name != "prod" {
-		t.Errorf("current: %q, %v", name, err)
+		t.Errorf("current context: got %q, %v, want prod", name, err)
 	}
 	if err := errors.Join(d.Delete("prod"), d.UseNone(), d.UseNone()); err != nil {
 		t.Error(err)
 	}
 	if name, err := d.Current(); err != nil || name != "" {
-		t.Errorf("current after all: %q, %v", name, err)
+		t.Errorf("current context after UseNone: got %q, %v", name, err)
 	}
 	for what, err := range map[string]error{"Use": d.Use("prod"), "Delete": d.Delete("prod")} {
 		if !errors.Is(err, ErrNotFound) {
-			t.Errorf("%s of none: %v", what, err)
+			t.Errorf("%s: got %v, want ErrNotFound", what, err)
 		}
 	}
 	if _, err := d.Get("prod"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("Get of none: %v", err)
+		t.Errorf("Get: got %v, want ErrNotFound", err)
 	}
 }
 
-// TestPrivate: nobody else reads a token, and one that others could read is not used.
-func TestPrivate(t *testing.T) {
+func TestFilesAreReadableOnlyByTheOwner(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	d := Dir(filepath.Join(root, "sluice"))
@@ -65,16 +64,16 @@ func TestPrivate(t *testing.T) {
 		}
 		info, err := os.Stat(path)
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s has mode %v", path, info.Mode())
+			t.Errorf("mode of %s: got %v, want no access for others", path, info.Mode())
 		}
 		return err
 	})
 	check.OK(t, err)
 	check.OK(t, os.Chmod(d.path("prod"), 0o644))
 	if _, err := d.Get("prod"); err == nil || !strings.Contains(err.Error(), "is readable by other users") {
-		t.Errorf("a token that others can read: %v", err)
+		t.Errorf("file that others can read: got %v", err)
 	}
-	if err := d.Put(sample); err != nil { // signing in again mends it
+	if err := d.Put(sample); err != nil { // replaces the file
 		t.Fatal(err)
 	}
 	if _, err := d.Get("prod"); err != nil {
@@ -82,8 +81,7 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// TestTornNever: readers see a whole context while others write.
-func TestTornNever(t *testing.T) {
+func TestConcurrentWritesAreAtomic(t *testing.T) {
 	t.Parallel()
 	d := Dir(t.TempDir())
 	check.OK(t, d.Put(sample))
@@ -99,12 +97,12 @@ func TestTornNever(t *testing.T) {
 	}
 	for range 200 {
 		if got, err := d.Get("prod"); err != nil || got != sample {
-			t.Fatalf("%v, %v", got, err)
+			t.Fatalf("got %v, %v", got, err)
 		}
 	}
 	writers.Wait()
 	if names, err := d.Names(); err != nil || cmp.Diff([]string{"prod"}, names) != "" {
-		t.Errorf("left behind: %v, %v", names, err)
+		t.Errorf("names: got %v, %v, want prod", names, err)
 	}
 }
 
@@ -116,12 +114,12 @@ func TestNames(t *testing.T) {
 		"": false, ".": false, "..": false, "../prod": false, "a/b": false, ".new-1": false, "-x": false, "a\n": false, "ä": false, strings.Repeat("x", 64): false,
 	} {
 		if got := CheckName(name) == nil; got != want {
-			t.Errorf("CheckName(%q) is %v", name, got)
+			t.Errorf("CheckName(%q): got %v, want %v", name, got, want)
 		}
 		if c := sample; !want {
 			c.Name = name
 			if err := d.Put(c); !errors.Is(err, ErrName) {
-				t.Errorf("Put(%q): %v", name, err)
+				t.Errorf("Put(%q): got %v, want ErrName", name, err)
 			}
 		}
 	}
@@ -136,7 +134,7 @@ func TestDefault(t *testing.T) {
 	}{
 		{"XDG", "/x", "/h", "/x/sluice"},
 		{"home", "", "/h", "/h/.config/sluice"},
-		{"relative XDG does not count", "x", "/h", "/h/.config/sluice"},
+		{"relative XDG", "x", "/h", "/h/.config/sluice"},
 		{"neither", "", "", ""},
 	}
 	for _, tt := range tests {
@@ -144,7 +142,7 @@ func TestDefault(t *testing.T) {
 			t.Parallel()
 			got, err := Default(func(k string) string { return map[string]string{"XDG_CONFIG_HOME": tt.xdg, "HOME": tt.home}[k] })
 			if got != tt.want || (err == nil) != (tt.want != "") {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, %v, want %q", got, err, tt.want)
 			}
 		})
 	}

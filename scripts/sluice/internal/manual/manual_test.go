@@ -1,5 +1,5 @@
-// Package manual_test makes the command line's pages, a man page and a Markdown page for
-// each command, from the commands' own help texts, and holds the kept ones to them.
+// Package manual_test generates a man page and a Markdown page for each command, and checks that
+// the stored pages are current.
 package manual_test
 
 import (
@@ -22,12 +22,10 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-var update = flag.Bool("update", false, "write the pages anew; that is what make docs does")
+var update = flag.Bool("update", false, "write the pages, like make docs")
 
-// folder is where the pages are kept.
 const folder = "../../docs"
 
-// TestPages: what is kept is what the commands say.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	pages := map[string][]byte{}
@@ -50,7 +48,7 @@ func TestPages(t *testing.T) {
 			return err
 		}
 		if rel, _ := filepath.Rel(folder, path); pages[filepath.ToSlash(rel)] == nil {
-			t.Errorf("%s is of no command; run: make docs", path)
+			t.Errorf("%s belongs to no command; run: make docs", path)
 		}
 		return nil
 	})
@@ -75,7 +73,6 @@ const (
 	markdown = "markdown" // sluice_key_create.md
 )
 
-// add makes the pages of a command and all below it, by path.
 func add(pages map[string][]byte, cmd *cobra.Command) error {
 	if cmd.HasParent() && !cmd.IsAvailableCommand() {
 		return nil
@@ -85,7 +82,7 @@ func add(pages map[string][]byte, cmd *cobra.Command) error {
 			return err
 		}
 	}
-	cmd.DisableAutoGenTag = true // the day of its making would make every page stale
+	cmd.DisableAutoGenTag = true // pages must not contain the current date
 	var page bytes.Buffer
 	if err := doc.GenMarkdown(cmd, &page); err != nil {
 		return fmt.Errorf("write the page of %s: %w", cmd.CommandPath(), err)
@@ -99,15 +96,11 @@ func add(pages map[string][]byte, cmd *cobra.Command) error {
 	return nil
 }
 
-// header is that of all man pages. It has one date for good: the pages change with
-// the commands, not with the day.
 func header() *doc.GenManHeader {
 	date := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	return &doc.GenManHeader{Section: "1", Date: &date, Source: "Sluice", Manual: "Sluice"}
 }
 
-// TestHelp: every command explains itself, with an example that begins with the
-// command, and fits a terminal.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	var walk func(cmd *cobra.Command)
@@ -117,20 +110,20 @@ func TestHelp(t *testing.T) {
 		}
 		name := cmd.CommandPath()
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || len(cmd.Short) > 50 {
-			t.Errorf("%s: short help %q", name, cmd.Short)
+			t.Errorf("%s: short help %q: want 1 to 50 characters without a period", name, cmd.Short)
 		}
 		if !cmd.HasSubCommands() && !strings.Contains(cmd.Example, name) {
-			t.Errorf("%s: no example: %q", name, cmd.Example)
+			t.Errorf("%s: got example %q, want one with the command", name, cmd.Example)
 		}
 		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
 			if len([]rune(strings.TrimSuffix(line, "\n"))) > 95 {
-				t.Errorf("%s: a long line: %s", name, line)
+				t.Errorf("%s: line over 95 characters: %s", name, line)
 			}
 		}
 		var help bytes.Buffer
 		cmd.SetOut(&help)
 		if err := cmd.Help(); err != nil || !strings.Contains(help.String(), "Usage:") {
-			t.Errorf("%s: %v, %q", name, err, help.String())
+			t.Errorf("%s: got help %q, %v", name, help.String(), err)
 		}
 	}
 	walk(cli.Root())

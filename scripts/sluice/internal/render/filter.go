@@ -14,23 +14,22 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// Filter is a jq expression that can be run.
+// Filter is a compiled jq expression.
 type Filter struct{ code *gojq.Code }
 
-// ParseFilter reads a jq expression, and says where it is wrong. It sees the value that it
-// is run over and nothing else: env and $ENV are empty, and it cannot read input or
-// modules. Somebody may have pasted it, and secrets are in environments.
+// ParseFilter compiles a jq expression. A pasted expression must not read secrets: env and $ENV are
+// empty, and it cannot read input or modules. The error contains the position of the fault.
 func ParseFilter(expression string) (Filter, error) {
 	query, err := gojq.Parse(expression)
 	if err != nil {
-		return Filter{}, misplaced(expression, err)
+		return Filter{}, withPosition(expression, err)
 	}
 	code, err := gojq.Compile(query)
 	return Filter{code}, err
 }
 
-// misplaced adds the place, in characters from 1, at which an expression is wrong.
-func misplaced(expression string, err error) error {
+// withPosition adds the position of the fault to an error, in characters from 1.
+func withPosition(expression string, err error) error {
 	var wrong *gojq.ParseError
 	if !errors.As(err, &wrong) {
 		return err
@@ -42,8 +41,8 @@ func misplaced(expression string, err error) error {
 	return fmt.Errorf("%w at character %d", err, utf8.RuneCountInString(before)+1)
 }
 
-// Filtered gives what a filter makes of a value's JSON, each result with its newline: text
-// as it is, all else as JSON, in one line unless it is for a terminal.
+// Filtered returns the results of a filter for the JSON of a value, each with a newline. A string
+// is unquoted; other results are JSON, indented on a terminal and otherwise on one line.
 func (s Screen) Filtered(ctx context.Context, f Filter, value any) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		input, err := plain(value)
@@ -61,7 +60,6 @@ func (s Screen) Filtered(ctx context.Context, f Filter, value any) iter.Seq2[str
 	}
 }
 
-// plain is a value as its JSON has it, with numbers of any size.
 func plain(value any) (plain any, err error) {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -72,11 +70,10 @@ func plain(value any) (plain any, err error) {
 	return plain, d.Decode(&plain)
 }
 
-// result shows one result, or says why there is none.
 func (s Screen) result(result any) (string, error) {
 	switch v := result.(type) {
 	case error:
-		return "", withoutTexts(v)
+		return "", redactStrings(v)
 	case string:
 		return s.clean(v) + "\n", nil
 	}
@@ -89,8 +86,8 @@ func (s Screen) result(result any) (string, error) {
 	return s.clean(indented.String()) + "\n", err
 }
 
-// clean keeps control characters from elsewhere off a terminal, but for newlines and the
-// tabs of @tsv. What reads a pipe gets the text as it is.
+// clean replaces control characters on a terminal, except newlines and the tabs of @tsv. In a pipe,
+// the text does not change.
 func (s Screen) clean(text string) string {
 	if s.Width == 0 {
 		return text
@@ -106,16 +103,15 @@ func (s Screen) clean(text string) string {
 	return b.String()
 }
 
-// errHalted is an expression that has ended itself.
+// errHalted is returned if an expression calls halt.
 var errHalted = errors.New("halted")
 
-// texts are those that gojq's messages quote, also where it has cut them.
-var texts = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|$)`)
+// quotedStrings matches the strings in gojq's messages, including truncated ones.
+var quotedStrings = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|$)`)
 
-// withoutTexts is an error of an expression without the text that it met, since that can
-// be a key that is shown this once, and errors end up in logs. What the expression itself
-// wants said stays.
-func withoutTexts(err error) error {
+// redactStrings removes the strings from an error of an expression: errors end up in logs, and a
+// string can be a full key. Messages of error(…) do not change.
+func redactStrings(err error) error {
 	var halt *gojq.HaltError
 	var own gojq.ValueError
 	switch {
@@ -129,5 +125,5 @@ func withoutTexts(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	return errors.New(texts.ReplaceAllString(err.Error(), `"…"`))
+	return errors.New(quotedStrings.ReplaceAllString(err.Error(), `"…"`))
 }

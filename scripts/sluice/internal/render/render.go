@@ -1,10 +1,8 @@
-// Package render writes what commands have to show: tables that fit the terminal,
-// lists of fields, bars, JSON or YAML in the management API's own shape, and what a jq
-// expression makes of that.
+// Package render writes the output of commands: tables, lists of fields, bars, JSON, YAML and the
+// results of jq expressions.
 //
-// Text from elsewhere is cleaned of control characters on its way to a terminal or a
-// table. A table in a pipe has no limit of width and is never cut: what reads it
-// wants it all.
+// It replaces control characters in texts from the server, in tables and on terminals. A table fits
+// the width of the terminal; in a pipe it is never cut.
 package render
 
 import (
@@ -16,27 +14,27 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is a form of output.
+// Format is an output format.
 type Format string
 
 // The formats.
 const (
-	Table Format = "table" // for people; may change
-	Wide  Format = "wide"  // the same with every column, however narrow the terminal is
-	JSON  Format = "json"  // the API's own shape, stable
-	YAML  Format = "yaml"  // the same in YAML
+	Table Format = "table" // for people; may change between versions
+	Wide  Format = "wide"  // like table, but always with all columns
+	JSON  Format = "json"  // the API's own shape; stable
+	YAML  Format = "yaml"  // the same shape in YAML
 )
 
-// ForPeople tells whether it is not for programs.
+// ForPeople reports whether the format is for people and not for programs.
 func (f Format) ForPeople() bool { return f == Table || f == Wide }
 
-// Formats lists them.
+// Formats returns all formats.
 func Formats() []string { return []string{string(Table), string(Wide), string(JSON), string(YAML)} }
 
-// Screen is where things are shown and how.
+// Screen is the destination of the output.
 type Screen struct {
 	Out    io.Writer
-	Width  int // columns; 0 is no limit
+	Width  int // in columns; 0 means no limit
 	Colour bool
 }
 
@@ -55,7 +53,7 @@ func (s Screen) Value(f Format, v any) error {
 	return err
 }
 
-// Line writes one line. What is formatted into it is cleaned.
+// Line writes one line. It replaces control characters in string arguments.
 func (s Screen) Line(format string, args ...any) error {
 	for i, a := range args {
 		if text, ok := a.(string); ok {
@@ -66,7 +64,7 @@ func (s Screen) Line(format string, args ...any) error {
 	return err
 }
 
-// Text writes a block of text as it is.
+// Text writes a text unchanged.
 func (s Screen) Text(text string) error {
 	_, err := io.WriteString(s.Out, text)
 	return err
@@ -75,12 +73,11 @@ func (s Screen) Text(text string) error {
 // Field is a line of [Screen.Fields].
 type Field struct {
 	Name  string
-	Value string // "" shows as "-"
+	Value string // "" is shown as "-"
 	Tone  Tone
 }
 
-// Fields writes names and values below each other. Values are never cut: people copy
-// them.
+// Fields writes one line for each field. It never cuts values, because users copy them.
 func (s Screen) Fields(fields ...Field) error {
 	widest := 0
 	for _, f := range fields {
@@ -98,23 +95,20 @@ func (s Screen) Fields(fields ...Field) error {
 	return nil
 }
 
-// none stands for a value that is not there.
 const none = "-"
 
-// Tone is what a value means, shown as a colour where there are any. The text always
-// says the same without it.
+// Tone is the meaning of a value, shown as a color if the terminal supports colors.
 type Tone int
 
 // The tones.
 const (
 	Plain Tone = iota
-	Good       // works as meant
-	Watch      // on its way, or switched off
-	Bad        // refused, failed, over
-	Faint      // of the past
+	Good       // works
+	Watch      // in progress, or disabled
+	Bad        // denied, failed or expired
+	Faint      // past
 )
 
-// paint colours a text.
 func (s Screen) paint(t Tone, text string) string {
 	if !s.Colour {
 		return text

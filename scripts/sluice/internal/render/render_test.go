@@ -45,18 +45,18 @@ KEY           NAME           IMAGE                             N  WHEN        BY
 key-ab12cd34  Checkout team  registry.example.com/hello:v2  1000  2026-03-14  ada
 key-zz99yy88  支払いチーム   -                                 7  2026-03-13  bob
 `},
-		{"a long text is cut to its cap", 68, `
+		{"long texts are cut to their cap", 68, `
 KEY           NAME           IMAGE                N  WHEN        BY
 key-ab12cd34  Checkout team  …le.com/hello:v2  1000  2026-03-14  ada
 key-zz99yy88  支払いチーム   -                    7  2026-03-13  bob
 `},
-		{"then the highest rank goes, and what was cut has room again", 67, `
+		{"the highest rank is hidden and leaves room for the others", 67, `
 KEY           NAME           IMAGE                    N  WHEN
 key-ab12cd34  Checkout team  …xample.com/hello:v2  1000  2026-03-14
 key-zz99yy88  支払いチーム   -                        7  2026-03-13
 1 column hidden: -o wide
 `},
-		{"then others are cut further", 42, `
+		{"other columns are cut further", 42, `
 KEY           NAME        IMAGE          N
 key-ab12cd34  Checkout …  …/hello:v2  1000
 key-zz99yy88  支払いチ…   -              7
@@ -71,13 +71,12 @@ key-zz99yy88  支払いチ…   -              7
 	}
 }
 
-// TestTableFits every screen on which its columns have one character each.
 func TestTableFits(t *testing.T) {
 	t.Parallel()
 	for width := 20; width < 100; width++ {
 		for line := range strings.Lines(table(t, width)) {
 			if n := Columns(strings.TrimSuffix(line, "\n")); n > width {
-				t.Errorf("%d columns on a screen of %d: %q", n, width, line)
+				t.Errorf("line %q: got %d columns, want at most %d", line, n, width)
 			}
 		}
 	}
@@ -106,13 +105,12 @@ func TestBar(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if tt.got != tt.want {
-				t.Errorf("%q, want %q", tt.got, tt.want)
+				t.Errorf("got %q, want %q", tt.got, tt.want)
 			}
 		})
 	}
 }
 
-// TestMeter: its bar is as long as there is room for, and goes where there is none.
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -130,13 +128,12 @@ func TestMeter(t *testing.T) {
 			var b bytes.Buffer
 			err := (Screen{Out: &b, Width: tt.width}).Meter("Quota", "500 of 2000", 2000, Part{Value: 500, Mark: '#'}, Part{Value: 1500, Mark: '.'})
 			if err != nil || b.String() != tt.want {
-				t.Errorf("%v, %q, want %q", err, b.String(), tt.want)
+				t.Errorf("got %q, %v, want %q", b.String(), err, tt.want)
 			}
 		})
 	}
 }
 
-// TestColour: only where there is any, and never around what is cut.
 func TestColour(t *testing.T) {
 	t.Parallel()
 	for _, colour := range []bool{false, true} {
@@ -145,7 +142,7 @@ func TestColour(t *testing.T) {
 		err := s.Table([]Column{{Name: "STATUS"}}, [][]Cell{{{Text: "a very long status indeed", Tone: Bad}}})
 		check.OK(t, err)
 		if got := strings.Contains(b.String(), "\x1b[31ma very long status …\x1b[0m"); got != colour {
-			t.Errorf("colour %v: %q", colour, b.String())
+			t.Errorf("colors %v: got %q", colour, b.String())
 		}
 	}
 }
@@ -163,13 +160,12 @@ func TestClean(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if got := Clean(tt.in); got != tt.want {
-				t.Errorf("%q, want %q", got, tt.want)
+				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
-// FuzzCut: a text is never wider than asked for, and one that fits stays as it is.
 func FuzzCut(f *testing.F) {
 	f.Add("registry.example.com/hello:v2", 8)
 	f.Add("支払いチーム", 3)
@@ -181,10 +177,10 @@ func FuzzCut(f *testing.F) {
 		for name, cut := range map[string]func(string, int) string{"Cut": Cut, "CutFront": CutFront} {
 			got := cut(text, limit)
 			if n := Columns(got); n > limit {
-				t.Errorf("%s(%q, %d) is %q, %d columns", name, text, limit, got, n)
+				t.Errorf("%s(%q, %d): got %q with %d columns", name, text, limit, got, n)
 			}
 			if Columns(text) <= limit && got != text {
-				t.Errorf("%s(%q, %d) is %q", name, text, limit, got)
+				t.Errorf("%s(%q, %d): got %q, want the text", name, text, limit, got)
 			}
 		}
 	})

@@ -10,11 +10,11 @@ import (
 // Column is a column of a table.
 type Column struct {
 	Name  string
-	Right bool // aligned, for numbers
-	Whole bool // is not cut: an id or a number that people copy
-	Tail  bool // is cut at its beginning: of an image the end tells more
-	Rank  int  // 0 stays; of the others the highest is left out first
-	Cap   int  // width that it keeps while others are left out; 0 is 16
+	Right bool // right-aligned, for numbers
+	Whole bool // not cut, for IDs and numbers
+	Tail  bool // cut at the beginning, for images
+	Rank  int  // columns with the highest rank are hidden first; 0 is never hidden
+	Cap   int  // width to which the column is cut before others are hidden; 0 is 16
 }
 
 // Cell is one value.
@@ -23,7 +23,7 @@ type Cell struct {
 	Tone Tone
 }
 
-// Plainly makes cells without a tone.
+// Plainly returns cells without a tone.
 func Plainly(texts ...string) []Cell {
 	cells := make([]Cell, 0, len(texts))
 	for _, t := range texts {
@@ -32,13 +32,14 @@ func Plainly(texts ...string) []Cell {
 	return cells
 }
 
-// gap parts two columns.
 const gap = 2
 
-// Table writes rows below a head. On a screen that is too narrow, what may be cut is
-// cut so far that one long text does not push others out; then columns go by their
-// rank, which the table says; then the widest are cut further, and whole ones only where
-// nothing else is left.
+// Table writes a head and rows. To fit a narrow screen, it takes these steps in order, as far as
+// necessary:
+//
+//  1. It cuts columns to their cap.
+//  2. It hides columns by rank, and writes the number of hidden columns below the table.
+//  3. It cuts the widest columns further; whole columns last.
 func (s Screen) Table(columns []Column, rows [][]Cell) error {
 	widths := measure(columns, rows)
 	hidden := s.fit(columns, widths)
@@ -50,7 +51,7 @@ func (s Screen) Table(columns []Column, rows [][]Cell) error {
 	return s.missing(hidden)
 }
 
-// missing says that columns are hidden, and how to see them.
+// missing writes the number of hidden columns, and how to show them.
 func (s Screen) missing(columns int) error {
 	text := ""
 	switch columns {
@@ -72,7 +73,6 @@ func (s Screen) head(columns []Column) []Cell {
 	return head
 }
 
-// measure is the width of each column.
 func measure(columns []Column, rows [][]Cell) []int {
 	widths := make([]int, len(columns))
 	for i, c := range columns {
@@ -90,17 +90,16 @@ func measure(columns []Column, rows [][]Cell) []int {
 	return widths
 }
 
-// gone is the width of a column that is left out.
 const gone = -1
 
 // Widths that columns are cut to, in this order.
 const (
-	capped   = 16 // unless the column says otherwise, while others are left out
+	capped   = 16 // default of Column.Cap
 	readable = 8
 	least    = 1
 )
 
-// keeps is the width that a column is cut to before others are left out for it.
+// keeps returns the width to which a column is cut before others are hidden.
 func (c Column) keeps() int {
 	switch {
 	case c.Whole:
@@ -111,8 +110,7 @@ func (c Column) keeps() int {
 	return capped
 }
 
-// fit narrows columns and leaves some out until they go on the screen, and tells how
-// many it left out.
+// fit cuts and hides columns until they fit on the screen. It returns the number of hidden columns.
 func (s Screen) fit(columns []Column, widths []int) (hidden int) {
 	if s.Width == 0 {
 		return 0
@@ -126,7 +124,7 @@ func (s Screen) fit(columns []Column, widths []int) (hidden int) {
 		}
 		natural[last] = gone
 		hidden++
-		copy(widths, natural) // what went has made room for those that were cut
+		copy(widths, natural) // the hidden column leaves room for the others
 		s.narrow(widths, func(i int) int { return columns[i].keeps() })
 	}
 	for _, width := range []int{readable, least} {
@@ -141,7 +139,6 @@ func (s Screen) fit(columns []Column, widths []int) (hidden int) {
 	return hidden
 }
 
-// lastRanked is the column to leave out next, or -1.
 func lastRanked(columns []Column, widths []int) int {
 	last := -1
 	for i, c := range columns {
@@ -152,7 +149,6 @@ func lastRanked(columns []Column, widths []int) int {
 	return last
 }
 
-// narrow takes from the widest of the columns, each down to its floor.
 func (s Screen) narrow(widths []int, floor func(int) int) {
 	for total(widths) > s.Width {
 		widest := -1
@@ -178,7 +174,6 @@ func total(widths []int) int {
 	return sum
 }
 
-// row lays one row out, without space at its end.
 func (s Screen) row(columns []Column, widths []int, cells []Cell) string {
 	var b strings.Builder
 	space := ""
@@ -204,23 +199,23 @@ func (s Screen) row(columns []Column, widths []int, cells []Cell) string {
 	return b.String()
 }
 
-// Part is a stretch of a bar.
+// Part is one part of a bar.
 type Part struct {
 	Value uint64
 	Mark  rune // one column wide, e.g. '█'
 	Tone  Tone
 }
 
-// Bar draws parts after each other; of together is as long as width columns. A part
-// that is not zero shows, however small it is.
-func (s Screen) Bar(width int, of uint64, parts ...Part) string {
+// Bar draws the parts one after the other; a bar of width columns stands for the value full. Every
+// part that is not zero has at least one column.
+func (s Screen) Bar(width int, full uint64, parts ...Part) string {
 	var b strings.Builder
 	left := width
 	for i, p := range parts {
-		if p.Value == 0 || of == 0 {
+		if p.Value == 0 || full == 0 {
 			continue
 		}
-		n := int(float64(width)*float64(p.Value)/float64(of) + 0.5)
+		n := int(float64(width)*float64(p.Value)/float64(full) + 0.5)
 		n = min(max(n, 1), left-shown(parts[i+1:]))
 		if n <= 0 {
 			continue
@@ -231,7 +226,6 @@ func (s Screen) Bar(width int, of uint64, parts ...Part) string {
 	return b.String()
 }
 
-// shown is how many parts need a column.
 func shown(parts []Part) int {
 	n := 0
 	for _, p := range parts {
@@ -248,8 +242,8 @@ const (
 	shortestBar = 5
 )
 
-// Bars writes a table with a bar at the end of each row, as long as there is room for;
-// draw draws the bar of a row.
+// Bars writes a table with a bar at the end of each row if there is room. draw returns the bar of a
+// row.
 func (s Screen) Bars(columns []Column, rows [][]Cell, draw func(row, width int) string) error {
 	widths := measure(columns, rows)
 	hidden := s.fit(columns, widths)
@@ -274,8 +268,8 @@ func (s Screen) Bars(columns []Column, rows [][]Cell, draw func(row, width int) 
 	return s.missing(hidden)
 }
 
-// Meter writes a line with a bar between a name and a text, where there is room for it.
-func (s Screen) Meter(name, text string, of uint64, parts ...Part) error {
+// Meter writes a line with a name, a bar if there is room, and a text.
+func (s Screen) Meter(name, text string, full uint64, parts ...Part) error {
 	name, text = Clean(name)+":"+strings.Repeat(" ", gap), Clean(text)
 	room := longestBar
 	if s.Width != 0 {
@@ -283,7 +277,7 @@ func (s Screen) Meter(name, text string, of uint64, parts ...Part) error {
 	}
 	bar := ""
 	if room >= shortestBar {
-		bar = s.Bar(room, of, parts...)
+		bar = s.Bar(room, full, parts...)
 	}
 	if bar != "" {
 		bar += strings.Repeat(" ", gap)

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Clean makes text that came from elsewhere safe to show: control characters, which
-// could move the cursor or forge lines, and characters that turn the direction of
-// writing become U+FFFD.
+// Clean replaces characters that could move the cursor, forge lines or change the text direction:
+// control characters, line separators and bidirectional controls become U+FFFD.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
@@ -19,7 +18,7 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Columns is how many columns of a terminal a text takes.
+// Columns returns the width of a text in terminal columns.
 func Columns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -40,7 +39,7 @@ func columns(r rune) int {
 	}
 }
 
-// Cut shortens a text to some columns, at least one; "…" stands for what is missing.
+// Cut shortens a text to at most limit columns, which must be positive. "…" replaces the end.
 func Cut(s string, limit int) string {
 	if Columns(s) <= limit {
 		return s
@@ -52,10 +51,10 @@ func Cut(s string, limit int) string {
 		}
 		n += columns(r)
 	}
-	return s // not reached: it is too long
+	return s
 }
 
-// CutFront shortens a text to some columns, at least one, and keeps its end.
+// CutFront is like [Cut], but "…" replaces the beginning.
 func CutFront(s string, limit int) string {
 	n := Columns(s)
 	if n <= limit {
@@ -70,5 +69,4 @@ func CutFront(s string, limit int) string {
 	return "…"
 }
 
-// pad fills a text up with space.
 func pad(s string, to int) string { return s + strings.Repeat(" ", max(to-Columns(s), 0)) }

@@ -1,8 +1,6 @@
-// Package terminal is the place the command line talks to: its three streams, and
-// what is known about the person at the other end.
+// Package terminal provides the three standard streams and their properties.
 //
-// A stream that is no terminal gets neither colours nor spinners, and tables of any
-// width; nobody is asked anything there.
+// Colors, spinners, width limits and prompts are only for streams that are terminals.
 package terminal
 
 import (
@@ -18,27 +16,27 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal is where a command runs.
+// Terminal holds the streams of a command.
 type Terminal struct {
 	In  io.Reader
-	Out io.Writer // what was asked for
-	Err io.Writer // errors, progress, warnings, questions
+	Out io.Writer // results
+	Err io.Writer // errors, progress, warnings and prompts
 
-	Interactive bool // a person can be asked: input and errors are on a terminal
-	Attended    bool // a person is there, who may not see what is asked: input is a terminal
-	OutColour   bool // Out is a terminal that takes colours
-	ErrLive     bool // Err is a terminal whose last line can be written over
-	Width       int  // of Out in columns; 0 is no limit
+	Interactive bool // In and Err are terminals: prompts are possible
+	Attended    bool // In is a terminal
+	OutColour   bool // Out is a terminal with colors
+	ErrLive     bool // Err is a terminal whose last line can be overwritten
+	Width       int  // of Out in columns; 0 means no limit
 
 	secret func(ctx context.Context, question string) (string, error)
-	lines  *bufio.Reader // of In, once something was asked
+	lines  *bufio.Reader // reads In after the first prompt
 }
 
 // narrowest is the smallest width that tables are fitted to.
 const narrowest = 20
 
-// Of is the terminal of three files, e.g. the process's own. getenv gives NO_COLOR,
-// TERM and COLUMNS.
+// Of returns the terminal of three files, usually the standard streams. It reads NO_COLOR, TERM and
+// COLUMNS by getenv.
 func Of(in, out, err *os.File, getenv func(string) string) *Terminal {
 	inTTY, outTTY, errTTY := term.IsTerminal(int(in.Fd())), term.IsTerminal(int(out.Fd())), term.IsTerminal(int(err.Fd()))
 	capable := getenv("TERM") != "dumb"
@@ -55,7 +53,6 @@ func Of(in, out, err *os.File, getenv func(string) string) *Terminal {
 	return t
 }
 
-// width is what COLUMNS says, or the terminal itself.
 func width(fd int, columns string) int {
 	if n, err := strconv.Atoi(columns); err == nil && n > 0 {
 		return max(n, narrowest)
@@ -66,10 +63,10 @@ func width(fd int, columns string) int {
 	return 80
 }
 
-// ErrNobody is the answer to a question where nobody can be asked.
+// ErrNobody is returned by prompts if the terminal is not interactive.
 var ErrNobody = errors.New("no terminal")
 
-// Ask asks a question and reads a line, without the space around it.
+// Ask shows a prompt and reads a line. It removes surrounding space. It can return ErrNobody.
 func (t *Terminal) Ask(ctx context.Context, question string) (string, error) {
 	if !t.Interactive {
 		return "", ErrNobody
@@ -80,8 +77,8 @@ func (t *Terminal) Ask(ctx context.Context, question string) (string, error) {
 	return await(ctx, t.line)
 }
 
-// AskPassword asks for a secret, which is not shown while it is typed. io.EOF is a
-// Ctrl-C or Ctrl-D in place of it.
+// AskPassword prompts for a secret without echo. It returns io.EOF on Ctrl-C and Ctrl-D, and can
+// return ErrNobody.
 func (t *Terminal) AskPassword(ctx context.Context, question string) (string, error) {
 	if !t.Interactive {
 		return "", ErrNobody
@@ -100,8 +97,7 @@ func (t *Terminal) line() (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// await reads, unless ctx ends first. A read of a terminal cannot be cancelled: it
-// is then left to the end of the process, which is near.
+// await returns the result of read, or an error when ctx ends. The read itself cannot be canceled.
 func await(ctx context.Context, read func() (string, error)) (string, error) {
 	type result struct {
 		text string
@@ -120,16 +116,16 @@ func await(ctx context.Context, read func() (string, error)) (string, error) {
 	}
 }
 
-// Look is what a made-up terminal can do.
+// Look holds the properties of a fake terminal.
 type Look struct {
-	Interactive bool // passwords are then read as a line of the input
-	Attended    bool // as if interactive, but with questions out of sight
+	Interactive bool // passwords are read as a line of the input
+	Attended    bool // In is a terminal, but Err is not
 	Colour      bool
 	Live        bool
 	Width       int
 }
 
-// Fake is a terminal made of any streams, for tests.
+// Fake returns a terminal with any streams, for tests.
 func Fake(in io.Reader, out, err io.Writer, l Look) *Terminal {
 	t := &Terminal{
 		In: in, Out: out, Err: err,
@@ -139,26 +135,23 @@ func Fake(in io.Reader, out, err io.Writer, l Look) *Terminal {
 		if _, err := io.WriteString(t.Err, question); err != nil {
 			return "", err
 		}
-		defer func() { _, _ = io.WriteString(t.Err, "\n") }() // the typed one was not shown
+		defer func() { _, _ = io.WriteString(t.Err, "\n") }()
 		return t.line()
 	}
 	return t
 }
 
-// secrets asks for secrets on a real terminal.
 type secrets struct {
 	in     *os.File
-	screen *term.Terminal // one for all questions: it may have read ahead
+	screen *term.Terminal // shared by all prompts, because it can read ahead
 }
 
-// conversation is both directions of a terminal.
 type conversation struct {
 	io.Reader
 	io.Writer
 }
 
-// ask turns echo off before the question shows: nothing that is typed to it can be
-// seen, however early. The terminal is afterwards as it was, also when ctx has ended.
+// ask turns echo off before it shows the prompt, so that even early input is not shown.
 func (s *secrets) ask(ctx context.Context, question string) (string, error) {
 	before, err := term.MakeRaw(int(s.in.Fd()))
 	if err != nil {
@@ -168,11 +161,10 @@ func (s *secrets) ask(ctx context.Context, question string) (string, error) {
 	return secret, errors.Join(err, term.Restore(int(s.in.Fd()), before))
 }
 
-// maxSecret bounds what is read as a password, in bytes.
+// maxSecret is the maximum length of a secret from standard input, in bytes.
 const maxSecret = 4 << 10
 
-// ReadSecret reads a secret from In, for --password-stdin: all of it, without the
-// newline at its end.
+// ReadSecret reads all of In, without the newline at its end, as a secret.
 func (t *Terminal) ReadSecret() (string, error) {
 	b, err := io.ReadAll(io.LimitReader(t.In, maxSecret+1))
 	if err != nil {

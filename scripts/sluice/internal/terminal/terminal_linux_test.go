@@ -17,7 +17,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// screen is the other end of a real terminal: what a person sees and types.
+// screen is the user's side of a pseudoterminal.
 type screen struct {
 	master *os.File
 	tty    *os.File
@@ -31,7 +31,7 @@ func open(t *testing.T, columns uint16) *screen {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Skipf("no terminals here: %v", err)
+		t.Skipf("no pseudoterminals: %v", err)
 	}
 	fd := int(master.Fd())
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
@@ -71,14 +71,13 @@ func (s *screen) text() string {
 	return s.seen.String()
 }
 
-// await waits until something shows.
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
 	for !strings.Contains(s.text(), text) {
 		select {
 		case <-s.more:
 		case <-t.Context().Done():
-			t.Fatalf("never showed %q: %q", text, s.text())
+			t.Fatalf("screen: got %q, want %q", s.text(), text)
 		}
 	}
 }
@@ -101,8 +100,7 @@ func env(pairs ...string) func(string) string {
 	}
 }
 
-// TestOf: what is known about a real terminal, and about a pipe.
-func TestOf(t *testing.T) {
+func TestTerminalProperties(t *testing.T) {
 	t.Parallel()
 	s := open(t, 60)
 	pipe, err := os.CreateTemp(t.TempDir(), "")
@@ -120,26 +118,25 @@ func TestOf(t *testing.T) {
 	}{
 		{"a terminal", s.tty, s.tty, s.tty, env(), known{true, true, true, true, 60}},
 		{"NO_COLOR", s.tty, s.tty, s.tty, env("NO_COLOR", "1"), known{true, true, false, true, 60}},
-		{"an empty NO_COLOR does not count", s.tty, s.tty, s.tty, env("NO_COLOR", ""), known{true, true, true, true, 60}},
-		{"a dumb one", s.tty, s.tty, s.tty, env("TERM", "dumb"), known{true, true, false, false, 60}},
+		{"empty NO_COLOR", s.tty, s.tty, s.tty, env("NO_COLOR", ""), known{true, true, true, true, 60}},
+		{"dumb terminal", s.tty, s.tty, s.tty, env("TERM", "dumb"), known{true, true, false, false, 60}},
 		{"COLUMNS", s.tty, s.tty, s.tty, env("COLUMNS", "100"), known{true, true, true, true, 100}},
-		{"nonsense in COLUMNS", s.tty, s.tty, s.tty, env("COLUMNS", "-1"), known{true, true, true, true, 60}},
-		{"into a pipe", s.tty, pipe, s.tty, env("COLUMNS", "100"), known{true, true, false, true, 0}},
-		{"from a pipe", pipe, s.tty, s.tty, env(), known{false, false, true, true, 60}},
-		{"errors into a pipe", s.tty, s.tty, pipe, env(), known{false, true, true, false, 60}},
-		{"no terminal at all", pipe, pipe, pipe, env(), known{false, false, false, false, 0}},
+		{"invalid COLUMNS", s.tty, s.tty, s.tty, env("COLUMNS", "-1"), known{true, true, true, true, 60}},
+		{"output to a pipe", s.tty, pipe, s.tty, env("COLUMNS", "100"), known{true, true, false, true, 0}},
+		{"input from a pipe", pipe, s.tty, s.tty, env(), known{false, false, true, true, 60}},
+		{"errors to a pipe", s.tty, s.tty, pipe, env(), known{false, true, true, false, 60}},
+		{"no terminal", pipe, pipe, pipe, env(), known{false, false, false, false, 0}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Of(tt.in, tt.out, tt.err, tt.env)
 			if k := (known{got.Interactive, got.Attended, got.OutColour, got.ErrLive, got.Width}); k != tt.want {
-				t.Errorf("%+v, want %+v", k, tt.want)
+				t.Errorf("got %+v, want %+v", k, tt.want)
 			}
 		})
 	}
 }
 
-// TestPasswordIsNotShown, and what is typed after it is.
 func TestPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
 	s := open(t, 80)
@@ -153,20 +150,20 @@ func TestPasswordIsNotShown(t *testing.T) {
 	})
 	secret, err := term.AskPassword(t.Context(), "Password: ")
 	if err != nil || secret != "open sesame" {
-		t.Errorf("%q, %v", secret, err)
+		t.Errorf("got password %q, %v", secret, err)
 	}
 	answer, err := term.Ask(t.Context(), "Sure? ")
 	if err != nil || answer != "yes" {
-		t.Errorf("%q, %v", answer, err)
+		t.Errorf("got answer %q, %v", answer, err)
 	}
 	typing.Wait()
 	s.await(t, "yes")
 	if strings.Contains(s.text(), "sesame") {
-		t.Errorf("shown: %q", s.text())
+		t.Errorf("the screen shows the password: %q", s.text())
 	}
 }
 
-// ending tells when a read has ended.
+// ending is a file that reports the end of a read.
 type ending struct {
 	in   *os.File
 	once chan struct{}
@@ -177,12 +174,11 @@ func (e ending) Read(b []byte) (int, error) {
 	return e.in.Read(b)
 }
 
-// TestInterruptedPassword leaves the terminal as it was: what is typed shows again.
-func TestInterruptedPassword(t *testing.T) {
+func TestInterruptedPromptRestoresTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := open(t, 80)
 	terminal := Of(s.tty, s.tty, s.tty, env())
-	left := make(chan struct{}) // the read that is left behind has ended
+	left := make(chan struct{}) // closed when the abandoned read ends
 	quiet := &secrets{in: s.tty, screen: term.NewTerminal(conversation{ending{s.tty, left}, s.tty}, "")}
 	terminal.secret = quiet.ask
 	state := func() term.State {
@@ -202,32 +198,31 @@ func TestInterruptedPassword(t *testing.T) {
 	}
 	interrupt.Wait()
 	if state() != before {
-		t.Error("the terminal is left without echo")
+		t.Error("the terminal is not restored")
 	}
 	s.typed(t, "\n")
 	<-left
 }
 
-// TestControlC in place of a password is an end, not a password.
-func TestControlC(t *testing.T) {
+func TestControlCEndsAPasswordPrompt(t *testing.T) {
 	t.Parallel()
 	s := open(t, 80)
 	var typing sync.WaitGroup
 	typing.Go(func() { s.await(t, "Password: "); s.typed(t, "half\x03") })
 	if secret, err := Of(s.tty, s.tty, s.tty, env()).AskPassword(t.Context(), "Password: "); secret != "" || !errors.Is(err, io.EOF) {
-		t.Errorf("%q, %v", secret, err)
+		t.Errorf("got %q, %v, want EOF", secret, err)
 	}
 	typing.Wait()
 }
 
-func TestNobody(t *testing.T) {
+func TestPromptWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	term := Fake(strings.NewReader("y\n"), &bytes.Buffer{}, &bytes.Buffer{}, Look{})
 	if _, err := term.Ask(t.Context(), "?"); !errors.Is(err, ErrNobody) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrNobody", err)
 	}
 	if _, err := term.AskPassword(t.Context(), "?"); !errors.Is(err, ErrNobody) {
-		t.Error(err)
+		t.Errorf("got %v, want ErrNobody", err)
 	}
 }
 
@@ -238,9 +233,9 @@ func TestReadSecret(t *testing.T) {
 		ok             bool
 	}{
 		{"a line", "open sesame\n", "open sesame", true},
-		{"a line of Windows", "open sesame\r\n", "open sesame", true},
-		{"without its end", "open sesame", "open sesame", true},
-		{"space counts", "  x ", "  x ", true},
+		{"Windows line ending", "open sesame\r\n", "open sesame", true},
+		{"no newline", "open sesame", "open sesame", true},
+		{"spaces", "  x ", "  x ", true},
 		{"longest", strings.Repeat("x", maxSecret), strings.Repeat("x", maxSecret), true},
 		{"too long", strings.Repeat("x", maxSecret+1), "", false},
 	}
@@ -249,7 +244,7 @@ func TestReadSecret(t *testing.T) {
 			t.Parallel()
 			got, err := Fake(strings.NewReader(tt.in), nil, nil, Look{}).ReadSecret()
 			if got != tt.want || (err == nil) != tt.ok {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, %v, want %q", got, err, tt.want)
 			}
 		})
 	}
