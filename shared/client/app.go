@@ -17,12 +17,12 @@ func (c *Client) Apps(ctx context.Context, project, environment string) iter.Seq
 	return all(ctx, c, api.ListApps, whole, project, environment)
 }
 
-// AppsPage reads one page of them.
+// AppsPage reads one page.
 func (c *Client) AppsPage(ctx context.Context, project, environment string, p Page) (wire.List[wire.App], error) {
 	return call(ctx, c, api.ListApps, p, project, environment)
 }
 
-// CreateApp makes an app, or adopts the workload of that name.
+// CreateApp creates an app, or adopts the workload of that name.
 func (c *Client) CreateApp(ctx context.Context, project, environment string, app wire.CreateApp) (wire.App, error) {
 	return call(ctx, c, api.CreateApp, app, project, environment)
 }
@@ -32,44 +32,41 @@ func (c *Client) App(ctx context.Context, project, environment, app string) (wir
 	return call(ctx, c, api.GetApp, api.None{}, project, environment, app)
 }
 
-// DeleteApp deletes an app with its workload and route. It returns the keys whose scopes
-// named the app.
+// DeleteApp deletes an app with its workload and route, and returns the keys with it in their scope.
 func (c *Client) DeleteApp(ctx context.Context, project, environment, app string) (wire.DeletedApp, error) {
 	return call(ctx, c, api.DeleteApp, api.None{}, project, environment, app)
 }
 
-// SetGitSource makes an app a git app, or changes what it is built from.
+// SetGitSource turns an app into a git app, or changes its git source.
 func (c *Client) SetGitSource(ctx context.Context, project, environment, app string, source wire.GitSource) (wire.App, error) {
 	return call(ctx, c, api.SetGitSource, source, project, environment, app)
 }
 
-// RemoveGitSource makes a git app an image app, which keeps running its image. Code:
-// not_found when it is one already.
+// RemoveGitSource turns a git app into an image app. It returns a not_found error if the app has no
+// git source.
 func (c *Client) RemoveGitSource(ctx context.Context, project, environment, app string) error {
 	return do(ctx, c, api.RemoveGitSource, api.None{}, project, environment, app)
 }
 
-// gatePoll is how often WaitGate looks.
 const gatePoll = 250 * time.Millisecond
 
-// RequireAPIKey switches an app's gate on or off. The gate is in place only once
-// its state says engaged; see [Client.WaitGate].
+// RequireAPIKey turns an app's gate on or off; see [Client.WaitGate].
 func (c *Client) RequireAPIKey(ctx context.Context, project, environment, app string, on bool) (wire.App, error) {
 	return call(ctx, c, api.UpdateApp, wire.UpdateApp{RequireAPIKey: &on}, project, environment, app)
 }
 
-// UpdateApp changes the settings of an app that are not nil.
+// UpdateApp changes the settings of an app that are set in u.
 func (c *Client) UpdateApp(ctx context.Context, project, environment, app string, u wire.UpdateApp) (wire.App, error) {
 	return call(ctx, c, api.UpdateApp, u, project, environment, app)
 }
 
-// SetPreflight sets whether an app or its gate answers CORS preflights without a key.
+// SetPreflight sets the handling of CORS preflights: app or refuse.
 func (c *Client) SetPreflight(ctx context.Context, project, environment, app, preflight string) (wire.App, error) {
 	return call(ctx, c, api.UpdateApp, wire.UpdateApp{Preflight: &preflight}, project, environment, app)
 }
 
-// WaitGate waits until an app's gate is in a state, e.g. "engaged", or ctx ends;
-// the error then says how far the gate has come and why not further.
+// WaitGate waits until an app's gate is in a state, e.g. "engaged". If ctx ends first, the error
+// contains the last state and its message.
 func (c *Client) WaitGate(ctx context.Context, project, environment, app, state string) (wire.App, error) {
 	tick := time.NewTicker(gatePoll)
 	defer tick.Stop()
@@ -98,7 +95,7 @@ func (c *Client) Deployments(ctx context.Context, project, environment, app stri
 	return all(ctx, c, api.ListDeployments, whole, project, environment, app)
 }
 
-// DeploymentsPage reads one page of it.
+// DeploymentsPage reads one page.
 func (c *Client) DeploymentsPage(ctx context.Context, project, environment, app string, p Page) (wire.List[wire.Deployment], error) {
 	return call(ctx, c, api.ListDeployments, p, project, environment, app)
 }
@@ -113,14 +110,14 @@ func (c *Client) Deploy(ctx context.Context, project, environment, app, image st
 	return call(ctx, c, api.CreateDeployment, wire.CreateDeployment{Image: &image}, project, environment, app)
 }
 
-// Rollback deploys an earlier revision again. Revision 0 is the last one before the
-// current one that ever had a ready pod, or else the nearest that did not fail.
+// Rollback deploys an earlier revision again. 0 selects the last one that ever had a ready pod, or
+// else the nearest that did not fail.
 func (c *Client) Rollback(ctx context.Context, project, environment, app string, revision int64) (wire.Deployment, error) {
 	return call(ctx, c, api.RollBack, wire.Rollback{Revision: unless(revision, 0)}, project, environment, app)
 }
 
-// Promote deploys a revision of the app of the same name in another environment. Revision 0
-// is the newest one there that ever had a ready pod.
+// Promote deploys a revision of the app of the same name in another environment. 0 selects the
+// newest one there that ever had a ready pod.
 func (c *Client) Promote(ctx context.Context, project, environment, app, from string, revision int64) (wire.Deployment, error) {
 	return call(ctx, c, api.Promote, wire.Promote{FromEnvironment: &from, Revision: unless(revision, 0)}, project, environment, app)
 }
@@ -130,23 +127,21 @@ func (c *Client) Builds(ctx context.Context, project, environment, app string) i
 	return all(ctx, c, api.ListBuilds, whole, project, environment, app)
 }
 
-// BuildsPage reads one page of them.
+// BuildsPage reads one page.
 func (c *Client) BuildsPage(ctx context.Context, project, environment, app string, p Page) (wire.List[wire.Build], error) {
 	return call(ctx, c, api.ListBuilds, p, project, environment, app)
 }
 
-// Build reads one build, e.g. the one that a webhook call has started.
+// Build reads one build.
 func (c *Client) Build(ctx context.Context, project, environment, app string, build int64) (wire.Build, error) {
 	return call(ctx, c, api.GetBuild, api.None{}, project, environment, app, strconv.FormatInt(build, 10))
 }
 
-// RequestBuild asks for a build of a commit, or its first digits, or with "" of the
-// branch's head.
+// RequestBuild builds a commit (its first digits suffice), or the branch's head if commit is "".
 func (c *Client) RequestBuild(ctx context.Context, project, environment, app, commit string) (wire.Build, error) {
 	return call(ctx, c, api.RequestBuild, wire.RequestBuild{Commit: unless(commit, "")}, project, environment, app)
 }
 
-// unless gives a value, or nil where it stands for none.
 func unless[T comparable](value, none T) *T {
 	if value == none {
 		return nil
@@ -154,16 +149,16 @@ func unless[T comparable](value, none T) *T {
 	return &value
 }
 
-// WebhookToken is the secret token of an app's webhook. It prints as "[redacted]".
+// WebhookToken is the secret token of an app's webhook. It prints as "[redacted]";
+// string(t) returns it.
 type WebhookToken string
 
-// LogValue keeps the token out of logs.
+// LogValue redacts the token.
 func (WebhookToken) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// String keeps the token out of anything printed. Use string(t) to show or send it.
 func (WebhookToken) String() string { return "[redacted]" }
 
-// GoString keeps the token out of %#v.
+// GoString redacts the token.
 func (WebhookToken) GoString() string { return "[redacted]" }
 
 // Webhook is an app's deploy webhook.
@@ -171,7 +166,7 @@ type Webhook struct {
 	Enabled bool
 	URL     string
 	Token   WebhookToken // "" while disabled, and for viewers and service tokens
-	Issuers []string     // whose pipelines it may trust
+	Issuers []string     // allowed issuers of trusts
 }
 
 // Webhook reads an app's webhook.
@@ -179,18 +174,17 @@ func (c *Client) Webhook(ctx context.Context, project, environment, app string) 
 	return webhook(call(ctx, c, api.GetWebhook, api.None{}, project, environment, app))
 }
 
-// EnableWebhook enables an app's webhook. Done again it makes another token, and
-// the one before is worth nothing any more.
+// EnableWebhook enables an app's webhook with a new token.
 func (c *Client) EnableWebhook(ctx context.Context, project, environment, app string) (Webhook, error) {
 	return webhook(call(ctx, c, api.EnableWebhook, api.Empty{}, project, environment, app))
 }
 
-// DisableWebhook disables an app's webhook; its token is worth nothing any more.
+// DisableWebhook disables an app's webhook and its token.
 func (c *Client) DisableWebhook(ctx context.Context, project, environment, app string) error {
 	return do(ctx, c, api.DisableWebhook, api.None{}, project, environment, app)
 }
 
-// Trusts lists the pipelines that deploy an app without a secret.
+// Trusts lists the trusts of an app.
 func (c *Client) Trusts(ctx context.Context, project, environment, app string) iter.Seq2[wire.Trust, error] {
 	return func(yield func(wire.Trust, error) bool) {
 		list, err := call(ctx, c, api.ListTrusts, api.None{}, project, environment, app)
@@ -211,12 +205,12 @@ func (c *Client) Trust(ctx context.Context, project, environment, app, trust str
 	return call(ctx, c, api.GetTrust, api.None{}, project, environment, app, trust)
 }
 
-// AddTrust lets pipelines deploy an app by the tokens that their provider issues to them.
+// AddTrust lets pipelines deploy an app with OpenID Connect tokens.
 func (c *Client) AddTrust(ctx context.Context, project, environment, app string, t wire.AddTrust) (wire.Trust, error) {
 	return call(ctx, c, api.AddTrust, t, project, environment, app)
 }
 
-// RemoveTrust trusts pipelines no more.
+// RemoveTrust removes a trust of an app.
 func (c *Client) RemoveTrust(ctx context.Context, project, environment, app, trust string) error {
 	return do(ctx, c, api.RemoveTrust, api.None{}, project, environment, app, trust)
 }
@@ -226,13 +220,12 @@ func (c *Client) Deliveries(ctx context.Context, project, environment, app strin
 	return all(ctx, c, api.ListDeliveries, whole, project, environment, app)
 }
 
-// DeliveriesPage reads one page of them.
+// DeliveriesPage reads one page.
 func (c *Client) DeliveriesPage(ctx context.Context, project, environment, app string, p Page) (wire.List[wire.WebhookDelivery], error) {
 	return call(ctx, c, api.ListDeliveries, p, project, environment, app)
 }
 
-// TestWebhook sends a ping to an app's webhook. That it was not answered with a pong is no
-// error, but the result.
+// TestWebhook sends a ping to an app's webhook. A missing pong is a result, not an error.
 func (c *Client) TestWebhook(ctx context.Context, project, environment, app string) (wire.WebhookTest, error) {
 	return call(ctx, c, api.TestWebhook, api.Empty{}, project, environment, app)
 }

@@ -24,16 +24,16 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// maxAnswer bounds an answer's body, in bytes: a page of 500 has far less.
-const maxAnswer = 16 << 20
+// maxResponse is the maximum size of a response body, in bytes.
+const maxResponse = 16 << 20
 
-// call makes a call of the table of routes; path are the values of its path, in order.
+// call calls a route with the values of its path parameters.
 func call[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, Res], in Req, path ...string) (Res, error) {
 	out, _, err := tagged(ctx, c, route, in, path...)
 	return out, err
 }
 
-// tagged makes a call as call does, and returns the response's entity tag with its value.
+// tagged is like call, and also returns the entity tag of the response.
 func tagged[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, Res], in Req, path ...string) (Res, string, error) {
 	var out Res
 	var body any
@@ -49,7 +49,7 @@ func tagged[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, R
 	if err != nil {
 		return out, "", fmt.Errorf("%s %s: %w", route.Method, name, err)
 	}
-	if route.Answer == reflect.TypeFor[api.None]() || route.Method == http.MethodDelete && len(answer) == 0 { // of an older server
+	if route.Answer == reflect.TypeFor[api.None]() || route.Method == http.MethodDelete && len(answer) == 0 { // an older server sends no body
 		return out, tag, nil
 	}
 	if err := json.Unmarshal(answer, &out); err != nil {
@@ -58,13 +58,11 @@ func tagged[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, R
 	return out, tag, nil
 }
 
-// do is call for what answers nothing that the caller wants.
 func do[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, Res], in Req, path ...string) error {
 	_, err := call(ctx, c, route, in, path...)
 	return err
 }
 
-// values are the parameters of a query that package api describes; empty ones are left out.
 func values(from reflect.Value, to url.Values) url.Values {
 	for i := range from.NumField() {
 		field := from.Field(i)
@@ -78,8 +76,7 @@ func values(from reflect.Value, to url.Values) url.Values {
 	return to
 }
 
-// all goes through a whole list, reading its pages as they are needed. An error is the
-// last thing it gives.
+// all iterates over the pages of a list, up to the first error.
 func all[Req, T any](ctx context.Context, c *Client, route api.Route[Req, wire.List[T]], part func(Page) Req, path ...string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var p Page
@@ -103,10 +100,9 @@ func all[Req, T any](ctx context.Context, c *Client, route api.Route[Req, wire.L
 	}
 }
 
-// whole is the part of a list that is asked for by its page alone.
 func whole(p Page) Page { return p }
 
-// Collect gathers a list, up to its first error.
+// Collect returns the items of a list, or those before an error and the error.
 func Collect[T any](list iter.Seq2[T, error]) ([]T, error) {
 	var items []T
 	for item, err := range list {
@@ -118,11 +114,10 @@ func Collect[T any](list iter.Seq2[T, error]) ([]T, error) {
 	return items, nil
 }
 
-// send sends a request, again where that is harmless, and returns the body and the entity tag
-// of a successful response.
+// send sends a request, with retries if that is safe, and returns the body and the entity tag.
 func (c *Client) send(ctx context.Context, row *api.Row, path []string, query string, in any) (body []byte, tag string, err error) {
 	for _, s := range path {
-		if s == "" || s == "." || s == ".." { // a proxy would make another path of it
+		if s == "" || s == "." || s == ".." { // proxies can normalize the path
 			return nil, "", fmt.Errorf("%q is not a valid name", s)
 		}
 	}
@@ -151,7 +146,6 @@ func (c *Client) send(ctx context.Context, row *api.Row, path []string, query st
 	}
 }
 
-// once sends one request.
 func (c *Client) once(ctx context.Context, row *api.Row, address string, body []byte) (answer []byte, tag string, err error) {
 	timeout, prefer := c.timeout, ""
 	if c.wait >= time.Second && slices.Contains(row.Headers, api.Prefer) {
@@ -187,13 +181,13 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	if err != nil {
 		return nil, "", withoutURL(err)
 	}
-	defer func() { _ = res.Body.Close() }() // the body is read already
-	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	defer func() { _ = res.Body.Close() }() // the body is already read
+	answer, err = io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
 	if err != nil {
 		return nil, "", fmt.Errorf("read response: %w", err)
 	}
-	if len(answer) > maxAnswer {
-		return nil, "", fmt.Errorf("the response is larger than %d bytes", maxAnswer)
+	if len(answer) > maxResponse {
+		return nil, "", fmt.Errorf("the response is larger than %d bytes", maxResponse)
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return nil, "", readError(res, answer)
@@ -201,8 +195,7 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	return answer, res.Header.Get(api.ETag), nil
 }
 
-// onBehalf sends a call for another request: with its ID, in its trace, and for its client if
-// the caller can sign that.
+// onBehalf adds the headers of a call for another request: its ID, trace and signed client address.
 func (c *Client) onBehalf(h http.Header, of trace.Request) {
 	h.Set(trace.Header, of.ID)
 	if of.Parent != "" {
@@ -213,7 +206,7 @@ func (c *Client) onBehalf(h http.Header, of trace.Request) {
 	}
 }
 
-// withoutURL takes net/http's method and address off an error; send says them.
+// withoutURL removes the method and URL from an error of net/http; call adds them.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -222,18 +215,18 @@ func withoutURL(err error) error {
 	return err
 }
 
-// Error is an answer that is no success.
+// Error is a response that is not a success.
 type Error struct {
-	Status     int           // HTTP status, e.g. 404
-	Code       string        // stable, e.g. "not_found"; "" when it was not Sluice that answered
-	Message    string        // for people
-	RetryAfter time.Duration // zero when the answer had none
-	RequestID  string        // finds the request in the server's log; may be ""
+	Status     int
+	Code       string // stable, e.g. "not_found"; "" if the response is not from Sluice
+	Message    string
+	RetryAfter time.Duration // zero if the response has none
+	RequestID  string        // of the server's log; can be ""
 
-	Fields []wire.FieldError // all wrong fields of the request; the first one's code and message are the error's
+	Fields []wire.FieldError // invalid fields of the request; Code and Message are those of the first
 }
 
-// Error says what a person needs to know, the code included.
+// Error returns the message with the code.
 func (e *Error) Error() string {
 	if e.Code == "" {
 		return fmt.Sprintf("HTTP status %d: %s", e.Status, e.Message)
@@ -241,7 +234,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%s)", e.Message, e.Code)
 }
 
-// HasCode tells whether err is an [*Error] with a code, e.g. "not_found".
+// HasCode reports whether err is an [*Error] with the code, e.g. "not_found".
 func HasCode(err error, code string) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == code
@@ -255,33 +248,31 @@ func readError(res *http.Response, body []byte) *Error {
 	if s, err := strconv.ParseInt(res.Header.Get("Retry-After"), 10, 32); err == nil && s > 0 {
 		e.RetryAfter = time.Duration(s) * time.Second
 	}
-	var told wire.Error
-	if err := json.Unmarshal(body, &told); err == nil && told.Code != "" {
-		e.Code, e.Message, e.Fields = told.Code, told.Message, told.Errors
+	var sent wire.Error
+	if err := json.Unmarshal(body, &sent); err == nil && sent.Code != "" {
+		e.Code, e.Message, e.Fields = sent.Code, sent.Message, sent.Errors
 	}
 	return e
 }
 
 const (
 	firstPause = 100 * time.Millisecond // doubles with every try
-	maxPause   = 10 * time.Second       // a server that asks for more is not waited for
+	maxPause   = 10 * time.Second       // a longer Retry-After ends the retries
 )
 
-// pause waits before another try of a read, or tells that there should be none.
 func (c *Client) pause(ctx context.Context, try int, err error) bool {
 	wait, ok := backoff(try, err)
 	if !ok || ctx.Err() != nil {
 		return false
 	}
 	if deadline, has := ctx.Deadline(); has && time.Until(deadline) < wait {
-		return false // the reason is worth more to the caller than a timeout
+		return false // err is more useful to the caller than a timeout
 	}
 	return trace.Sleep(ctx, wait)
 }
 
-// backoff tells how long to wait after an error, and whether another try can
-// help at all: after a failed connection, 429 and 5xx. Half of the pause is
-// random, so that clients that failed together do not come back together.
+// backoff returns the pause after an error, and whether to retry: after a failed connection, 429 and
+// 5xx. Half of the pause is random, so that clients do not retry at the same time.
 func backoff(try int, err error) (time.Duration, bool) {
 	wait := min(firstPause<<min(try-1, 10), maxPause)
 	wait = wait/2 + rand.N(wait/2+1) //nolint:gosec // a pause needs no secrecy

@@ -11,13 +11,12 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// drain reads a whole list and keeps its error.
 func drain[T any](items []T, err error) error {
 	_ = items
 	return err
 }
 
-// TestCalls holds every call against its method, path and body (promise A1).
+// TestCalls checks the method, path and body of every call (promise A1).
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	ptr := func(s string) *string { return &s }
@@ -239,7 +238,7 @@ func TestCalls(t *testing.T) {
 				want.ContentType = "application/json"
 			}
 			if diff := cmp.Diff(want, got); diff != "" || len(srv.seen) != 1 {
-				t.Errorf("%d requests; the first (-want +got):\n%s", len(srv.seen), diff)
+				t.Errorf("got %d requests, want 1; the first (-want +got):\n%s", len(srv.seen), diff)
 			}
 		})
 	}
@@ -256,17 +255,17 @@ func TestSignIn(t *testing.T) {
 	if diff := cmp.Diff(seen{
 		Method: "POST", Path: "/api/v1/session", Body: `{"username":"ada","password":"pw"}`, ContentType: "application/json",
 	}, srv.seen[0]); diff != "" {
-		t.Errorf("an old token must not go with a sign-in (-want +got):\n%s", diff)
+		t.Errorf("sign-in request (-want +got):\n%s", diff)
 	}
 	if _, err := c.WithToken(got.Token).WhoAmI(t.Context()); err != nil || srv.seen[1].Authorization != "Bearer t1" {
-		t.Errorf("signed in, it sends %q, %v", srv.seen[1].Authorization, err)
+		t.Errorf("Authorization of the new client: got %q, %v", srv.seen[1].Authorization, err)
 	}
 	if _, err := c.WhoAmI(t.Context()); err != nil || srv.seen[2].Authorization != "Bearer tok" {
-		t.Errorf("the old client was changed: it sends %q, %v", srv.seen[2].Authorization, err)
+		t.Errorf("Authorization of the old client: got %q, %v", srv.seen[2].Authorization, err)
 	}
 }
 
-func TestFullKeyIsPartedFromTheKey(t *testing.T) {
+func TestFullKeyIsReturnedSeparately(t *testing.T) {
 	t.Parallel()
 	srv := &server{status: 201, body: `{"id":"key-ab12cd34","prefix":"ab12cd34","apps":[],"key":"sluice_ab12cd34_x"}`}
 	key, full, err := serve(t, srv).CreateKey(t.Context(), "shop", "prod", wire.CreateKey{})

@@ -16,12 +16,11 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// seen is a request as a server saw it.
 type seen struct {
 	Method, Path, Query, Body, Authorization, ContentType string
 }
 
-// server answers every request with one status and body, and notes it.
+// server records all requests and returns the same response to each.
 type server struct {
 	status int
 	body   string
@@ -45,7 +44,6 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, s.body)
 }
 
-// serve starts a server and gives a client of it.
 func serve(t *testing.T, h http.Handler, opts ...Option) *Client {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -68,7 +66,7 @@ func TestErrors(t *testing.T) {
 			"There is no such app. (not_found)",
 		},
 		{
-			"one to try again later",
+			"a retryable error",
 			&server{status: 429, body: `{"code":"rate_limited","message":"Wait."}`, header: http.Header{"Retry-After": {"3600"}}},
 			Error{Status: 429, Code: "rate_limited", Message: "Wait.", RetryAfter: 3600e9},
 			"Wait. (rate_limited)",
@@ -92,17 +90,17 @@ func TestErrors(t *testing.T) {
 			_, err := serve(t, tt.server, WithTries(1)).App(t.Context(), "p", "e", "a")
 			var got *Error
 			if !errors.As(err, &got) {
-				t.Fatalf("error is %v", err)
+				t.Fatalf("got error %v, want an *Error", err)
 			}
 			check.Equal(t, "error", tt.want, *got)
 			if want := "GET /projects/p/environments/e/apps/a: " + tt.text; err.Error() != want {
-				t.Errorf("it reads %q, want %q", err, want)
+				t.Errorf("error text: got %q, want %q", err, want)
 			}
 			if len(tt.server.seen) != 1 {
-				t.Errorf("the server was asked %d times", len(tt.server.seen))
+				t.Errorf("got %d requests, want 1", len(tt.server.seen))
 			}
 			if tt.want.Code != "" && !HasCode(err, tt.want.Code) || HasCode(err, "other") {
-				t.Error("HasCode disagrees")
+				t.Errorf("HasCode does not match %v", err)
 			}
 		})
 	}
@@ -114,21 +112,20 @@ func TestNamesCannotChangeThePath(t *testing.T) {
 	c := serve(t, srv)
 	for _, name := range []string{"", ".", ".."} {
 		if _, err := c.Project(t.Context(), name); err == nil {
-			t.Errorf("%q was sent as a name", name)
+			t.Errorf("name %q: got no error", name)
 		}
 	}
 	if len(srv.seen) != 0 {
-		t.Fatalf("the server saw %v", srv.seen)
+		t.Fatalf("got requests %v, want none", srv.seen)
 	}
 	if _, err := c.Project(t.Context(), "a/../b?c#d%e"); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := srv.seen[0].Path, "/api/v1/projects/a%2F..%2Fb%3Fc%23d%25e"; got != want {
-		t.Errorf("path is %s, want %s", got, want)
+		t.Errorf("path: got %s, want %s", got, want)
 	}
 }
 
-// An address that would contain a full key or a service token is never sent.
 func TestSecretsStayOutOfAddresses(t *testing.T) {
 	t.Parallel()
 	const secret = "0123456789abcdefghijABCDEFGHIJ01234567"
@@ -142,23 +139,23 @@ func TestSecretsStayOutOfAddresses(t *testing.T) {
 		}
 	}
 	if len(srv.seen) > 0 {
-		t.Errorf("sent %v", srv.seen)
+		t.Errorf("got requests %v, want none", srv.seen)
 	}
 }
 
-func TestAnswerInDoubt(t *testing.T) {
+func TestInvalidResponse(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, body string }{
 		{"not JSON", "<html>"},
 		{"another shape", `{"name":1}`},
 		{"nothing", ""},
-		{"too large", `{"name":"` + strings.Repeat("a", maxAnswer) + `"}`},
+		{"too large", `{"name":"` + strings.Repeat("a", maxResponse) + `"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if got, err := serve(t, &server{status: 200, body: tt.body}, WithTries(1)).Project(t.Context(), "p"); err == nil {
-				t.Errorf("it was read as %+v", got)
+				t.Errorf("got %+v, want an error", got)
 			}
 		})
 	}
@@ -173,7 +170,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	fmt.Fprintf(&out, "%v %+v %#v %s", s, s, s, FullKey("secret"))
 	fmt.Fprintf(&out, "%v %+v %#v %#v", c, c, c, FullKey("secret"))
 	if strings.Contains(out.String(), "secret") {
-		t.Errorf("a secret was printed: %s", out.String())
+		t.Errorf("printed text contains a secret: %s", out.String())
 	}
 }
 
@@ -182,7 +179,7 @@ func TestNoConnection(t *testing.T) {
 	tests := []struct{ name, base string }{
 		{"no URL", "::"},
 		{"no scheme", "localhost"},
-		{"nobody there", "http://127.0.0.1:1"},
+		{"no server", "http://127.0.0.1:1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -206,7 +203,7 @@ func TestPaging(t *testing.T) {
 		end := min(start+2, len(names))
 		list := map[string]any{"items": []any{}, "next_page_token": ""}
 		for _, n := range names[start:end] {
-			list["items"] = append(list["items"].([]any), map[string]any{"name": n}) //nolint:forcetypeassert // made above
+			list["items"] = append(list["items"].([]any), map[string]any{"name": n}) //nolint:forcetypeassert
 		}
 		if end < len(names) {
 			list["next_page_token"] = names[end]
@@ -240,7 +237,7 @@ func TestPagingEndsWithItsError(t *testing.T) {
 		}
 	}
 	if n != 1 {
-		t.Errorf("%d items and errors, want the one error", n)
+		t.Errorf("got %d items and errors, want 1 error", n)
 	}
 }
 
@@ -253,6 +250,6 @@ func TestCanceledContextSendsNothing(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	if len(srv.seen) != 0 {
-		t.Errorf("the server saw %v", srv.seen)
+		t.Errorf("got requests %v, want none", srv.seen)
 	}
 }

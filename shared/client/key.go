@@ -15,12 +15,12 @@ func (c *Client) Plans(ctx context.Context, project, environment string) iter.Se
 	return all(ctx, c, api.ListPlans, whole, project, environment)
 }
 
-// PlansPage reads one page of them.
+// PlansPage reads one page.
 func (c *Client) PlansPage(ctx context.Context, project, environment string, p Page) (wire.List[wire.Plan], error) {
 	return call(ctx, c, api.ListPlans, p, project, environment)
 }
 
-// CreatePlan makes a usage plan.
+// CreatePlan creates a usage plan.
 func (c *Client) CreatePlan(ctx context.Context, project, environment string, plan wire.CreatePlan) (wire.Plan, error) {
 	return call(ctx, c, api.CreatePlan, plan, project, environment)
 }
@@ -40,26 +40,25 @@ func (c *Client) DeletePlan(ctx context.Context, project, environment, planID st
 	return do(ctx, c, api.DeletePlan, api.None{}, project, environment, planID)
 }
 
-// FullKey is a whole API key, shown once. It prints as "[redacted]".
+// FullKey is a full API key. It prints as "[redacted]"; string(k) returns it.
 type FullKey string
 
-// LogValue keeps the key out of logs.
+// LogValue redacts the key.
 func (FullKey) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// String keeps the key out of anything printed. Use string(k) to show or send it.
 func (FullKey) String() string { return "[redacted]" }
 
-// GoString keeps the key out of %#v.
+// GoString redacts the key.
 func (FullKey) GoString() string { return "[redacted]" }
 
-// KeyFilter narrows a list of keys; "" does not.
+// KeyFilter selects keys of a project. Empty fields select all.
 type KeyFilter struct {
 	Environment string
-	Plan        string // a plan's id
+	Plan        string // ID of a plan
 	Status      string // one of [wire.KeyStatuses]
-	App         string // that the keys open
-	Search      string // the beginning of a word of the name, or of the ID
-	Sort        string // one of [wire.KeySorts]; "" is by id
+	App         string // keys valid for this app
+	Search      string // beginning of the ID or of a word in the name
+	Sort        string // one of [wire.KeySorts]; "" is by ID
 }
 
 func (f KeyFilter) part(p Page) api.KeysIn {
@@ -69,18 +68,17 @@ func (f KeyFilter) part(p Page) api.KeysIn {
 	}
 }
 
-// Keys lists those of a project's API keys that a filter leaves.
+// Keys lists the API keys of a project that match a filter.
 func (c *Client) Keys(ctx context.Context, project string, f KeyFilter) iter.Seq2[wire.Key, error] {
 	return all(ctx, c, api.ListProjectKeys, f.part, project)
 }
 
-// KeysPage reads one page of those that a filter leaves.
+// KeysPage reads one page.
 func (c *Client) KeysPage(ctx context.Context, project string, f KeyFilter, p Page) (wire.List[wire.Key], error) {
 	return call(ctx, c, api.ListProjectKeys, f.part(p), project)
 }
 
-// CreateKey makes an API key and gives the full key, this once; see
-// [Client.Once] for a call that may be made again.
+// CreateKey creates an API key, and returns the only copy of its full key.
 func (c *Client) CreateKey(ctx context.Context, project, environment string, key wire.CreateKey) (wire.Key, FullKey, error) {
 	return issued(call(ctx, c, api.CreateKey, key, project, environment))
 }
@@ -90,7 +88,7 @@ func (c *Client) Key(ctx context.Context, project, keyID string) (wire.Key, erro
 	return call(ctx, c, api.GetKey, api.None{}, project, keyID)
 }
 
-// FindKey finds the key that a full key belongs to, and says which of its secrets that is.
+// FindKey finds a key by a full key, and returns the kind of its secret.
 func (c *Client) FindKey(ctx context.Context, project string, full FullKey) (wire.FoundKey, error) {
 	text := string(full)
 	return call(ctx, c, api.FindKey, wire.FindKey{Key: &text}, project)
@@ -101,64 +99,60 @@ func (c *Client) UpdateKey(ctx context.Context, project, keyID string, change wi
 	return call(ctx, c, api.UpdateKey, change, project, keyID)
 }
 
-// DisableKey switches an API key off; [Client.EnableKey] switches it on again.
+// DisableKey disables an API key; see [Client.EnableKey].
 func (c *Client) DisableKey(ctx context.Context, project, keyID string) (wire.Key, error) {
 	return c.UpdateKey(ctx, project, keyID, wire.UpdateKey{Status: wire.Some("disabled")})
 }
 
-// EnableKey switches a disabled API key on.
+// EnableKey enables a disabled API key.
 func (c *Client) EnableKey(ctx context.Context, project, keyID string) (wire.Key, error) {
 	return c.UpdateKey(ctx, project, keyID, wire.UpdateKey{Status: wire.Some("active")})
 }
 
-// RevokeKey ends an API key for good.
+// RevokeKey revokes an API key permanently.
 func (c *Client) RevokeKey(ctx context.Context, project, keyID string) (wire.Key, error) {
 	return call(ctx, c, api.RevokeKey, api.Empty{}, project, keyID)
 }
 
-// RotateKey gives an API key a new secret, shown this once; the old one stays
-// valid for grace, 0 to 30 days.
+// RotateKey replaces the secret of an API key, and returns the only copy of the new full key. The
+// previous secret stays valid for grace, 0 to 30 days.
 func (c *Client) RotateKey(ctx context.Context, project, keyID string, grace time.Duration) (wire.Key, FullKey, error) {
 	g := grace.String()
 	return issued(call(ctx, c, api.RotateKey, wire.RotateKey{Grace: &g}, project, keyID))
 }
 
-// ReleaseQuota returns what lost checkers hold of a key's hard quota.
+// ReleaseQuota releases the part of a key's hard quota that lost checkers hold.
 func (c *Client) ReleaseQuota(ctx context.Context, project, keyID string) (wire.ReleasedQuota, error) {
 	return call(ctx, c, api.ReleaseQuota, api.Empty{}, project, keyID)
 }
 
-// ReportLeak reports a full key that was found where strangers can read it, at url if that is
-// known. It is not told whether there is such a key.
+// ReportLeak reports a leaked full key or service token, found at url if that is not "".
 func (c *Client) ReportLeak(ctx context.Context, full FullKey, url string) (wire.LeaksReceived, error) {
 	text := string(full)
 	return call(ctx, c, api.ReportLeak, wire.ReportLeak{Key: &text, URL: url})
 }
 
-// Change reads whether a change of a key or a plan is in force at every checker.
+// Change reads the state of a change at every checker.
 func (c *Client) Change(ctx context.Context, project, change string) (wire.InForce, error) {
 	return call(ctx, c, api.GetChange, api.None{}, project, change)
 }
 
-// ExplainRequest asks the checkers why the gate refused a request, by its X-Request-Id.
+// ExplainRequest returns the reason for a denial, by X-Request-Id.
 func (c *Client) ExplainRequest(ctx context.Context, project, requestID string) (wire.ExplainedRequest, error) {
 	return call(ctx, c, api.ExplainRequest, api.None{}, project, requestID)
 }
 
-// issued parts a key and the full key.
 func issued(k wire.IssuedKey, err error) (wire.Key, FullKey, error) {
 	return k.Key, FullKey(k.FullKey), err
 }
 
-// Usage reads an API key's usage. from and to are UTC dates, YYYY-MM-DD, both
-// within the window; "" leaves one to the server, which then takes the last 90
-// days.
+// Usage reads an API key's usage from one UTC day (YYYY-MM-DD) through another. The default is the
+// last 90 days.
 func (c *Client) Usage(ctx context.Context, project, keyID, from, to string) (wire.Usage, error) {
 	return call(ctx, c, api.GetUsage, api.Window{From: unless(from, ""), To: unless(to, "")}, project, keyID)
 }
 
-// EnvironmentUsage reads the usage of all keys of an environment; from and to are as in
-// [Client.Usage].
+// EnvironmentUsage reads the usage of all keys of an environment, like [Client.Usage].
 func (c *Client) EnvironmentUsage(ctx context.Context, project, environment, from, to string) (wire.EnvironmentUsage, error) {
 	return call(ctx, c, api.GetEnvironmentUsage, api.Window{From: unless(from, ""), To: unless(to, "")}, project, environment)
 }

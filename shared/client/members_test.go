@@ -14,11 +14,11 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// memberServer keeps one list of members, and serves it two at a time.
+// memberServer serves one list of members, two per page.
 type memberServer struct {
 	members []wire.Member
 	version int
-	before  func(s *memberServer) // runs before each PUT
+	before  func(s *memberServer)
 }
 
 func (s *memberServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +51,6 @@ func (s *memberServer) tag() string { return fmt.Sprintf("%q", fmt.Sprint(s.vers
 
 func role(name, role string) wire.Member { return wire.Member{Username: name, Role: role} }
 
-// TestChangeMembers checks that a change that somebody else makes at the same time is kept.
 func TestChangeMembers(t *testing.T) {
 	t.Parallel()
 	s := &memberServer{members: []wire.Member{role("ada", "owner"), role("bob", "owner"), role("cyd", "viewer")}}

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Only what may issue a key is named, and only by the client that was asked to.
+// Only calls that issue a key have an Idempotency-Key, and only from the copy of the client.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	var got [][]string

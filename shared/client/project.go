@@ -10,20 +10,19 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// changeTries bounds how often ChangeMembers starts over.
 const changeTries = 5
 
-// Projects lists the projects that the caller has a role in; admins, all.
+// Projects lists the projects that the caller can read.
 func (c *Client) Projects(ctx context.Context) iter.Seq2[wire.Project, error] {
 	return all(ctx, c, api.ListProjects, whole)
 }
 
-// ProjectsPage reads one page of them.
+// ProjectsPage reads one page.
 func (c *Client) ProjectsPage(ctx context.Context, p Page) (wire.List[wire.Project], error) {
 	return call(ctx, c, api.ListProjects, p)
 }
 
-// CreateProject makes a project.
+// CreateProject creates a project.
 func (c *Client) CreateProject(ctx context.Context, name string) (wire.Project, error) {
 	return call(ctx, c, api.CreateProject, wire.CreateProject{Name: &name})
 }
@@ -48,7 +47,7 @@ func (c *Client) Members(ctx context.Context, project string) iter.Seq2[wire.Mem
 	return all(ctx, c, api.ListMembers, whole, project)
 }
 
-// MembersPage reads one page of them.
+// MembersPage reads one page.
 func (c *Client) MembersPage(ctx context.Context, project string, p Page) (wire.List[wire.Member], error) {
 	return call(ctx, c, api.ListMembers, p, project)
 }
@@ -58,14 +57,13 @@ func (c *Client) Member(ctx context.Context, project, username string) (wire.Mem
 	return call(ctx, c, api.GetMember, api.None{}, project, username)
 }
 
-// SetMembers replaces a project's whole list of members.
+// SetMembers replaces a project's list of members.
 func (c *Client) SetMembers(ctx context.Context, project string, members []wire.Member) error {
 	return do(ctx, c, api.SetMembers, wire.SetMembers{Members: members}, project)
 }
 
-// ChangeMembers replaces a project's list of members by what change makes of it. If somebody else
-// changes the list meanwhile, it starts over with the list as it is then: change may be called
-// several times. An error of change ends it.
+// ChangeMembers replaces a project's list of members with the result of change. If the list changes
+// concurrently, it calls change again.
 func (c *Client) ChangeMembers(ctx context.Context, project string, change func([]wire.Member) ([]wire.Member, error)) error {
 	for try := 1; ; try++ {
 		members, tag, err := c.taggedMembers(ctx, project)
@@ -82,8 +80,8 @@ func (c *Client) ChangeMembers(ctx context.Context, project string, change func(
 	}
 }
 
-// taggedMembers reads all members of a project, and the entity tag of the list's first page: if
-// the list changes before its last page is read, no change matches the tag.
+// taggedMembers reads all members, and the entity tag of the first page. If the list changes between
+// two pages, the tag no longer matches.
 func (c *Client) taggedMembers(ctx context.Context, project string) ([]wire.Member, string, error) {
 	list, tag, err := tagged(ctx, c, api.ListMembers, Page{}, project)
 	members := list.Items
@@ -94,7 +92,7 @@ func (c *Client) taggedMembers(ctx context.Context, project string) ([]wire.Memb
 	return members, tag, err
 }
 
-// RemoveMember takes a user out of a project.
+// RemoveMember removes a member from a project.
 func (c *Client) RemoveMember(ctx context.Context, project, username string) error {
 	return do(ctx, c, api.RemoveMember, api.None{}, project, username)
 }
@@ -109,15 +107,13 @@ func (c *Client) ServiceToken(ctx context.Context, project, id string) (wire.Tok
 	return call(ctx, c, api.GetToken, api.None{}, project, id)
 }
 
-// CreateToken makes a service token. The full token, for [Client.WithToken], is in this
-// answer alone.
+// CreateToken creates a service token, and returns the only copy of the full token.
 func (c *Client) CreateToken(ctx context.Context, project string, token wire.CreateToken) (wire.Token, Token, error) {
 	t, err := call(ctx, c, api.CreateToken, token, project)
 	return t.Token, Token(t.FullToken), err
 }
 
-// RevokeToken revokes a service token permanently. It returns the API keys that the token
-// issued.
+// RevokeToken revokes a service token, and returns the API keys that it issued.
 func (c *Client) RevokeToken(ctx context.Context, project, id string) (wire.RevokedToken, error) {
 	return call(ctx, c, api.RevokeToken, api.None{}, project, id)
 }
@@ -127,7 +123,7 @@ func (c *Client) Environments(ctx context.Context, project string) iter.Seq2[wir
 	return all(ctx, c, api.ListEnvironments, whole, project)
 }
 
-// EnvironmentsPage reads one page of them.
+// EnvironmentsPage reads one page.
 func (c *Client) EnvironmentsPage(ctx context.Context, project string, p Page) (wire.List[wire.Environment], error) {
 	return call(ctx, c, api.ListEnvironments, p, project)
 }
@@ -137,7 +133,7 @@ func (c *Client) Environment(ctx context.Context, project, environment string) (
 	return call(ctx, c, api.GetEnvironment, api.None{}, project, environment)
 }
 
-// CreateEnvironment makes an environment.
+// CreateEnvironment creates an environment.
 func (c *Client) CreateEnvironment(ctx context.Context, project, name string) (wire.Environment, error) {
 	return call(ctx, c, api.CreateEnvironment, wire.CreateEnvironment{Name: &name}, project)
 }
@@ -147,12 +143,12 @@ func (c *Client) DeleteEnvironment(ctx context.Context, project, environment str
 	return do(ctx, c, api.DeleteEnvironment, api.None{}, project, environment)
 }
 
-// AuditQuery says which audit records are wanted. Zero fields do not matter.
+// AuditQuery selects audit records. Zero fields select all.
 type AuditQuery struct {
 	From, To time.Time
 	Actor    string // e.g. "ada", "webhook" or "build 7"
 	Action   string // e.g. "key.revoke"
-	Resource string // and all below it, e.g. "projects/shop/environments/prod/apps/hello"
+	Resource string // includes all resources below it, e.g. "projects/shop/environments/prod/apps/hello"
 }
 
 // Audit lists a project's audit records, newest first.
@@ -160,18 +156,17 @@ func (c *Client) Audit(ctx context.Context, project string, q AuditQuery) iter.S
 	return all(ctx, c, api.ListAudit, q.part, project)
 }
 
-// AuditPage reads one page of [Client.Audit].
+// AuditPage reads one page.
 func (c *Client) AuditPage(ctx context.Context, project string, q AuditQuery, p Page) (wire.List[wire.AuditRecord], error) {
 	return call(ctx, c, api.ListAudit, q.part(p), project)
 }
 
-// InstallationAudit lists the audit records that belong to no project: users,
-// sign-ins, projects made and deleted. For admins.
+// InstallationAudit lists the audit records that belong to no project.
 func (c *Client) InstallationAudit(ctx context.Context, q AuditQuery) iter.Seq2[wire.AuditRecord, error] {
 	return all(ctx, c, api.ListInstallationAudit, q.part)
 }
 
-// InstallationAuditPage reads one page of [Client.InstallationAudit].
+// InstallationAuditPage reads one page.
 func (c *Client) InstallationAuditPage(ctx context.Context, q AuditQuery, p Page) (wire.List[wire.AuditRecord], error) {
 	return call(ctx, c, api.ListInstallationAudit, q.part(p))
 }
@@ -180,7 +175,6 @@ func (q AuditQuery) part(p Page) api.Audit {
 	return api.Audit{Page: p, From: instant(q.From), To: instant(q.To), Actor: q.Actor, Action: q.Action, Resource: q.Resource}
 }
 
-// instant is a time as a query says it; "" is none.
 func instant(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -188,7 +182,7 @@ func instant(at time.Time) string {
 	return at.UTC().Format(time.RFC3339Nano)
 }
 
-// ActivityQuery says what of an environment's activity is wanted. Zero fields do not matter.
+// ActivityQuery selects activity of an environment. Zero fields select all.
 type ActivityQuery struct {
 	Kind     string // e.g. "deployments"
 	From, To time.Time
@@ -200,7 +194,7 @@ func (c *Client) Activity(ctx context.Context, project, environment string, q Ac
 	return all(ctx, c, api.ListActivity, q.part, project, environment)
 }
 
-// ActivityPage reads one page of [Client.Activity].
+// ActivityPage reads one page.
 func (c *Client) ActivityPage(ctx context.Context, project, environment string, q ActivityQuery, p Page) (wire.List[wire.Activity], error) {
 	return call(ctx, c, api.ListActivity, q.part(p), project, environment)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// script is a transport that plays one answer after the other; the last repeats.
+// script is a transport that returns a sequence of responses; the last repeats.
 type script struct {
 	answers []func(*http.Request) (*http.Response, error)
 	played  int
@@ -64,21 +64,21 @@ func TestRetries(t *testing.T) {
 		name     string
 		answers  answers
 		call     func(context.Context, *Client) error
-		deadline time.Duration // of the caller; 0 is none
+		deadline time.Duration // of the caller; 0 means none
 		tries    int
 		ok       bool
-		min, max time.Duration // it takes
+		min, max time.Duration
 	}{
 		{"a read that works", answers{ok}, read, 0, 1, true, 0, 0},
 		{"a connection that breaks", answers{broken, ok}, read, 0, 2, true, 50 * time.Millisecond, 100 * time.Millisecond},
 		{"a server that is down for a while", answers{down, answer(500, ""), answer(504, ""), ok}, read, 0, 4, true, 350 * time.Millisecond, 700 * time.Millisecond},
 		{"a server that stays down", answers{down}, read, 0, DefaultTries, false, 350 * time.Millisecond, 700 * time.Millisecond},
-		{"a server that says when", answers{answer(429, "", "7"), ok}, read, 0, 2, true, 7 * time.Second, 7 * time.Second},
-		{"a server that says too late", answers{answer(429, "", "60"), ok}, read, 0, 1, false, 0, 0},
-		{"later than the caller waits", answers{answer(503, "", "7"), ok}, read, 5 * time.Second, 1, false, 0, 0},
+		{"Retry-After within the limit", answers{answer(429, "", "7"), ok}, read, 0, 2, true, 7 * time.Second, 7 * time.Second},
+		{"Retry-After above the limit", answers{answer(429, "", "60"), ok}, read, 0, 1, false, 0, 0},
+		{"Retry-After after the caller's deadline", answers{answer(503, "", "7"), ok}, read, 5 * time.Second, 1, false, 0, 0},
 		{"a server that hangs", answers{silent, ok}, read, 0, 2, true, DefaultTimeout, DefaultTimeout + time.Second},
 		{"a caller that gives up", answers{silent, ok}, read, time.Second, 1, false, time.Second, time.Second},
-		{"not there is not there", answers{answer(404, ""), ok}, read, 0, 1, false, 0, 0},
+		{"not found", answers{answer(404, ""), ok}, read, 0, 1, false, 0, 0},
 		{"a change on a server that is down", answers{down, ok}, change, 0, 1, false, 0, 0},
 		{"a change on a connection that breaks", answers{broken, ok}, change, 0, 1, false, 0, 0},
 		{"a named deployment on a connection that breaks", answers{broken, ok}, deployOnce, 0, 2, true, 50 * time.Millisecond, 100 * time.Millisecond},
@@ -101,10 +101,10 @@ func TestRetries(t *testing.T) {
 				err := tt.call(ctx, New("http://sluice.test", WithTransport(s)))
 				took := time.Since(start)
 				if (err == nil) != tt.ok || s.played != tt.tries {
-					t.Errorf("error %v after %d tries; want success %v after %d", err, s.played, tt.ok, tt.tries)
+					t.Errorf("got error %v after %d tries, want success %v after %d", err, s.played, tt.ok, tt.tries)
 				}
 				if took < tt.min || took > tt.max {
-					t.Errorf("it took %s, want %s to %s", took, tt.min, tt.max)
+					t.Errorf("duration: got %s, want %s to %s", took, tt.min, tt.max)
 				}
 			})
 		})
@@ -120,18 +120,18 @@ func TestWaitGate(t *testing.T) {
 		s := &script{answers: []func(*http.Request) (*http.Response, error){gate("pending", ""), gate("pending", ""), gate("engaged", "")}}
 		a, err := New("http://sluice.test", WithTransport(s)).WaitGate(t.Context(), "shop", "prod", "hello", "engaged")
 		if err != nil || a.Gate.State != "engaged" || s.played != 3 {
-			t.Errorf("got %+v, %v after %d looks", a.Gate, err, s.played)
+			t.Errorf("got %+v, %v after %d polls, want engaged after 3", a.Gate, err, s.played)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		s = &script{answers: []func(*http.Request) (*http.Response, error){gate("pending", "the checker answers 503")}}
+		s = &script{answers: []func(*http.Request) (*http.Response, error){gate("pending", "the checker returns 503")}}
 		_, err = New("http://sluice.test", WithTransport(s)).WaitGate(ctx, "shop", "prod", "hello", "engaged")
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the checker answers 503") {
-			t.Errorf("error is %v, want the deadline and the gate's message", err)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the checker returns 503") {
+			t.Errorf("got error %v, want the deadline and the gate's message", err)
 		}
 		s = &script{answers: []func(*http.Request) (*http.Response, error){answer(404, `{"code":"not_found","message":"x"}`)}}
 		if _, err = New("http://sluice.test", WithTransport(s)).WaitGate(t.Context(), "shop", "prod", "hello", "engaged"); !HasCode(err, "not_found") {
-			t.Errorf("error is %v, want not_found", err)
+			t.Errorf("got error %v, want not_found", err)
 		}
 	})
 }

@@ -9,57 +9,56 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Session is a session that was just opened.
+// Session is a new session.
 type Session struct {
 	Token     Token
 	ExpiresAt time.Time
 	User      wire.User
-	Device    Token // for [Client.WithDevice], the next time
+	Device    Token // for [Client.WithDevice] at the next sign-in
 }
 
-// SignIn opens a session; go on with [Client.WithToken]. Codes:
-// invalid_credentials, rate_limited.
+// SignIn opens a session; see [Client.WithToken]. A rejection is an invalid_credentials or
+// rate_limited error.
 func (c *Client) SignIn(ctx context.Context, username, password string) (Session, error) {
 	in := wire.SignIn{Username: &username, Password: &password, Device: unless(string(c.device), "")}
 	s, err := call(ctx, c.WithToken(""), api.SignIn, in)
 	return Session{Token: Token(s.Token), ExpiresAt: s.ExpiresAt, User: wire.User(s.User), Device: Token(s.Device)}, err
 }
 
-// WhoAmI tells whom the session belongs to. Code: unauthenticated.
+// WhoAmI returns the current session with its user or service token.
 func (c *Client) WhoAmI(ctx context.Context) (wire.Session, error) {
 	return call(ctx, c, api.GetSession, api.None{})
 }
 
-// SignOut ends the session at once.
+// SignOut ends the session.
 func (c *Client) SignOut(ctx context.Context) error { return do(ctx, c, api.SignOut, api.None{}) }
 
-// Users lists everyone who can sign in; for admins.
+// Users lists all users.
 func (c *Client) Users(ctx context.Context) iter.Seq2[wire.User, error] {
 	return all(ctx, c, api.ListUsers, whole)
 }
 
-// User reads a user; for admins.
+// User reads a user.
 func (c *Client) User(ctx context.Context, username string) (wire.User, error) {
 	return call(ctx, c, api.GetUser, api.None{}, username)
 }
 
-// UsersPage reads one page of them.
+// UsersPage reads one page.
 func (c *Client) UsersPage(ctx context.Context, p Page) (wire.List[wire.User], error) {
 	return call(ctx, c, api.ListUsers, p)
 }
 
-// CreateUser makes a user; for admins.
+// CreateUser creates a user.
 func (c *Client) CreateUser(ctx context.Context, username, password string, admin bool) (wire.User, error) {
 	return call(ctx, c, api.CreateUser, wire.CreateUser{Username: &username, Password: &password, Admin: admin})
 }
 
-// ChangePassword sets the caller's own password, which ends all of their sessions.
+// ChangePassword sets the caller's password and ends the caller's sessions.
 func (c *Client) ChangePassword(ctx context.Context, username, current, password string) error {
 	return do(ctx, c, api.ChangePassword, wire.ChangePassword{CurrentPassword: &current, Password: &password}, username)
 }
 
-// ResetPassword sets somebody else's password, which ends all of their sessions;
-// for admins.
+// ResetPassword sets another user's password and ends that user's sessions.
 func (c *Client) ResetPassword(ctx context.Context, username, password string) error {
 	return do(ctx, c, api.ChangePassword, wire.ChangePassword{Password: &password}, username)
 }

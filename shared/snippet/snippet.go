@@ -1,13 +1,10 @@
-// Package snippet writes what a CI pipeline needs to deploy an app through its
-// webhook, ready to paste: a GitHub Actions workflow, a GitLab CI job, and a plain call
-// of curl.
+// Package snippet generates CI snippets that deploy an app through its webhook: a GitHub or Forgejo
+// Actions workflow, a GitLab CI job, and a curl command.
 //
-// The plain call works as it is printed, token included: it deploys the image that
-// the app runs already, until another is put in. In the pipelines the token is a
-// secret of the CI system, or there is no secret and the system's own tokens prove who
-// calls; the image is tagged with the commit. Tokens go to curl through its standard input,
-// so that they are never in the process list. Pipelines send an Idempotency-Key, which makes
-// curl's retries harmless. All of them wait for the outcome and fail with it.
+// The curl command contains the token and runs as printed: it deploys the app's current image. The
+// pipelines use a secret of the CI system or an OpenID Connect token, and an image that is tagged
+// with the commit. Tokens go to curl through standard input, so that the process list never shows
+// them. All snippets wait for the result and fail if the deployment fails.
 package snippet
 
 import (
@@ -21,17 +18,15 @@ type Hook struct {
 	App   string // e.g. "hello"
 	URL   string // e.g. "https://sluice.example.com/api/v1/webhook/shop-prod/hello"
 	Token string
-	// Audience is whom pipelines' tokens are meant for, where they prove the call and there
-	// is no secret; "" otherwise.
+	// Audience is the audience of the pipelines' OpenID Connect tokens. "" if they use Token.
 	Audience string
 
-	Git   bool   // the app is built from its git source: the call names a commit, no image
-	Image string // what the app runs, e.g. "registry.example.com/hello:v1"; "" before its first
-	// Branch of the git source, whose pushes deploy; "" is main.
-	Branch string
+	Git    bool   // git app: calls contain a commit and no image
+	Image  string // current image, e.g. "registry.example.com/hello:v1"; "" if there is none
+	Branch string // branch whose pushes deploy; "" is main
 }
 
-// CI is a system that a snippet is for.
+// CI is the system of a snippet.
 type CI string
 
 // The systems.
@@ -42,10 +37,9 @@ const (
 	Curl    CI = "curl"
 )
 
-// All lists the systems in the order in which their snippets are shown.
+// All returns the systems whose snippets are shown by default, in display order.
 func All() []CI { return []CI{GitHub, GitLab, Curl} }
 
-// place says what a snippet is and where it goes.
 func (c CI) place() string {
 	switch c {
 	case GitHub:
@@ -60,7 +54,7 @@ func (c CI) place() string {
 	return string(c)
 }
 
-// Title says what a snippet for a system is, where it goes, and what it needs.
+// Title describes the snippet for a system.
 func (h Hook) Title(c CI) string {
 	switch {
 	case h.keyless() && c == Curl:
@@ -75,10 +69,9 @@ func (h Hook) Title(c CI) string {
 	return c.place()
 }
 
-// keyless tells whether pipelines prove who they are by tokens of their provider.
 func (h Hook) keyless() bool { return h.Audience != "" }
 
-// For writes the snippet for a system.
+// For returns the snippet for a system.
 func (h Hook) For(c CI) string {
 	switch c {
 	case GitHub, Forgejo:
@@ -91,14 +84,13 @@ func (h Hook) For(c CI) string {
 	return ""
 }
 
-// call are the commands that call the webhook, wait for what comes of it, and fail when
-// that is nothing good. Their variables are set before: the token, and IMAGE or COMMIT.
-// proof is printf's words for the header that proves the call, and header is one more, or
-// "". A deployment that a newer one has overtaken did not fail.
-func (h Hook) call(proof, header string) []string {
+// call returns the commands that call the webhook and wait for the result. A superseded deployment
+// is not a failure. credential contains the printf arguments for the authentication header; header
+// is an additional header, or "".
+func (h Hook) call(credential, header string) []string {
 	lines := []string{
 		`call() {`,
-		`  printf ` + proof + ` |`,
+		`  printf ` + credential + ` |`,
 		`    curl --fail-with-body --silent --show-error --header @- --header 'Prefer: wait=300' "$@"`,
 		`}`,
 		`response=$(call --header 'Content-Type: application/json' \`,
@@ -124,16 +116,15 @@ func (h Hook) call(proof, header string) []string {
 	)
 }
 
-// proof is the header that proves a call, of which a variable holds the token.
-func (h Hook) proof() string {
+func (h Hook) credential() string {
 	if h.keyless() {
 		return `'Authorization: Bearer %s' "$SLUICE_ID_TOKEN"`
 	}
 	return `'X-Service-Token: %s' "$SLUICE_WEBHOOK_TOKEN"`
 }
 
-// idToken is a function of the shell that asks the runner for a token of the job. Each call
-// of the webhook has one of its own, since one counts once and ends within minutes.
+// idToken returns a shell function that requests a token from the runner. Each call of the webhook
+// needs a new one, because a token is valid once and only for minutes.
 func (h Hook) idToken() []string {
 	return []string{
 		`id_token() {`,
@@ -155,15 +146,15 @@ func (h Hook) curl() string {
 	} else {
 		lines = append(lines, "IMAGE="+quote(h.image()))
 	}
-	return strings.Join(append(lines, h.call(h.proof(), "")...), "\n") + "\n"
+	return strings.Join(append(lines, h.call(h.credential(), "")...), "\n") + "\n"
 }
 
 func (h Hook) github(c CI) string {
-	script, proof := []string(nil), h.proof()
+	script, credential := []string(nil), h.credential()
 	if h.keyless() {
-		script, proof = h.idToken(), `'Authorization: Bearer %s' "$(id_token)"`
+		script, credential = h.idToken(), `'Authorization: Bearer %s' "$(id_token)"`
 	}
-	script = append(script, h.call(proof, "Idempotency-Key: "+string(c)+"-$GITHUB_RUN_ID-$GITHUB_RUN_ATTEMPT")...)
+	script = append(script, h.call(credential, "Idempotency-Key: "+string(c)+"-$GITHUB_RUN_ID-$GITHUB_RUN_ATTEMPT")...)
 	lines := []string{
 		"name: deploy",
 		"on:",
@@ -210,13 +201,12 @@ func (h Hook) gitlab() string {
 		lines = append(lines, "    IMAGE: "+scalar(h.repository()+":$CI_COMMIT_SHA"))
 	}
 	lines = append(lines, "  script:", "    - |")
-	for _, l := range h.call(h.proof(), "Idempotency-Key: gitlab-$CI_JOB_ID") {
+	for _, l := range h.call(h.credential(), "Idempotency-Key: gitlab-$CI_JOB_ID") {
 		lines = append(lines, "      "+l)
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// image is one that the webhook takes.
 func (h Hook) image() string {
 	if h.Image != "" {
 		return h.Image
@@ -224,7 +214,6 @@ func (h Hook) image() string {
 	return "registry.example.com/" + h.App + ":v1"
 }
 
-// repository is the image without its tag and digest.
 func (h Hook) repository() string {
 	image, _, _ := strings.Cut(h.image(), "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
@@ -240,9 +229,8 @@ func (h Hook) branch() string {
 	return "main"
 }
 
-// quote makes a text one word of a shell, whatever is in it.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// scalar makes a text one value of YAML. JSON's strings are YAML's, but for what
-// Printf's %q writes otherwise, which names of images and branches do not hold.
+// scalar quotes a text as a YAML value. It differs from YAML only for characters that image and
+// branch names do not contain.
 func scalar(s string) string { return fmt.Sprintf("%q", s) }

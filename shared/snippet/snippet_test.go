@@ -21,12 +21,10 @@ import (
 
 const token = "dG9rZW4tb2YtdGhlLXdlYmhvb2tfLS1hbmQtbW9yZQ"
 
-// call is what a webhook received.
 type call struct {
 	Method, Path, Token, Type, Delivery, Body string
 }
 
-// webhook answers calls and keeps them.
 func webhook(t *testing.T) (*httptest.Server, chan call) {
 	t.Helper()
 	calls := make(chan call, 10)
@@ -44,7 +42,6 @@ func webhook(t *testing.T) (*httptest.Server, chan call) {
 	return s, calls
 }
 
-// shell runs a script as CI systems do.
 func shell(t *testing.T, dir, script string, env ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", script)
@@ -53,38 +50,36 @@ func shell(t *testing.T, dir, script string, env ...string) (string, error) {
 	return string(out), err
 }
 
-// TestCurl: the printed call works as it is printed.
-func TestCurl(t *testing.T) {
+func TestCurlRunsAsPrinted(t *testing.T) {
 	t.Parallel()
 	s, calls := webhook(t)
 	h := Hook{App: "hello", URL: s.URL + "/api/v1/webhook/shop-prod/hello", Token: token, Image: "registry.example.com/hello:v1"}
 	out, err := shell(t, t.TempDir(), h.For(Curl))
 	if err != nil || out != `{"status":"deployed"}`+"\n" {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("got %v: %s", err, out)
 	}
 	want := call{"POST", "/api/v1/webhook/shop-prod/hello", token, "application/json", "", `{"image":"registry.example.com/hello:v1"}`}
 	check.Equal(t, "called with", want, <-calls)
 	h.Token = "wrong"
 	if out, err := shell(t, t.TempDir(), h.For(Curl)); err == nil {
-		t.Errorf("a refused call succeeds: %s", out)
+		t.Errorf("wrong token: got success: %s", out)
 	}
 }
 
-// TestOutcome: every snippet waits until it is over, and fails when that is nothing good.
-func TestOutcome(t *testing.T) {
+func TestSnippetsWaitForTheResult(t *testing.T) {
 	t.Parallel()
 	const more = `","commit":"","message":"\"status\":\"failed\" {\"status\":\"live\"","status_url":"`
 	tests := []struct {
-		name    string
-		answers []string // statuses, one after the other
-		red     bool
+		name     string
+		statuses []string // of the responses, in order
+		fails    bool
 	}{
 		{"deployed", []string{"deployed"}, false},
 		{"failed", []string{"failed"}, true},
 		{"failed later", []string{"rolling_out", "failed"}, true},
 		{"live later", []string{"building", "rolling_out", "live"}, false},
-		{"overtaken", []string{"superseded"}, false},
-		{"nothing that is known", []string{""}, true},
+		{"superseded", []string{"superseded"}, false},
+		{"unknown", []string{""}, true},
 	}
 	for _, tt := range tests {
 		for _, ci := range All() {
@@ -94,13 +89,13 @@ func TestOutcome(t *testing.T) {
 				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					n := calls.Add(1) - 1
 					if (r.URL.Path == "/hook") != (n == 0) || r.Header.Get("Prefer") != "wait=300" || r.Header.Get("X-Service-Token") != token {
-						t.Errorf("call %d: %s %v", n, r.URL, r.Header)
+						t.Errorf("call %d: got %s %v", n, r.URL, r.Header)
 					}
-					answer := `{"status":"` + tt.answers[n] + more + "http://" + r.Host + `/status/7"}`
-					if tt.answers[n] == "" {
-						answer = `<html>`
+					response := `{"status":"` + tt.statuses[n] + more + "http://" + r.Host + `/status/7"}`
+					if tt.statuses[n] == "" {
+						response = `<html>`
 					}
-					_, _ = w.Write([]byte(answer))
+					_, _ = w.Write([]byte(response))
 				}))
 				t.Cleanup(s.Close)
 				h := Hook{App: "hello", URL: s.URL + "/hook", Token: token, Branch: "release/1"}
@@ -109,16 +104,15 @@ func TestOutcome(t *testing.T) {
 					script, env = pipeline(t, ci, script, "0123456")
 				}
 				out, err := shell(t, t.TempDir(), strings.ReplaceAll(script, "sleep 5", "sleep 0"), env...)
-				if n := int(calls.Load()); (err != nil) != tt.red || n != len(tt.answers) {
-					t.Errorf("%v after %d calls: %s", err, n, out)
+				if n := int(calls.Load()); (err != nil) != tt.fails || n != len(tt.statuses) {
+					t.Errorf("got %v after %d calls, want %d calls: %s", err, n, len(tt.statuses), out)
 				}
 			})
 		}
 	}
 }
 
-// TestCurlGit: of a git app it names the commit that is checked out.
-func TestCurlGit(t *testing.T) {
+func TestCurlOfAGitAppSendsTheCommit(t *testing.T) {
 	t.Parallel()
 	s, calls := webhook(t)
 	dir := t.TempDir()
@@ -134,8 +128,8 @@ func TestCurlGit(t *testing.T) {
 	check.Equal(t, "called with", want, <-calls)
 }
 
-// TestPipelines: both are YAML of the system's shape, and their scripts call the
-// webhook when they are run with what the system sets.
+// TestPipelines checks that each pipeline is valid YAML, and that its script calls the webhook with
+// the variables of the system.
 func TestPipelines(t *testing.T) {
 	t.Parallel()
 	const sha = "0123456789abcdef0123456789abcdef01234567"
@@ -147,7 +141,7 @@ func TestPipelines(t *testing.T) {
 				h := Hook{App: "hello", URL: s.URL + "/hook", Token: token, Git: git, Image: "registry.example.com:5000/shop/hello:v1@sha256:abc", Branch: "release/1"}
 				text := h.For(ci)
 				if strings.Contains(text, token) {
-					t.Error("the token is in a file that will be committed")
+					t.Error("the pipeline contains the token")
 				}
 				script, env := pipeline(t, ci, text, sha)
 				if out, err := shell(t, t.TempDir(), script, env...); err != nil {
@@ -161,20 +155,19 @@ func TestPipelines(t *testing.T) {
 				var body map[string]string
 				check.OK(t, json.Unmarshal([]byte(got.Body), &body))
 				if diff := cmp.Diff(want, body); diff != "" || got.Token != token || !strings.HasSuffix(got.Delivery, "7-1") {
-					t.Errorf("called with %+v\n%s", got, diff)
+					t.Errorf("got call %+v, body (-want +got):\n%s", got, diff)
 				}
 			})
 		}
 	}
 }
 
-// pipeline takes the script and its environment out of a pipeline, as its system would.
 func pipeline(t *testing.T, ci CI, text, sha string) (script string, env []string) {
 	t.Helper()
 	var github struct {
 		On struct {
 			Push struct{ Branches []string } `json:"push"`
-		} `json:"true"` // what YAML 1.1 reads "on" as
+		} `json:"true"` // YAML 1.1 reads "on" as true
 		Jobs map[string]struct {
 			Steps []struct {
 				Env map[string]string
@@ -200,13 +193,13 @@ func pipeline(t *testing.T, ci CI, text, sha string) (script string, env []strin
 	if ci == GitLab {
 		variables, script = gitlab["deploy"].Variables, strings.Join(gitlab["deploy"].Script, "\n")
 		if got := gitlab["deploy"].Rules[0].If; got != `$CI_COMMIT_BRANCH == "release/1"` {
-			t.Errorf("runs if %s", got)
+			t.Errorf("rule: got %s", got)
 		}
 	} else {
 		step := github.Jobs["deploy"].Steps[0]
 		variables, script = step.Env, step.Run
 		if diff := cmp.Diff([]string{"release/1"}, github.On.Push.Branches); diff != "" {
-			t.Errorf("runs on %s", diff)
+			t.Errorf("branches (-want +got):\n%s", diff)
 		}
 	}
 	for k, v := range variables {
@@ -218,7 +211,6 @@ func pipeline(t *testing.T, ci CI, text, sha string) (script string, env []strin
 	return script, env
 }
 
-// TestTokenStaysOffTheProcessList: curl reads it from its standard input.
 func TestTokenStaysOffTheProcessList(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -227,12 +219,12 @@ func TestTokenStaysOffTheProcessList(t *testing.T) {
 	h := Hook{App: "hello", URL: "https://sluice.example.com/it's", Token: token}
 	out, err := shell(t, dir, h.For(Curl), "PATH="+dir+":"+os.Getenv("PATH"))
 	if err != nil || strings.Contains(out, token) || !strings.Contains(out, "https://sluice.example.com/it's") {
-		t.Errorf("%v: curl %s", err, out)
+		t.Errorf("got %v, arguments of curl: %s", err, out)
 	}
 }
 
-// TestKeyless: without a secret a job's calls bring tokens of its own, meant for the audience,
-// each call another one where the system issues them on demand.
+// TestKeyless checks that pipelines without a secret send OpenID Connect tokens for the audience. If
+// the system issues tokens on demand, each call has a new one.
 func TestKeyless(t *testing.T) {
 	t.Parallel()
 	const audience = "https://sluice.example.com/api/v1/webhook/shop-prod/hello?a&b"
@@ -243,7 +235,7 @@ func TestKeyless(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/token" {
 					if r.URL.Query().Get("audience") != audience || r.Header.Get("Authorization") != "Bearer of-the-job" {
-						t.Errorf("asked for a token: %s %v", r.URL, r.Header)
+						t.Errorf("token request: got %s %v", r.URL, r.Header)
 					}
 					_, _ = fmt.Fprintf(w, `{"count":1, "value": "token-%d"}`, issued.Add(1))
 					return
@@ -253,7 +245,7 @@ func TestKeyless(t *testing.T) {
 					want = fmt.Sprintf("Bearer token-%d", n)
 				}
 				if got := r.Header.Get("Authorization"); got != want || r.Header.Get("X-Service-Token") != "" {
-					t.Errorf("call %d: %q, want %q", n, got, want)
+					t.Errorf("call %d: got %q, want %q", n, got, want)
 				}
 				status := "rolling_out"
 				if n == 2 {
@@ -265,17 +257,17 @@ func TestKeyless(t *testing.T) {
 			h := Hook{App: "hello", URL: s.URL + "/hook", Audience: audience, Branch: "release/1"}
 			text := h.For(ci)
 			if strings.Contains(text, "secrets.") || strings.Contains(text, "SLUICE_WEBHOOK_TOKEN") || !strings.Contains(h.Title(ci), "without any secret") {
-				t.Errorf("it asks for a secret:\n%s", text)
+				t.Errorf("the pipeline needs a secret:\n%s", text)
 			}
 			for system, mark := range map[CI]string{GitHub: "id-token: write", Forgejo: "enable-openid-connect: true", GitLab: "aud: " + scalar(audience)} {
 				if strings.Contains(text, mark) != (system == ci) {
-					t.Errorf("%q in:\n%s", mark, text)
+					t.Errorf("contains %q: got %v, want %v:\n%s", mark, system != ci, system == ci, text)
 				}
 			}
 			script, env := pipeline(t, ci, text, "0123456")
 			env = append(env, "ACTIONS_ID_TOKEN_REQUEST_URL="+s.URL+"/token?v=2", "ACTIONS_ID_TOKEN_REQUEST_TOKEN=of-the-job", "SLUICE_ID_TOKEN=token-0")
 			if out, err := shell(t, t.TempDir(), strings.ReplaceAll(script, "sleep 5", "sleep 0"), env...); err != nil || calls.Load() != 2 {
-				t.Errorf("%v after %d calls: %s", err, calls.Load(), out)
+				t.Errorf("got %v after %d calls, want 2: %s", err, calls.Load(), out)
 			}
 		})
 	}
