@@ -1,5 +1,5 @@
-// Package cli uses the command line as a person does, over a whole stack of its own:
-// deploys, webhooks, people and a key's life, by commands alone (promise C8).
+// Package cli tests the command line against a whole stack: keys, deployments, webhooks, users and
+// service tokens (promise C8).
 package cli
 
 import (
@@ -20,12 +20,11 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// portBase is the first of the stack's ports.
 const portBase = 24280
 
 var (
 	world   *stack.Stack
-	program string // the command line's
+	program string
 )
 
 func TestMain(m *testing.M) {
@@ -40,7 +39,6 @@ func TestMain(m *testing.M) {
 	}, func(s *stack.Stack) { world = s }))
 }
 
-// person works at a shell of their own, with a home of their own.
 type person struct {
 	t    *testing.T
 	home string
@@ -53,14 +51,12 @@ func newPerson(t *testing.T) *person {
 	return &person{t: t, home: home, env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}}
 }
 
-// result is what a command left.
 type result struct {
 	t        *testing.T
 	exit     int
 	out, err string
 }
 
-// run runs a program with some standard input.
 func (p *person) run(stdin, name string, args ...string) result {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 3*time.Minute)
@@ -77,13 +73,12 @@ func (p *person) run(stdin, name string, args ...string) result {
 	return result{p.t, cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// sluice runs a command, its words split at spaces.
 func (p *person) sluice(command string) result {
 	p.t.Helper()
 	return p.run("", program, strings.Fields(command)...)
 }
 
-// does runs a command that has to succeed and gives what it printed.
+// does runs a command that must succeed, and returns its output.
 func (p *person) does(command string) string {
 	p.t.Helper()
 	r := p.sluice(command)
@@ -93,7 +88,7 @@ func (p *person) does(command string) string {
 	return strings.TrimSpace(r.out)
 }
 
-// fails runs a command that has to fail with a status and a code.
+// fails runs a command that must fail with a status and a code.
 func (p *person) fails(exit int, code, command string) {
 	p.t.Helper()
 	r := p.sluice(command)
@@ -102,7 +97,6 @@ func (p *person) fails(exit int, code, command string) {
 	}
 }
 
-// reads runs a command with -o json and reads its answer into v.
 func (p *person) reads(v any, command string) {
 	p.t.Helper()
 	out := p.does(command + " -o json")
@@ -111,7 +105,6 @@ func (p *person) reads(v any, command string) {
 	}
 }
 
-// signsIn as a user of the stack.
 func (p *person) signsIn(username, password string) {
 	p.t.Helper()
 	r := p.run(password+"\n", program, "login", world.Info().BaseURL, "--username", username, "--password-stdin")
@@ -127,8 +120,8 @@ func admin(t *testing.T) *person {
 	return p
 }
 
-// calls an app through the ingress until the answer is as wanted, and gives the image
-// that answered.
+// calls calls an app through the ingress until the response has the status want. It returns the
+// image that served the response.
 func (p *person) calls(app, key string, want int) string {
 	p.t.Helper()
 	var a struct{ URL string }
@@ -144,7 +137,7 @@ func (p *person) calls(app, key string, want int) string {
 			return image
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("%s answers %d (%v), want %d", app, status, err, want)
+			p.t.Fatalf("status of %s: got %d (%v), want %d", app, status, err, want)
 		}
 		<-tick.C
 	}

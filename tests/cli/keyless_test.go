@@ -14,10 +14,9 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestKeylessGuide follows the guide's own commands, word for word, from an app to a green
-// deployment of a run of GitHub Actions that is played here.
+// TestKeylessGuide runs the commands of infra/keyless.md, with a simulated run of GitHub Actions.
 func TestKeylessGuide(t *testing.T) {
-	stacktest.Insides(t, "it needs the stack's issuer")
+	stacktest.Insides(t, "needs the stack's issuer")
 	t.Parallel()
 	p := site(t, "shop")
 	p.does("app create hello --image " + v1)
@@ -34,20 +33,20 @@ func TestKeylessGuide(t *testing.T) {
 	for i, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
 		p.env = append(p.env, name+"="+strings.Split(string(cache), "\n")[i])
 	}
-	if p.home, err = filepath.Abs("../.."); err != nil { // where people stand
+	if p.home, err = filepath.Abs("../.."); err != nil { // the guide runs in the root of the repository
 		t.Fatal(err)
 	}
-	local := filepath.Dir(program) + "/" // it is .local there
+	local := filepath.Dir(program) + "/" // the guide uses .local/
 	got := p.run("", "bash", "-euc", strings.ReplaceAll(commands[1], ".local/", local))
 	if got.exit != 0 {
 		t.Fatalf("exit %d:\n%s%s", got.exit, got.out, got.err)
 	}
 	if !strings.Contains(got.out, "Sluice: deployed, revision 2") {
-		t.Errorf("it says:\n%s", got.out)
+		t.Errorf("output: got\n%s", got.out)
 	}
 	var history wire.List[wire.Deployment]
 	p.reads(&history, "app history hello")
 	if d := history.Items[0]; d.Actor != "github: org/repo@main by workflow deploy" || d.Trigger != "webhook" || d.Image != "registry.example/hello:v3" {
-		t.Errorf("the history says %+v", d)
+		t.Errorf("newest deployment: got %+v", d)
 	}
 }

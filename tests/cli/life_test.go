@@ -16,7 +16,6 @@ const (
 	broken = "registry.example/echo:broken"
 )
 
-// site makes a project with environments, and works in its prod.
 func site(t *testing.T, project string) *person {
 	t.Helper()
 	p := admin(t)
@@ -27,7 +26,6 @@ func site(t *testing.T, project string) *person {
 	return p
 }
 
-// TestLifeOfAKey: gate, key, usage, expiry, scope, rotation, revocation.
 func TestLifeOfAKey(t *testing.T) {
 	t.Parallel()
 	p := site(t, "keys")
@@ -45,7 +43,7 @@ func TestLifeOfAKey(t *testing.T) {
 	p.calls("hello", key, http.StatusOK)
 	var named wire.Key
 	if p.reads(&named, "key show checkout"); named.ID != id {
-		t.Errorf("the key named checkout is %q", named.ID)
+		t.Errorf("key named checkout: got %q, want %q", named.ID, id)
 	}
 	p.does("app gate on other --wait")
 	p.calls("other", key, http.StatusUnauthorized)
@@ -75,7 +73,6 @@ func TestLifeOfAKey(t *testing.T) {
 	p.fails(4, "not_found", "key show key-zzzzzzzz")
 }
 
-// usage waits until what the key was used for is in its report.
 func usage(t *testing.T, p *person, id string) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -84,11 +81,11 @@ func usage(t *testing.T, p *person, id string) {
 	for {
 		var u wire.Usage
 		p.reads(&u, "key usage "+id)
-		if u.Totals.Allowed >= 5 { // one of each call that was served
+		if u.Totals.Allowed >= 5 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("usage: %+v", u.Totals)
+			t.Fatalf("usage: got %+v, want at least 5 allowed", u.Totals)
 		}
 		<-tick.C
 	}
@@ -98,7 +95,7 @@ func usage(t *testing.T, p *person, id string) {
 	}
 }
 
-// TestDeploys: update, history, rollback and git remove, command by command (promise C8).
+// TestDeploys covers update, history, rollback and promotion (promise C8).
 func TestDeploys(t *testing.T) {
 	t.Parallel()
 	p := site(t, "deploys")
@@ -106,25 +103,24 @@ func TestDeploys(t *testing.T) {
 	p.does("app create hello --wait --image " + v1 + where)
 	p.calls("hello", "", http.StatusOK)
 
-	// A new image, one that does not come up, and back.
 	p.does("app update hello --image " + v2 + " --wait" + where)
 	if image := p.calls("hello", "", http.StatusOK); image != v2 {
-		t.Errorf("runs %s after the update", image)
+		t.Errorf("image after the update: got %s, want %s", image, v2)
 	}
 	p.fails(1, "deploy_failed", "app update hello --image "+broken+" --wait --wait-timeout 2m"+where)
 	if image := p.calls("hello", "", http.StatusOK); image != v2 {
-		t.Errorf("runs %s after a deploy that failed", image)
+		t.Errorf("image after a failed deployment: got %s, want %s", image, v2)
 	}
 	p.does("app rollback hello --revision 1 --wait" + where)
 	if image := p.calls("hello", "", http.StatusOK); image != v1 {
-		t.Errorf("runs %s after the rollback", image)
+		t.Errorf("image after the rollback: got %s, want %s", image, v1)
 	}
 	p.fails(4, "not_found", "app rollback hello --revision 99 --yes"+where)
 	p.fails(2, "confirmation_required", "app delete hello"+where)
 	var history wire.List[wire.Deployment]
 	p.reads(&history, "app history hello"+where)
 	if newest := history.Items[0]; newest.Trigger != "rollback" || newest.Image != v1 || !newest.Current {
-		t.Errorf("newest: %+v", newest)
+		t.Errorf("newest deployment: got %+v", newest)
 	}
 	if out := p.does("app history hello" + where); !strings.Contains(out, "(current)") || !strings.Contains(out, "failed") {
 		t.Errorf("app history:\n%s", out)
@@ -136,12 +132,11 @@ func TestDeploys(t *testing.T) {
 	var promoted wire.App
 	p.reads(&promoted, "app show hello --environment staging")
 	if promoted.Image != v1 {
-		t.Errorf("staging runs %s", promoted.Image)
+		t.Errorf("image in staging: got %s, want %s", promoted.Image, v1)
 	}
 }
 
-// TestWebhook: the printed call of curl works as it is printed, for as long as its
-// token does.
+// TestWebhook checks that the printed curl command runs as printed, while its token is valid.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	p := site(t, "hooks")
@@ -151,13 +146,13 @@ func TestWebhook(t *testing.T) {
 	snippet := printed[strings.Index(printed, "SLUICE_WEBHOOK_TOKEN="):]
 	deploy := func(snippet string) result { t.Helper(); return p.run("", "sh", "-c", snippet) }
 	if r := deploy(snippet); r.exit != 0 || !strings.Contains(r.out, `"deployed"`) {
-		t.Fatalf("the printed call: exit %d\n%s%s", r.exit, r.out, r.err)
+		t.Fatalf("printed command: exit %d\n%s%s", r.exit, r.out, r.err)
 	}
 	if r := deploy(strings.Replace(snippet, v1, v2, 1)); r.exit != 0 {
 		t.Fatalf("with another image: %s%s", r.out, r.err)
 	}
 	if r := deploy(strings.Replace(snippet, v1, broken, 1)); r.exit == 0 || !strings.Contains(r.out, `"failed"`) {
-		t.Errorf("with an image that does not come up: exit %d, %s", r.exit, r.out)
+		t.Errorf("with a broken image: exit %d, %s", r.exit, r.out)
 	}
 	if r := deploy(strings.Replace(snippet, v1, v2, 1)); r.exit != 0 {
 		t.Fatalf("with another image again: %s%s", r.out, r.err)
@@ -165,21 +160,21 @@ func TestWebhook(t *testing.T) {
 	var history wire.List[wire.Deployment]
 	p.reads(&history, "app history hello --limit 1")
 	if newest := history.Items[0]; newest.Trigger != "webhook" || newest.Image != v2 {
-		t.Errorf("newest: %+v", newest)
+		t.Errorf("newest deployment: got %+v", newest)
 	}
 
 	var status wire.Webhook
 	p.reads(&status, "app webhook status hello"+where)
 	if status.Token == nil || !strings.Contains(snippet, *status.Token) {
-		t.Error("the status shows another token")
+		t.Error("webhook status: got another token than in the snippet")
 	}
 	again := p.does("app webhook enable hello --ci curl" + where)
 	if r := deploy(snippet); r.exit == 0 || !strings.Contains(r.out, "invalid_token") {
-		t.Errorf("with the token before: exit %d, %s", r.exit, r.out)
+		t.Errorf("with the previous token: exit %d, %s", r.exit, r.out)
 	}
 	snippet = again[strings.Index(again, "SLUICE_WEBHOOK_TOKEN="):]
 
-	// A git source changes what the webhook takes, and detaching it changes it back.
+	// The webhook of a git app rejects images.
 	p.does("app git set hello --repository https://git.example.com/shop/hello --branch main")
 	if r := deploy(snippet); r.exit == 0 || !strings.Contains(r.out, "git_source_attached") {
 		t.Errorf("an image for a git app: exit %d, %s", r.exit, r.out)
@@ -195,8 +190,6 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestPeople: users, roles, sessions, and an installation in which everything can be
-// taken away again.
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	p := site(t, "people")
@@ -219,7 +212,7 @@ func TestPeople(t *testing.T) {
 	if out := peter.does("whoami"); !strings.Contains(out, "peter") {
 		t.Errorf("whoami:\n%s", out)
 	}
-	elsewhere := newPerson(t) // a copy of the session, which signing out ends too
+	elsewhere := newPerson(t) // uses a copy of the session, which logout ends too
 	elsewhere.run("", "cp", "-r", peter.home+"/.config", elsewhere.home)
 	elsewhere.does("whoami")
 	peter.does("logout")
@@ -234,8 +227,7 @@ func TestPeople(t *testing.T) {
 	p.fails(4, "not_found", "project show people")
 }
 
-// TestServiceToken rotates a key as a nightly job does: with SLUICE_URL and SLUICE_TOKEN,
-// without a home.
+// TestServiceToken rotates a key with a service token from the environment, without a context.
 func TestServiceToken(t *testing.T) {
 	t.Parallel()
 	p := site(t, "nightly")
@@ -263,15 +255,15 @@ func TestServiceToken(t *testing.T) {
 
 	var tokens wire.List[wire.Token]
 	if p.reads(&tokens, "token list"); len(tokens.Items) != 1 || tokens.Items[0].LastUsedAt == nil {
-		t.Errorf("listed: %+v", tokens.Items)
+		t.Errorf("tokens: got %+v, want one that was used", tokens.Items)
 	}
 	var records wire.List[wire.AuditRecord]
 	if p.reads(&records, "audit --actor token:rotation"); len(records.Items) != 1 || records.Items[0].Action != "key.rotate" || records.Items[0].Actor.Kind != "token" {
-		t.Errorf("audit: %+v", records.Items)
+		t.Errorf("audit records: got %+v", records.Items)
 	}
 	p.fails(2, "confirmation_required", "token revoke rotation")
 	if left := p.does("token revoke rotation --yes"); !strings.Contains(left, "batch") {
-		t.Errorf("the revocation does not list the key that the token rotated:\n%s", left)
+		t.Errorf("token revoke: got no rotated key in\n%s", left)
 	}
 	job.fails(3, "unauthenticated", "whoami")
 	p.fails(4, "not_found", "token revoke rotation --yes")
