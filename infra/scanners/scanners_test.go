@@ -1,4 +1,4 @@
-// Package scanners_test holds what is published for scanners to what keys are.
+// Package scanners_test checks the published scanner rules against the formats of keys and tokens.
 package scanners_test
 
 import (
@@ -24,12 +24,8 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// assignment is a line of the TOML that gitleaks.toml is written in: a name, and a text in
-// quotes, in three, or something else.
 var assignment = regexp.MustCompile(`^([A-Za-z]+) = (?:'''(.*)'''|"([^"\\]*)"|(true|\[.*\]))$`)
 
-// gitleaks reads the rules of gitleaks.toml by ID. It knows as much of TOML as the file uses, and
-// refuses any other line.
 func gitleaks(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	rules, rule, table := map[string]map[string]string{}, map[string]string(nil), ""
@@ -43,7 +39,7 @@ func gitleaks(t *testing.T) map[string]map[string]string {
 				rule = map[string]string{}
 			}
 		case found == nil:
-			t.Fatalf("%q is not of the kind of lines that the file has", line)
+			t.Fatalf("unsupported line %q", line)
 		case table == "[[rules]]":
 			rule[found[1]] = found[2] + found[3] + found[4]
 			rules[rule["id"]] = rule
@@ -52,13 +48,12 @@ func gitleaks(t *testing.T) map[string]map[string]string {
 	return rules
 }
 
-// rules are the scanners' rules for keys, or for service tokens, as RE2 has them, which gitleaks
-// is made with too; the first group is what was found.
+// rules returns the rule of each scanner for keys or service tokens. Its first group is the match.
 func rules(t *testing.T, id, keyword string) map[string]*regexp.Regexp {
 	t.Helper()
 	rule := gitleaks(t)[id]
 	if rule["keywords"] != `["`+keyword+`"]` || rule["description"] == "" {
-		t.Errorf("gitleaks' rule %s is %v", id, rule)
+		t.Errorf("gitleaks rule %s: got %v", id, rule)
 	}
 	var github struct{ Name, SecretFormat, BeforeSecret, AfterSecret string }
 	if err := yaml.UnmarshalStrict([]byte(read(t, "github.yaml")), &github); err != nil || github.Name == "" {
@@ -79,7 +74,7 @@ func newKey(t *testing.T) string {
 	return string(full)
 }
 
-// TestRules: each rule finds keys, whatever stands around them, and nothing else (promise L6).
+// TestRules checks that each rule finds keys in any context, and no other text (promise L6).
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for name, rule := range rules(t, "sluice-api-key", "sluice_") {
@@ -87,25 +82,24 @@ func TestRules(t *testing.T) {
 			key := newKey(t)
 			for _, text := range []string{key, "X-API-Key: " + key + "\n", `{"key":"` + key + `"}`, "KEY='" + key + "';", "https://a.example/?k=" + key + "&x=1", "<b>" + key + "</b>", "a\n" + key + "\nb"} {
 				if found := rule.FindStringSubmatch(text); found == nil || found[1] != key {
-					t.Errorf("%s finds %q in %q", name, found, text)
+					t.Errorf("%s: got match %q in %q", name, found, text)
 				}
 			}
 			if found := rule.FindAllStringSubmatch(key+",\n"+key, -1); len(found) != 2 {
-				t.Errorf("%s finds %q of two", name, found)
+				t.Errorf("%s: got matches %q, want 2", name, found)
 			}
 			for _, text := range []string{
 				key[:len(key)-1], key + "A", strings.ToUpper(key), strings.Replace(key, "_", "-", 1), key[:7] + "A" + key[8:], key[:15] + key[16:],
 				strings.Replace(key, "sluice_", "sluice_xx_", 1), key[:20] + "-" + key[21:], "sluice_gate_and_more", "",
 			} {
 				if found := rule.FindString(text); found != "" {
-					t.Errorf("%s finds %q in %q", name, found, text)
+					t.Errorf("%s: got match %q in %q", name, found, text)
 				}
 			}
 		}
 	}
 }
 
-// TestTokenRules checks that each rule finds service tokens, and no part of a longer text.
 func TestTokenRules(t *testing.T) {
 	t.Parallel()
 	for name, rule := range rules(t, "sluice-service-token", "sluice_st_") {
@@ -113,12 +107,12 @@ func TestTokenRules(t *testing.T) {
 			token := newToken(t)
 			for _, text := range []string{token, "SLUICE_TOKEN=" + token + "\n", `{"token":"` + token + `"}`, "a\n" + token + "\nb"} {
 				if found := rule.FindStringSubmatch(text); found == nil || found[1] != token {
-					t.Errorf("%s finds %q in %q", name, found, text)
+					t.Errorf("%s: got match %q in %q", name, found, text)
 				}
 			}
 			for _, text := range []string{token[:len(token)-1], token + "A", strings.ToUpper(token), token[:14] + "-" + token[15:], "sluice_st_and_more"} {
 				if found := rule.FindString(text); found != "" {
-					t.Errorf("%s finds %q in %q", name, found, text)
+					t.Errorf("%s: got match %q in %q", name, found, text)
 				}
 			}
 		}
@@ -132,30 +126,29 @@ func newToken(t *testing.T) string {
 	return string(full)
 }
 
-// TestPage: the pattern on the page is that of keys, and so is what it says of the checksum, in
-// its table and in its program.
+// TestPage checks the patterns, the checksum table and the Python program of README.md.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	page := read(t, "README.md")
 	for _, pattern := range []string{apikey.Pattern, servicetoken.Pattern} {
 		if !strings.Contains(page, "```\n"+pattern+"\n```") {
-			t.Errorf("the page lacks the pattern %s", pattern)
+			t.Errorf("README.md lacks the pattern %s", pattern)
 		}
 	}
 	rows := regexp.MustCompile("(?m)^\\| `(sluice_[0-9a-z]{8}_[0-9A-Za-z]{32})` \\| `([0-9A-Za-z]{6})` \\|$").FindAllStringSubmatch(page, -1)
 	if len(rows) != 2 {
-		t.Fatalf("%d examples", len(rows))
+		t.Fatalf("got %d examples, want 2", len(rows))
 	}
 	for _, row := range rows {
 		if _, ok := apikey.Parse([]byte(row[1] + row[2])); !ok {
-			t.Errorf("%s has not the checksum %s", row[1], row[2])
+			t.Errorf("checksum of %s: got %s, which is wrong", row[1], row[2])
 		}
 	}
 	_, program, _ := strings.Cut(page, "```python\n")
 	program, _, _ = strings.Cut(program, "```")
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("there is no python3 to run the page's program")
+		t.Skip("python3 is not installed")
 	}
 	good, token, bad := newKey(t), newToken(t), []byte(newKey(t))
 	bad[len(bad)-1] ^= 1
@@ -163,6 +156,6 @@ func TestPage(t *testing.T) {
 	cmd.Stdin = strings.NewReader("a=" + good + "; b=" + string(bad) + "; c=" + token + ";")
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(bytes.TrimSpace(out)) != good+"\n"+token {
-		t.Errorf("the page's program finds %s, %v", out, err)
+		t.Errorf("program of README.md: got %s, %v", out, err)
 	}
 }
