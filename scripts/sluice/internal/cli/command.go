@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 )
 
-// scope is what a command works in: the server, a project or an environment.
+// scope is the part of the installation that a command works in.
 type scope int
 
 const (
