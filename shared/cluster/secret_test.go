@@ -56,7 +56,7 @@ func TestOpenRefusesABadConfiguration(t *testing.T) {
 		t.Fatalf("without routes: %v", err)
 	}
 	err = c.ApplyRoute(t.Context(), Objects{}, app.App{Namespace: "shop-prod", Name: "hello", Host: "hello.example.com"}, true)
-	if err == nil || !strings.Contains(err.Error(), "no kind of routes") {
+	if err == nil || !strings.Contains(err.Error(), "kind of routes is not set") {
 		t.Errorf("write a route without a kind: got %v", err)
 	}
 }
