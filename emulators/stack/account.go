@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	tokenLifetime = time.Hour        // as a kubelet asks for
-	tokenRenewal  = 20 * time.Minute // clients read the file again every minute
-	tokenCall     = 10 * time.Second // for the API server to make one
+	tokenLifetime = time.Hour
+	tokenRenewal  = 20 * time.Minute // clients reread the file every minute
+	tokenCall     = 10 * time.Second
 )
 
-// startAccounts gives every function that uses the Kubernetes API a kubeconfig with a
-// token of its own service account, and renews the tokens until life ends.
+// startAccounts writes a kubeconfig for each function that uses the Kubernetes API, and renews
+// the tokens until life ends.
 func (s *Stack) startAccounts(ctx, life context.Context) error {
 	for _, f := range functions() {
 		if !f.cluster {
@@ -51,13 +51,12 @@ func (s *Stack) renewTokens(life context.Context) {
 				continue
 			}
 			if err := s.renewToken(life, f); err != nil && life.Err() == nil {
-				s.log.Error("token not renewed", "function", f.name, "error", err)
+				s.log.Error("renew token failed", "function", f.name, "error", err)
 			}
 		}
 	}
 }
 
-// renewToken asks for a token and puts it in the place of the one before in one step.
 func (s *Stack) renewToken(ctx context.Context, f function) error {
 	ctx, cancel := context.WithTimeout(ctx, tokenCall)
 	defer cancel()
@@ -65,7 +64,7 @@ func (s *Stack) renewToken(ctx context.Context, f function) error {
 	request := &auth.TokenRequest{Spec: auth.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	got, err := s.api.CoreV1().ServiceAccounts(systemNamespace).CreateToken(ctx, f.name, request, meta.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("make a token for %s: %w", f.name, err)
+		return fmt.Errorf("request a token for %s: %w", f.name, err)
 	}
 	file := s.tokenFile(f)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -74,7 +73,6 @@ func (s *Stack) renewToken(ctx context.Context, f function) error {
 	return replaceFile(file, []byte(got.Status.Token))
 }
 
-// writeAccount writes the kubeconfig of a function's service account.
 func (s *Stack) writeAccount(f function) error {
 	admin, err := clientcmd.LoadFromFile(s.path("kube/kubeconfig"))
 	if err != nil {

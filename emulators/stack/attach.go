@@ -15,14 +15,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Attach gives a cluster with Sluice that somebody else runs, as its file describes it in
-// the form of stack.json. Where its checkers are is looked up: pods come and go. It can be
-// asked where everything is; it has no processes to be signalled or restarted, and to close
-// it ends nothing.
+// Attach returns a running cluster with Sluice, described by a file in the form of stack.json.
+// It reads the addresses of the checkers from the API server, because pods change. There are no
+// processes to signal or restart, and Close stops nothing.
 func Attach(ctx context.Context, file string) (*Stack, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read where the stack is: %w", err)
+		return nil, fmt.Errorf("read the stack's file: %w", err)
 	}
 	s := &Stack{attached: true}
 	if err := json.Unmarshal(text, &s.info); err != nil {
@@ -34,11 +33,11 @@ func Attach(ctx context.Context, file string) (*Stack, error) {
 	}
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("create a client of the API server: %w", err)
 	}
 	pods, err := api.CoreV1().Pods(systemNamespace).List(ctx, meta.ListOptions{LabelSelector: "sluice.dev/function=" + checkerFunction})
 	if err != nil {
-		return nil, fmt.Errorf("look for the checkers: %w", err)
+		return nil, fmt.Errorf("list the checkers: %w", err)
 	}
 	s.info.Checkers, s.info.CheckerMetrics = nil, nil
 	for _, p := range pods.Items {
@@ -48,7 +47,7 @@ func Attach(ctx context.Context, file string) (*Stack, error) {
 		}
 	}
 	if len(s.info.Checkers) == 0 {
-		return nil, fmt.Errorf("of the checkers in %s none is ready", systemNamespace)
+		return nil, fmt.Errorf("no checker in %s is ready", systemNamespace)
 	}
 	return s, nil
 }

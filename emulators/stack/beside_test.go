@@ -12,13 +12,13 @@ import (
 	"github.com/sluicegate/sluice/tests/long"
 )
 
-// TestSideBySide runs two stacks at once: each knows its own key alone, and one
-// goes on when the other ends.
+// TestSideBySide checks that each of two stacks accepts only its own key, and that one survives
+// the other.
 func TestSideBySide(t *testing.T) {
 	long.Only(t)
 	stacks := make([]*stack.Stack, 2)
 	bases := []int{freeBase(t), freeBase(t)}
-	for kube.ServiceRange(bases[0]+2) == kube.ServiceRange(bases[1]+2) { // of the API servers' ports
+	for kube.ServiceRange(bases[0]+2) == kube.ServiceRange(bases[1]+2) {
 		bases[1] = freeBase(t)
 	}
 	var g errgroup.Group
@@ -33,14 +33,14 @@ func TestSideBySide(t *testing.T) {
 	err := g.Wait()
 	for _, s := range stacks {
 		if s != nil {
-			t.Cleanup(func() { _ = s.Close() }) // again, where the test has closed it
+			t.Cleanup(func() { _ = s.Close() })
 		}
 	}
 	check.OK(t, err)
 	expect := func(s *stack.Stack, key string, want int) {
 		t.Helper()
 		if status, err := ask(t.Context(), s.Info(), key); err != nil || status != want {
-			t.Errorf("%s answers %d, %v; want %d", s.Info().BaseURL, status, err, want)
+			t.Errorf("%s: got status %d, %v, want %d", s.Info().BaseURL, status, err, want)
 		}
 	}
 	for i, s := range stacks {

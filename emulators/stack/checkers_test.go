@@ -14,9 +14,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestCheckers starts a stack with another number of checkers than usual: each allows the
-// demo's key, each is named by an answer that waits for them, and then each refuses the
-// key; also after a rolling update. With eight, tests/replicas looks.
+// TestCheckers runs three checkers through a rolling update and a revocation. tests/replicas
+// uses eight checkers.
 func TestCheckers(t *testing.T) {
 	long.Only(t)
 	const n = 3
@@ -27,13 +26,12 @@ func TestCheckers(t *testing.T) {
 	check.Closes(t, s)
 	info := s.Info()
 	if list := slices.Compact(slices.Sorted(slices.Values(info.Checkers))); len(list) != n || len(info.CheckerMetrics) != n {
-		t.Fatalf("%d checkers, with figures at %d: %v", len(list), len(info.CheckerMetrics), list)
+		t.Fatalf("got %d checkers and %d metrics addresses, want 3 of each: %v", len(list), len(info.CheckerMetrics), list)
 	}
 	replaced(t, s, info)
 	revoked(t, s, n)
 }
 
-// replaced sees a rolling update of all checkers.
 func replaced(t *testing.T, s *stack.Stack, before stack.Info) {
 	t.Helper()
 	check.OK(t, s.Roll(t.Context()))
@@ -44,7 +42,6 @@ func replaced(t *testing.T, s *stack.Stack, before stack.Info) {
 	}
 }
 
-// revoked sees the end of the demo's key at n checkers.
 func revoked(t *testing.T, s *stack.Stack, n int) {
 	t.Helper()
 	info := s.Info()
@@ -52,7 +49,7 @@ func revoked(t *testing.T, s *stack.Stack, n int) {
 		t.Helper()
 		for _, r := range stacktest.Replicas(t, s) {
 			if a, err := r.Check(t.Context(), "shop-prod", "hello", info.Demo.Key); err != nil || a.Status != want {
-				t.Errorf("%s answers %d, %v; want %d", r.URL, a.Status, err, want)
+				t.Errorf("%s: got status %d, %v, want %d", r.URL, a.Status, err, want)
 			}
 		}
 	}
@@ -74,6 +71,6 @@ func revoked(t *testing.T, s *stack.Stack, n int) {
 		}
 	}
 	if len(applied) != n {
-		t.Errorf("%d checkers said that they follow, want %d: %+v", len(applied), n, k.InForce.Replicas)
+		t.Errorf("got %d checkers that applied the revocation, want %d: %+v", len(applied), n, k.InForce.Replicas)
 	}
 }

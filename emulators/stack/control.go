@@ -11,10 +11,8 @@ import (
 	"time"
 )
 
-// superviseEvery is from one look for processes that have ended to the next.
 const superviseEvery = 500 * time.Millisecond
 
-// find gives a process by its name, such as "firestore" or "checker-0".
 func (s *Stack) find(name string) (*managed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +23,7 @@ func (s *Stack) find(name string) (*managed, error) {
 	return m, nil
 }
 
-// Pid is the current process id of a process.
+// Pid returns the process ID of a process.
 func (s *Stack) Pid(name string) (int, error) {
 	m, err := s.find(name)
 	if err != nil {
@@ -34,7 +32,7 @@ func (s *Stack) Pid(name string) (int, error) {
 	return m.Pid(), nil
 }
 
-// Signal sends a signal to a process, such as SIGSTOP.
+// Signal sends a signal to a process.
 func (s *Stack) Signal(name string, sig os.Signal) error {
 	m, err := s.find(name)
 	if err != nil {
@@ -43,29 +41,28 @@ func (s *Stack) Signal(name string, sig os.Signal) error {
 	return m.Signal(sig)
 }
 
-// Kill ends a process at once. It stays down until Restart.
+// Kill kills a process. It stays down until Restart.
 func (s *Stack) Kill(name string) error {
 	m, err := s.find(name)
 	if err != nil {
 		return err
 	}
-	s.setMeant(m, true)
+	s.setStopped(m, true)
 	return m.Kill()
 }
 
-// Restart ends a process if it runs and starts it again with the same arguments;
-// it waits until it answers and its Service leads to it. A store that is restarted is
-// empty.
+// Restart stops a process if it runs, starts it again, and waits until it is ready and its
+// Service routes to it. A restarted store is empty.
 func (s *Stack) Restart(ctx context.Context, name string) error {
 	m, err := s.find(name)
 	if err != nil {
 		return err
 	}
-	s.setMeant(m, true)
+	s.setStopped(m, true)
 	if err := m.Restart(ctx); err != nil {
 		return err
 	}
-	s.setMeant(m, false)
+	s.setStopped(m, false)
 	if m.pod != "" {
 		if err := s.waitListed(ctx, m.pod); err != nil {
 			return err
@@ -74,18 +71,17 @@ func (s *Stack) Restart(ctx context.Context, name string) error {
 	return s.writeInfo()
 }
 
-func (s *Stack) setMeant(m *managed, down bool) {
+func (s *Stack) setStopped(m *managed, down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m.meant = down
+	m.stopped = down
 }
 
-// supervise tells of processes that end by themselves, and starts functions
-// again, as a kubelet does.
+// supervise reports unexpected exits, and restarts functions as a kubelet does.
 func (s *Stack) supervise(life context.Context) {
 	tick := time.NewTicker(superviseEvery)
 	defer tick.Stop()
-	told := map[string]int{} // process id of the last end that was told of
+	reported := map[string]int{}
 	for {
 		select {
 		case <-life.Done():
@@ -93,33 +89,30 @@ func (s *Stack) supervise(life context.Context) {
 		case <-tick.C:
 		}
 		for name, m := range s.ended() {
-			if told[name] == m.Pid() {
+			if reported[name] == m.Pid() {
 				continue
 			}
-			told[name] = m.Pid()
-			s.log.Error("process ended", "process", name, "error", m.Process().Err())
-			s.progress.Say("%s ended by itself; see %s/%s.log", name, s.logs(), name)
+			reported[name] = m.Pid()
+			s.log.Error("process exited", "process", name, "error", m.Process().Err())
+			s.progress.Say("%s exited unexpectedly; see %s/%s.log", name, s.logs(), name)
 			if m.function {
-				s.again(life, name, m)
+				s.restartFunction(life, name, m)
 			}
 		}
 	}
 }
 
-// again starts a function that has ended. One that fails is tried again at each
-// look.
-func (s *Stack) again(life context.Context, name string, m *managed) {
+func (s *Stack) restartFunction(life context.Context, name string, m *managed) {
 	if err := m.Restart(life); err != nil {
-		s.log.Error("process not started again", "process", name, "error", err)
+		s.log.Error("restart process failed", "process", name, "error", err)
 		return
 	}
-	s.progress.Say("%s started again", name)
+	s.progress.Say("%s restarted", name)
 	if err := s.writeInfo(); err != nil {
-		s.log.Error("process ids not written", "error", err)
+		s.log.Error("write process IDs failed", "error", err)
 	}
 }
 
-// ended gives the processes that should run but do not.
 func (s *Stack) ended() map[string]*managed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +120,7 @@ func (s *Stack) ended() map[string]*managed {
 	for name, m := range s.services {
 		select {
 		case <-m.Process().Done():
-			if !m.meant {
+			if !m.stopped {
 				ended[name] = m
 			}
 		default:
@@ -136,12 +129,13 @@ func (s *Stack) ended() map[string]*managed {
 	return ended
 }
 
-// closeProcesses ends them in rounds: the ingress, what serves, what stores.
+// closeProcesses stops the ingress, then functions and emulators, then the API server, then the
+// stores.
 func (s *Stack) closeProcesses() error {
 	s.mu.Lock()
 	rounds := make([][]*managed, 4)
 	for name, m := range s.services {
-		m.meant = true
+		m.stopped = true
 		round := 1
 		switch name {
 		case "traefik":
@@ -150,7 +144,7 @@ func (s *Stack) closeProcesses() error {
 			round = 2
 		case "etcd", "firestore":
 			round = 3
-			// What ends before it may want to write once more.
+			// The processes that end first may still write to a stopped store.
 			_ = m.Signal(syscall.SIGCONT)
 		}
 		rounds[round] = append(rounds[round], m)
@@ -169,8 +163,7 @@ func (s *Stack) closeProcesses() error {
 	return failed
 }
 
-// closeOpened closes the rest, last opened first.
-func (s *Stack) closeOpened() error {
+func (s *Stack) closeResources() error {
 	s.mu.Lock()
 	closers := s.closers
 	s.closers = nil

@@ -13,16 +13,15 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/ports"
 )
 
-// passed are the variables that processes take over from the stack's own: no
-// KUBECONFIG or credentials of the person's, which could reach a real cluster.
-func passed() []string {
+// inheritedVariables returns the names of inherited variables. KUBECONFIG and credentials are not among
+// them: they could reach a real cluster.
+func inheritedVariables() []string {
 	return []string{"PATH", "HOME", "TMPDIR", "GODEBUG", "GORACE", "GOTRACEBACK", "GOCOVERDIR"}
 }
 
-// environment is what each process of the stack's own programs has.
 func (s *Stack) environment() []string {
 	env := s.mark()
-	for _, name := range passed() {
+	for _, name := range inheritedVariables() {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
@@ -30,8 +29,6 @@ func (s *Stack) environment() []string {
 	return env
 }
 
-// functionEnvironment is the environment of a function that listens on host and
-// port. own are the settings of this process alone.
 func (s *Stack) functionEnvironment(f function, host string, port int, own map[string]string) []string {
 	all := map[string]string{
 		"HOST": host, "PORT": strconv.Itoa(port),
@@ -53,7 +50,7 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 	maps.Copy(all, s.settings()[f.name])
 	maps.Copy(all, own)
 	maps.Copy(all, s.o.Env[f.name])
-	maps.Copy(all, s.o.Env[processOf(own["POD_NAME"])]) // a replica's own
+	maps.Copy(all, s.o.Env[processOf(own["POD_NAME"])])
 	env := s.environment()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		env = append(env, name+"="+all[name])
@@ -61,10 +58,8 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 	return env
 }
 
-// private is the setting of functions that may call registries on this machine.
 const private = "true"
 
-// settings adds to the environment that all functions have, by function.
 func (s *Stack) settings() map[string]map[string]string {
 	return map[string]map[string]string{
 		"session": {
@@ -113,65 +108,59 @@ func (s *Stack) settings() map[string]map[string]string {
 	}
 }
 
-// functionURL is where a function listens, e.g. "http://127.60.12.3:8080".
+// functionURL is, for example, "http://127.60.12.3:8080".
 func (s *Stack) functionURL(service string) string {
 	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(functionPort))
 }
 
-// gateURL is where a Service of the checkers leads to them, e.g.
-// "https://127.60.12.3:8443".
+// gateURL is, for example, "https://127.60.12.3:8443".
 func (s *Stack) gateURL(service string) string {
 	return "https://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(checkerTarget))
 }
 
-// metricsURL is where a function serves its metrics, on a port that no Service has.
 func (s *Stack) metricsURL(service string) string {
 	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(metricsTarget)) + "/metrics"
 }
 
-// baseURL is where the API and the console are.
 func (s *Stack) baseURL() string { return "http://localhost:" + strconv.Itoa(s.o.port(ingressPort)) }
 
-// issuerURL is the CI system that issues tokens to pipelines.
 func (s *Stack) issuerURL() string { return "http://" + s.o.local(issuerPort) }
 
-// DefaultPortBase is the ingress port of a stack that is not told another.
+// DefaultPortBase is the default ingress port.
 const DefaultPortBase = 8080
 
-// ports of a stack, counted from its base. Functions but the checkers need none:
-// each listens on port 8080 of its Service's cluster IP.
+// Ports relative to the port base. Functions other than the checkers and the stand-in listen on
+// port 8080 of their Service's cluster IP.
 const (
-	ingressPort   = iota // +0, on 127.0.0.1 and [::1]
-	firestorePort        // +1
-	apiPort              // +2, kube-apiserver; its cluster IPs derive from it too
-	etcdPort             // +3
-	etcdPeerPort         // +4
-	internalPort         // +5, Traefik's /ping and /metrics
-	checkerPort          // +6, https; each checker has a loopback address of its own, and so has the stand-in
-	metricsPort          // +7, the checkers' /metrics, on the same addresses
-	workloadsPort        // +8, the workloads emulator's /healthz
-	buildsPort           // +9, the builds emulator's /healthz
-	issuerPort           // +10, of the CI system that issues tokens to pipelines
-	portCount            // a stack side by side has a base at least this much higher
+	ingressPort = iota // on 127.0.0.1 and [::1]
+	firestorePort
+	apiPort // determines the range of cluster IPs
+	etcdPort
+	etcdPeerPort
+	internalPort  // Traefik's /ping and /metrics
+	checkerPort   // HTTPS; each checker and the stand-in have their own loopback address
+	metricsPort   // on the same addresses
+	workloadsPort // /healthz of the workloads emulator
+	buildsPort    // /healthz of the builds emulator
+	issuerPort    // CI system that issues tokens to pipelines
+	portCount     // minimum distance between two port bases
 )
 
-// How many checkers a stack has.
+// Numbers of checkers.
 const (
-	DefaultCheckers = 2 // of a stack that is not told another number
+	DefaultCheckers = 2
 	mostCheckers    = 8
 )
 
 func (o Options) port(offset int) int { return o.PortBase + offset }
 
-// local is a port of the stack as an address, e.g. "127.0.0.1:8081".
 func (o Options) local(offset int) string { return o.at("127.0.0.1", offset) }
 
-// at is the same port on another loopback address.
 func (o Options) at(host string, offset int) string {
 	return net.JoinHostPort(host, strconv.Itoa(o.port(offset)))
 }
 
-// checkPorts makes sure that every port is free, and names those that are not.
+// checkPorts returns an error that names all ports that are in use.
 func (o Options) checkPorts(ctx context.Context) error {
 	if o.PortBase < 1024 || o.PortBase+portCount > 65535 {
 		return fmt.Errorf("port base %d: must be from 1024 to %d", o.PortBase, 65535-portCount)
@@ -181,7 +170,7 @@ func (o Options) checkPorts(ctx context.Context) error {
 		taken = errors.Join(taken, ports.Check(ctx, "127.0.0.1", o.port(offset)))
 	}
 	if taken != nil {
-		return fmt.Errorf("%w\nstop what uses it, or choose other ports: SLUICE_PORT_BASE=%d make up", taken, o.PortBase+100)
+		return fmt.Errorf("%w\nstop the program that uses it, or choose other ports: SLUICE_PORT_BASE=%d make up", taken, o.PortBase+100)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func checkMounts(t *testing.T, dir string, info stack.Info) {
 	})
 }
 
-// rotate adds a second key, of an earlier name so that the first one still signs.
+// rotate adds a second key that sorts before the first one, which still signs.
 func rotate(t *testing.T, secret *core.Secret) {
 	t.Helper()
 	added := map[string][]byte{}
@@ -70,19 +70,18 @@ func rotate(t *testing.T, secret *core.Secret) {
 	}
 }
 
-// checkLogs looks for secrets in the logs of a stack that has ended: neither the
-// key nor the headers that could hold one may be there.
+// checkLogs checks that the logs contain neither secrets nor headers with secrets.
 func checkLogs(t *testing.T, dir string, info stack.Info) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(dir, "logs", "*.log"))
 	if err != nil || len(logs) < 10 {
-		t.Fatalf("logs %v, %v", logs, err)
+		t.Fatalf("got logs %v, %v, want at least 10", logs, err)
 	}
 	for _, log := range logs {
 		b, err := os.ReadFile(log)
 		check.OK(t, err)
 		if bytes.Contains(b, []byte(info.Demo.Key)) || bytes.Contains(b, []byte(info.Admin.Password)) {
-			t.Errorf("%s holds a secret", filepath.Base(log))
+			t.Errorf("%s contains a secret", filepath.Base(log))
 		}
 	}
 	lines := accessLines(t, filepath.Join(dir, "logs", "traefik-access.log"))

@@ -14,28 +14,26 @@ import (
 )
 
 const (
-	functionLimit    = 3 * time.Minute // for a function to answer; usually one second
-	functionTries    = 3               // to start a function
-	functionPause    = time.Second     // between them
+	functionLimit    = 3 * time.Minute // usually one second
+	functionTries    = 3
+	functionPause    = time.Second
 	workloadsProgram = "workloads-emulator"
 	buildsProgram    = "builds-emulator"
 
 	checkerFunction = "checker"
 	standinFunction = "standin"
-	checkerService  = "sluice-checker"          // of the checkers and their stand-in
-	replicasService = "sluice-checker-replicas" // of the checkers alone
-	checkerTarget   = 8443                      // port of both
-	functionPort    = 8080                      // of every other function's Service
-	metricsTarget   = 9090                      // of every other function's /metrics, beside it
+	checkerService  = "sluice-checker"
+	replicasService = "sluice-checker-replicas" // without the stand-in
+	checkerTarget   = 8443
+	functionPort    = 8080
+	metricsTarget   = 9090
 )
 
-// function is one of the repository's functions.
 type function struct {
 	name    string
-	cluster bool // uses the Kubernetes API
+	cluster bool
 }
 
-// functions lists what the stack runs.
 func functions() []function {
 	return []function{
 		{name: "session"},
@@ -53,19 +51,17 @@ func functions() []function {
 	}
 }
 
-// service is the name of a function's Service.
 func (f function) service() string {
 	switch f.name {
 	case checkerFunction:
 		return checkerService
 	case standinFunction:
-		return replicasService // which it watches
+		return replicasService // the Service that the stand-in watches
 	}
 	return f.name
 }
 
-// programDir is the folder of the program that all functions and emulators share. Stacks
-// that are built with the same flags share the folder, so an unchanged program is not linked again.
+// programDir depends on the build flags, so that equal stacks share a program.
 func (s *Stack) programDir() string {
 	switch {
 	case s.o.BuildFlags != nil:
@@ -77,18 +73,16 @@ func (s *Stack) programDir() string {
 	}
 }
 
-// program is the file of that program.
 func (s *Stack) program() string { return filepath.Join(s.programDir(), "functions") }
 
-// UsePrograms lets each function that starts from now on run the program of its name in dir,
-// such as one of another release. With an empty dir, functions run this release again.
+// UsePrograms sets the folder of the programs for functions that start from now on, such as
+// those of another release. An empty dir restores this release.
 func (s *Stack) UsePrograms(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.programs = dir
 }
 
-// programOf returns the file of a function's program.
 func (s *Stack) programOf(function string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +92,7 @@ func (s *Stack) programOf(function string) string {
 	return s.program()
 }
 
-// build builds the program of the functions and emulators. Of several stacks that need it at
-// the same time, one compiles it.
+// build builds the program once, even for concurrent stacks.
 func (s *Stack) build(ctx context.Context) error {
 	unlock, err := tool.Lock(s.program() + ".lock")
 	if err != nil {
@@ -142,21 +135,19 @@ func (s *Stack) startFunction(ctx context.Context, f function) error {
 	return nil
 }
 
-// instance is a process of a function.
 type instance struct {
 	function
 
-	name  string // in the stack, and of its log
-	host  string // where it listens
+	name  string
+	host  string
 	port  int
-	own   map[string]string // settings of this process alone
+	own   map[string]string // settings of this process
 	check child.Check
-	grace time.Duration // from SIGTERM to SIGKILL; 0 is the usual one
+	grace time.Duration // from SIGTERM to SIGKILL; 0 is the default
 }
 
-// run starts a function, and again when it ends instead of answering, as a
-// kubelet does: what it needs may be slow on a busy machine. One that fails each
-// time fails the start.
+// run starts a function. If it exits before it is ready, run retries, as a kubelet does: its
+// dependencies may be slow on a busy machine.
 func (s *Stack) run(ctx context.Context, i instance) (*child.Service, error) {
 	command := child.Command{
 		Args:    []string{i.function.name},
@@ -164,8 +155,8 @@ func (s *Stack) run(ctx context.Context, i instance) (*child.Service, error) {
 		LogFile: filepath.Join(s.logs(), i.name+".log"),
 		Grace:   i.grace,
 	}
-	again := time.NewTicker(functionPause)
-	defer again.Stop()
+	retry := time.NewTicker(functionPause)
+	defer retry.Stop()
 	for try := 1; ; try++ {
 		service, err := child.Run(ctx, i.name, functionLimit, func() (child.Command, child.Check) {
 			command.Path = s.programOf(i.function.name)
@@ -174,11 +165,11 @@ func (s *Stack) run(ctx context.Context, i instance) (*child.Service, error) {
 		if err == nil || try == functionTries || ctx.Err() != nil {
 			return service, err
 		}
-		s.log.Warn("function did not start", "function", i.name, "try", try, "error", err)
+		s.log.Warn("start function failed", "function", i.name, "try", try, "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-again.C:
+		case <-retry.C:
 		}
 	}
 }

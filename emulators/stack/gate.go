@@ -24,25 +24,24 @@ import (
 )
 
 const (
-	standinHost  = "127.0.0.3"           // where the stand-in listens
-	firstHost    = 10                    // 127.0.0.10 is the first checker's, as long as it is not replaced
-	gateEvery    = 20 * time.Millisecond // from one look at the endpoints, or for the certificate, to the next
-	checkerGrace = 50 * time.Second      // from SIGTERM to SIGKILL: the drain and the last flush
+	standinHost  = "127.0.0.3"
+	firstHost    = 10 // 127.0.0.10 and up
+	gateEvery    = 20 * time.Millisecond
+	checkerGrace = 50 * time.Second // drain and final flush
 )
 
-// preStop is from the moment when a checker's Service no longer leads to it to its
-// SIGTERM, as the preStop hook of infra/chart has it, but shorter: here endpoints
-// change at once.
+// preStop corresponds to the preStop hook of infra/chart. It is shorter, because endpoints
+// change immediately here.
 const preStop = time.Second
 
-// replica is one checker of some generation: a rolling update replaces it by one of
-// the next, which has another pod's name and listens on another address.
+// replica is a checker. A rolling update replaces it with its next generation, which has
+// another pod name and address.
 type replica struct{ index, generation int }
 
-// process names it in the stack, e.g. "checker-0", whatever its generation.
+// process returns, for example, "checker-0".
 func (r replica) process() string { return checkerFunction + "-" + strconv.Itoa(r.index) }
 
-// pod names it among the endpoints and in the store, e.g. "checker-0-3".
+// pod returns, for example, "checker-0-3".
 func (r replica) pod() string {
 	if r.generation == 0 {
 		return r.process()
@@ -50,23 +49,21 @@ func (r replica) pod() string {
 	return r.process() + "-" + strconv.Itoa(r.generation)
 }
 
-// processOf gives the process that a pod's name belongs to, "" of what is no checker's.
+// processOf returns "" if the pod is not a checker's.
 func processOf(pod string) string {
 	rest, ok := strings.CutPrefix(pod, checkerFunction+"-")
 	if !ok {
 		return ""
 	}
-	index, _, _ := strings.Cut(rest, "-") // from the generation
+	index, _, _ := strings.Cut(rest, "-")
 	return checkerFunction + "-" + index
 }
 
-// host is where it listens, an address of its own as a pod has; two generations are there
-// at once.
+// host differs between consecutive generations, which run at the same time.
 func (r replica) host() string {
 	return "127.0.0." + strconv.Itoa(firstHost+r.index+mostCheckers*(r.generation%2))
 }
 
-// startGate starts the checkers and their stand-in, and what leads to them.
 func (s *Stack) startGate(ctx, life context.Context) error {
 	if err := s.waitCertificate(ctx); err != nil {
 		return err
@@ -98,7 +95,6 @@ func (s *Stack) startGate(ctx, life context.Context) error {
 	return nil
 }
 
-// balance starts the balancers of both Services and follows which pods are ready.
 func (s *Stack) balance(life context.Context) error {
 	services := map[string]*balancer.Balancer{}
 	for _, name := range []string{checkerService, replicasService} {
@@ -106,7 +102,7 @@ func (s *Stack) balance(life context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.opened(b.Close)
+		s.onClose(b.Close)
 		services[name] = b
 	}
 	s.pods = endpoints.New(s.log, func(ready []string) {
@@ -130,7 +126,6 @@ func (s *Stack) listensAt(pod string) string {
 	return s.listens[pod]
 }
 
-// addPod has a pod probed at its address.
 func (s *Stack) addPod(life context.Context, pod, address string) {
 	s.mu.Lock()
 	s.listens[pod] = address
@@ -140,11 +135,10 @@ func (s *Stack) addPod(life context.Context, pod, address string) {
 	}})
 }
 
-// startChecker starts a replica and waits until it is ready.
 func (s *Stack) startChecker(ctx, life context.Context, r replica) (*child.Service, error) {
 	address := s.o.at(r.host(), checkerPort)
 	s.addPod(life, r.pod(), address)
-	spent := filepath.Join(s.path("spent"), r.pod()) // as the pod's volume in infra/chart
+	spent := filepath.Join(s.path("spent"), r.pod()) // like the pod's volume in infra/chart
 	if err := os.MkdirAll(spent, 0o700); err != nil {
 		return nil, fmt.Errorf("start %s: %w", r.process(), err)
 	}
@@ -156,7 +150,7 @@ func (s *Stack) startChecker(ctx, life context.Context, r replica) (*child.Servi
 	})
 }
 
-// startStandin starts the checkers' stand-in. It is not ready while they are.
+// startStandin starts the stand-in, which is not ready while a checker is.
 func (s *Stack) startStandin(ctx, life context.Context) error {
 	address := s.o.at(standinHost, checkerPort)
 	s.addPod(life, standinFunction, address)
@@ -172,20 +166,18 @@ func (s *Stack) startStandin(ctx, life context.Context) error {
 	return nil
 }
 
-// waitListed waits until the checkers' Service leads to a pod, and to the stand-in no
-// longer.
+// waitListed waits until the checkers' Service routes to a pod and not to the stand-in.
 func (s *Stack) waitListed(ctx context.Context, pod string) error {
 	ctx, cancel := context.WithTimeout(ctx, functionLimit)
 	defer cancel()
 	return child.Until(ctx, gateEvery, func() error {
 		if !s.pods.Ready(pod) || (pod != standinFunction && s.pods.Ready(standinFunction)) {
-			return fmt.Errorf("wait until the Service leads to %s: it does not yet", pod)
+			return fmt.Errorf("the Service does not route to %s", pod)
 		}
 		return nil
 	})
 }
 
-// askGate asks a checker or the stand-in for a sign of life.
 func (s *Stack) askGate(ctx context.Context, address, path string) error {
 	transport, err := s.toGate()
 	if err != nil {
@@ -194,16 +186,16 @@ func (s *Stack) askGate(ctx context.Context, address, path string) error {
 	return child.Get(ctx, &http.Client{Transport: transport}, "https://"+address+path)
 }
 
-// toGate reaches each checker and the stand-in at their own addresses. Their certificate
-// is for the Service's, and a renewal may change the authority.
+// toGate returns a transport for the addresses of the checkers and the stand-in. Their
+// certificate is valid for the Service's address, and a renewal may change the CA.
 func (s *Stack) toGate() (*http.Transport, error) {
 	ca, err := os.ReadFile(s.checkerCA())
 	if err != nil {
-		return nil, fmt.Errorf("read the checkers' authority: %w", err)
+		return nil, fmt.Errorf("read the checkers' CA: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(ca) {
-		return nil, errors.New("read the checkers' authority: no certificate in it")
+		return nil, errors.New("read the checkers' CA: no certificate found")
 	}
 	return &http.Transport{
 		TLSClientConfig:   &tls.Config{RootCAs: pool, ServerName: s.addresses[checkerService], MinVersion: tls.VersionTLS12},
@@ -213,22 +205,20 @@ func (s *Stack) toGate() (*http.Transport, error) {
 
 func (s *Stack) checkerCA() string { return s.path("secrets/" + checkerSecret + "/ca.crt") }
 
-// waitCertificate waits until the checkers' Secret is mounted.
 func (s *Stack) waitCertificate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, functionLimit)
 	defer cancel()
 	return child.Until(ctx, gateEvery, func() error {
 		if _, err := os.Stat(s.checkerCA()); err != nil {
-			return fmt.Errorf("wait for the Secret %s, which wiring makes: %w", checkerSecret, err)
+			return fmt.Errorf("wait for the Secret %s, which wiring creates: %w", checkerSecret, err)
 		}
 		return nil
 	})
 }
 
-// Roll replaces the checkers as a Deployment with one more than wanted (maxSurge 1)
-// and none less (maxUnavailable 0) does: a new one starts, and once the Service leads
-// to it, an old one is taken out of the Service and then told to end, which lets open
-// requests finish and writes what is counted. Info tells where the new ones listen.
+// Roll replaces the checkers one by one, like a Deployment with maxSurge 1 and maxUnavailable
+// 0. An old checker leaves the Service before SIGTERM, finishes open requests and writes its
+// counts. Info returns the new addresses.
 func (s *Stack) Roll(ctx context.Context) error {
 	for i := range s.replicas {
 		if err := s.replace(ctx, i); err != nil {
@@ -270,17 +260,17 @@ func (s *Stack) replace(ctx context.Context, i int) error {
 	return nil
 }
 
-// swap makes the fresh replica the one of its name. The old one stays among the
-// stack's processes until it has ended.
+// swap makes fresh the current replica. The old one remains a process of the stack until it has
+// ended.
 func (s *Stack) swap(old, fresh replica, next *managed) (leaving *managed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	leaving = s.services[old.process()]
-	leaving.meant = true
+	leaving.stopped = true
 	s.services[old.pod()+" (replaced)"] = leaving
 	s.services[fresh.process()] = next
 	s.replicas[fresh.index] = fresh
-	s.info.Checkers = slices.Clone(s.info.Checkers) // Info has given the old one away
+	s.info.Checkers = slices.Clone(s.info.Checkers) // Info has returned the old slice
 	s.info.CheckerMetrics = slices.Clone(s.info.CheckerMetrics)
 	s.info.Metrics = maps.Clone(s.info.Metrics)
 	s.info.Checkers[fresh.index] = "https://" + s.o.at(fresh.host(), checkerPort)

@@ -12,40 +12,37 @@ import (
 
 const infoFile = "stack.json"
 
-// Info is what stack.json says. The file can be read by its owner alone: it
-// holds the admin's password and a key.
+// Info is the content of stack.json. Only the file's owner can read it, because it contains
+// secrets.
 type Info struct {
-	BaseURL    string `json:"base_url"`    // where the API and the console are, e.g. "http://localhost:8080"
-	IngressURL string `json:"ingress_url"` // where to dial for apps' hosts, e.g. "http://127.0.0.1:8080"
-	ConsoleURL string `json:"console_url"` // e.g. "http://localhost:8080/console"
+	BaseURL    string `json:"base_url"`    // e.g. "http://localhost:8080"
+	IngressURL string `json:"ingress_url"` // address to dial for all hosts, e.g. "http://127.0.0.1:8080"
+	ConsoleURL string `json:"console_url"`
 
 	Admin Admin `json:"admin"`
 
-	// Checkers are the replicas, e.g. "https://127.0.0.10:8086". Their certificate
-	// is for the address of their Service, CheckerName, and signed by CheckerCA.
+	// The checkers, e.g. "https://127.0.0.10:8086". Their certificate is valid for CheckerName.
 	Checkers       []string `json:"checkers"`
 	CheckerName    string   `json:"checker_name"`
-	CheckerURL     string   `json:"checker_url"`     // of their Service, which leads to their stand-in when they are gone
-	Standin        string   `json:"standin"`         // the stand-in itself, e.g. "https://127.0.0.3:8086"
+	CheckerURL     string   `json:"checker_url"`     // of their Service, which routes to the stand-in if no checker is ready
+	Standin        string   `json:"standin"`         // e.g. "https://127.0.0.3:8086"
 	CheckerCA      string   `json:"checker_ca"`      // file
 	CheckerMetrics []string `json:"checker_metrics"` // e.g. "http://127.0.0.10:8087/metrics"
 
-	// Functions are where the others listen inside the cluster, by name, e.g.
-	// "http://127.60.12.3:8080".
+	// Functions are addresses inside the cluster by name, e.g. "http://127.60.12.3:8080".
 	Functions map[string]string `json:"functions"`
 
-	// Metrics are where every function serves Prometheus, by process, e.g. "keys" and
-	// "checker-0"; no ingress leads there.
+	// Metrics are addresses by process, e.g. "keys" and "checker-0".
 	Metrics map[string]string `json:"metrics"`
 
-	IssuerURL string `json:"issuer_url"` // of the CI system that issues tokens to pipelines
+	IssuerURL string `json:"issuer_url"`
 
 	Kubeconfig            string `json:"kubeconfig"` // file
 	EtcdURL               string `json:"etcd_url"`
 	FirestoreEmulatorHost string `json:"firestore_emulator_host"`
-	Project               string `json:"project"` // Google Cloud project in Firestore
+	Project               string `json:"project"`
 
-	PIDs    map[string]int `json:"pids"` // by process, the stack's own as "stack"
+	PIDs    map[string]int `json:"pids"` // by process; "stack" is the stack itself
 	Demo    *Demo          `json:"demo,omitempty"`
 	LogsDir string         `json:"logs_dir"`
 }
@@ -56,14 +53,14 @@ type Admin struct {
 	Password string `json:"password"`
 }
 
-// Demo is the app that a new stack has.
+// Demo is the app of a new stack.
 type Demo struct {
 	AppURL string `json:"app_url"` // e.g. "http://hello.shop-prod.localhost:8080"
 	Key    string `json:"key"`     // the full key
 	KeyID  string `json:"key_id"`
 }
 
-// Info gives what stack.json says.
+// Info returns the content of stack.json.
 func (s *Stack) Info() Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +75,6 @@ func (s *Stack) Info() Info {
 	return info
 }
 
-// describe fills in what is known once the cluster is there.
 func (s *Stack) describe() {
 	info := Info{
 		BaseURL:               s.baseURL(),
@@ -115,7 +111,6 @@ func (s *Stack) describe() {
 	s.mu.Unlock()
 }
 
-// writeInfo writes stack.json in one step.
 func (s *Stack) writeInfo() error {
 	text, err := json.MarshalIndent(s.Info(), "", "  ")
 	if err != nil {
@@ -124,7 +119,7 @@ func (s *Stack) writeInfo() error {
 	return replaceFile(s.path(infoFile), append(text, '\n'))
 }
 
-// replaceFile writes a file for its owner alone, in one step.
+// replaceFile writes a file atomically, for its owner only.
 func replaceFile(file string, text []byte) error {
 	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+"-*")
 	if err != nil {
@@ -140,8 +135,7 @@ func replaceFile(file string, text []byte) error {
 	return nil
 }
 
-// Table tells a person where everything is, and what to try first. The command line is
-// where make up puts it.
+// Table returns the addresses of the stack and commands to try.
 func (i Info) Table() string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
@@ -161,9 +155,9 @@ func (i Info) Table() string {
 	row("Kubernetes", "KUBECONFIG="+i.Kubeconfig)
 	row("Firestore", "FIRESTORE_EMULATOR_HOST="+i.FirestoreEmulatorHost)
 	row("Logs", i.LogsDir)
-	_ = w.Flush() // a strings.Builder takes everything
+	_ = w.Flush() // never fails for a strings.Builder
 	if i.Demo != nil {
-		_, _ = fmt.Fprintf(&out, "\nTo copy, in another shell: refused, served, and signed in.\n\n  curl -i %s\n  curl -i -H 'X-API-Key: %s' %s\n"+
+		_, _ = fmt.Fprintf(&out, "\nTry these commands in another shell. The first request is denied, the second is allowed, and the last command signs in.\n\n  curl -i %s\n  curl -i -H 'X-API-Key: %s' %s\n"+
 			"  echo %s | .local/sluice login %s --username %s --password-stdin\n",
 			i.Demo.AppURL, i.Demo.Key, i.Demo.AppURL, i.Admin.Password, i.BaseURL, i.Admin.Username)
 	}

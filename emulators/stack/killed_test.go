@@ -17,7 +17,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// program is the stack as a process of its own.
 type program struct {
 	*exec.Cmd
 
@@ -35,10 +34,9 @@ func (p *program) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// said waits until the program has printed something.
-func (p *program) said(t *testing.T, text string) {
+func (p *program) waitOutput(t *testing.T, text string) {
 	t.Helper()
-	check.Eventually(t, "say "+text, 2*time.Minute, func() error {
+	check.Eventually(t, "print "+text, 2*time.Minute, func() error {
 		ended := p.over()
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -46,13 +44,12 @@ func (p *program) said(t *testing.T, text string) {
 			return nil
 		}
 		if ended {
-			t.Fatalf("it ended before it said %q; it said\n%s", text, p.out.String())
+			t.Fatalf("the program ended before it printed %q; output:\n%s", text, p.out.String())
 		}
-		return fmt.Errorf("it said %q", p.out.String())
+		return fmt.Errorf("output: %q", p.out.String())
 	})
 }
 
-// over tells whether the program has ended.
 func (p *program) over() bool {
 	select {
 	case <-p.ended:
@@ -71,7 +68,6 @@ func buildProgram(t *testing.T) string {
 	return file
 }
 
-// up runs "stack up" on ports of its own.
 func up(t *testing.T, file string, base int) *program {
 	t.Helper()
 	absolute, err := filepath.Abs(root)
@@ -84,7 +80,7 @@ func up(t *testing.T, file string, base int) *program {
 	check.OK(t, p.Start())
 	go func() {
 		defer close(p.ended)
-		_ = p.Wait() // killed, most often
+		_ = p.Wait()
 	}()
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
@@ -107,36 +103,36 @@ func down(t *testing.T, file string, base int) string {
 	return strings.TrimSpace(string(out))
 }
 
-// A stack that is killed in the middle of its start leaves nothing, and the next
-// one starts in its place; down ends that one.
+// TestKilledHalfWay kills a stack while it starts. Nothing of it remains, and the next stack
+// starts in the same directory.
 func TestKilledHalfWay(t *testing.T) {
 	file, base := buildProgram(t), freeBase(t)
 	first := up(t, file, base)
-	first.said(t, "kube-apiserver   ready")
+	first.waitOutput(t, "kube-apiserver   ready")
 	check.OK(t, first.Process.Kill())
 	<-first.ended
 	gone(t, first.dir, base)
 
 	second := up(t, file, base)
-	second.said(t, "traefik          ready")
-	if got := down(t, file, base); got != "the stack is down" {
-		t.Errorf("down said %q", got)
+	second.waitOutput(t, "traefik          ready")
+	if got := down(t, file, base); got != "The stack is stopped." {
+		t.Errorf("down: got %q, want \"The stack is stopped.\"", got)
 	}
 	<-second.ended
 	gone(t, second.dir, base)
-	if got := down(t, file, base); got != "no stack is running" {
-		t.Errorf("second down said %q", got)
+	if got := down(t, file, base); got != "No stack is running." {
+		t.Errorf("second down: got %q, want \"No stack is running.\"", got)
 	}
 }
 
 func TestInterruptedHalfWay(t *testing.T) {
 	file, base := buildProgram(t), freeBase(t)
 	p := up(t, file, base)
-	p.said(t, "firestore        ready")
+	p.waitOutput(t, "firestore        ready")
 	check.OK(t, p.Process.Signal(os.Interrupt))
 	<-p.ended
 	if ports := open(t.Context(), base); len(ports) > 0 {
-		t.Errorf("open after its end: %v", ports)
+		t.Errorf("got open ports %v after the end, want none", ports)
 	}
 	gone(t, p.dir, base)
 }

@@ -13,18 +13,16 @@ const (
 	livenessPeriod   = time.Second
 	livenessTimeout  = time.Second
 	livenessFailures = 3
-	livenessGrace    = time.Second // from SIGTERM to SIGKILL
+	livenessGrace    = time.Second
 )
 
-// keepAlive probes a checker in the background, unless the stack has no liveness probes.
 func (s *Stack) keepAlive(m *managed, r replica) {
 	if !s.o.NoLiveness {
 		s.tasks.Go(func() { s.probeLiveness(s.life, m, r.process(), s.o.at(r.host(), checkerPort)) })
 	}
 }
 
-// probeLiveness ends a checker that stops responding, so that supervise starts it again. It
-// returns when the stack ends or replaces the checker.
+// probeLiveness ends a checker that stops responding, so that supervise restarts it.
 func (s *Stack) probeLiveness(life context.Context, m *managed, name, address string) {
 	tick := time.NewTicker(livenessPeriod)
 	defer tick.Stop()
@@ -57,19 +55,18 @@ func (s *Stack) probeLiveness(life context.Context, m *managed, name, address st
 		}
 		s.log.Error("liveness probe failed", "process", name, "error", err)
 		if err := endHung(probed); err != nil {
-			s.log.Error("hung process not ended", "process", name, "error", err)
+			s.log.Error("stop hung process failed", "process", name, "error", err)
 		}
 	}
 }
 
-// replaced reports whether another process has the name of m.
 func (s *Stack) replaced(name string, m *managed) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.services[name] != m
 }
 
-// down reports whether a process has ended, or is meant to.
+// down reports whether a process has ended or is stopped on purpose.
 func (s *Stack) down(m *managed, p *child.Process) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,13 +74,12 @@ func (s *Stack) down(m *managed, p *child.Process) bool {
 	case <-p.Done():
 		return true
 	default:
-		return m.meant
+		return m.stopped
 	}
 }
 
-// endHung sends SIGTERM, and SIGKILL after the grace period.
 func endHung(p *child.Process) error {
-	_ = p.Signal(syscall.SIGTERM) // it fails only if the process has just ended
+	_ = p.Signal(syscall.SIGTERM) // fails only if the process has ended
 	late := time.NewTimer(livenessGrace)
 	defer late.Stop()
 	select {

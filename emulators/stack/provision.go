@@ -20,13 +20,10 @@ const (
 	systemNamespace = manifest.Namespace
 	adminUsername   = "admin"
 
-	// Names of Secrets.
 	sessionSecret = "sluice-session-keys" //nolint:gosec // the name of one
 	checkerSecret = "sluice-checker-tls"  //nolint:gosec // the name of one
 )
 
-// provision creates the namespace of the functions, a Service for each function and the
-// session keys, and mounts the Secrets until life ends.
 func (s *Stack) provision(ctx, life context.Context) error {
 	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{
 		Name: systemNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
@@ -41,13 +38,13 @@ func (s *Stack) provision(ctx, life context.Context) error {
 		}
 		s.addresses[f.service()] = ip
 	}
-	keys, err := sessionKeys(time.Now()) //nolint:forbidigo // the start of the stack names them
+	keys, err := sessionKeys(time.Now()) //nolint:forbidigo // the start time is part of their names
 	if err != nil {
 		return err
 	}
 	secret := &core.Secret{ObjectMeta: meta.ObjectMeta{Name: sessionSecret}, Data: keys}
 	if _, err := s.api.CoreV1().Secrets(systemNamespace).Create(ctx, secret, meta.CreateOptions{}); err != nil {
-		return fmt.Errorf("make Secret %s: %w", sessionSecret, err)
+		return fmt.Errorf("create Secret %s: %w", sessionSecret, err)
 	}
 	s.password, s.eventsToken, s.consoleToken = rand.Text(), rand.Text()+rand.Text(), rand.Text()+rand.Text()
 	s.describe()
@@ -57,8 +54,8 @@ func (s *Stack) provision(ctx, life context.Context) error {
 	return s.mountSecrets(life)
 }
 
-// makeService makes a function's Service and gives its cluster IP. It has no
-// selector: there are no pods.
+// makeService creates a function's Service, without a selector because there are no pods, and
+// returns its cluster IP.
 func (s *Stack) makeService(ctx context.Context, f function) (string, error) {
 	port := core.ServicePort{Name: "http", Port: functionPort}
 	if f.name == checkerFunction || f.name == standinFunction {
@@ -70,17 +67,17 @@ func (s *Stack) makeService(ctx context.Context, f function) (string, error) {
 	}
 	made, err := s.api.CoreV1().Services(systemNamespace).Create(ctx, service, meta.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("make Service %s: %w", f.service(), err)
+		return "", fmt.Errorf("create Service %s: %w", f.service(), err)
 	}
 	return made.Spec.ClusterIP, nil
 }
 
-// sessionKeys makes one key that signs sessions. Its name is the day, so that one
-// that is added later comes later in order.
+// sessionKeys returns a key pair whose name starts with the date, so that later keys sort after
+// it.
 func sessionKeys(now time.Time) (map[string][]byte, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make a session key: %w", err)
+		return nil, fmt.Errorf("generate a session key: %w", err)
 	}
 	privateDER, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
@@ -97,9 +94,9 @@ func sessionKeys(now time.Time) (map[string][]byte, error) {
 	}, nil
 }
 
-// applyChart applies the chart's objects for functions that run outside the cluster, such as
-// accounts, rights and the routes of {base_url}. Nothing here enforces the network policies;
-// the API server must still accept them.
+// applyChart applies the objects that also matter outside the cluster, such as accounts,
+// permissions and routes. Nothing enforces the network policies, but the API server must accept
+// them.
 func (s *Stack) applyChart(ctx context.Context) error {
 	all, err := manifest.Chart(s.o.Root, "--values", filepath.Join(s.o.Root, "emulators", "stack", "values.yaml"))
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// rule is one route of the chart.
 type rule struct {
 	function string
 	path     *regexp.Regexp
@@ -52,8 +51,8 @@ func readRules(t *testing.T) []rule {
 	return rules
 }
 
-// taker gives who takes a path: the rule of the highest priority, as in Traefik.
-func taker(t *testing.T, rules []rule, path string) string {
+// functionFor returns the function whose rule has the highest priority, as in Traefik.
+func functionFor(t *testing.T, rules []rule, path string) string {
 	t.Helper()
 	var best rule
 	for _, r := range rules {
@@ -70,8 +69,8 @@ func taker(t *testing.T, rules []rule, path string) string {
 	return best.function
 }
 
-// TestRoutes: each route of the table goes to its function, and so does whatever else
-// begins as one; what no function has goes to apps.
+// TestRoutes checks the routes of the API table and paths with the same prefixes. Unknown API
+// paths reach apps.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	rules := readRules(t)
@@ -124,19 +123,19 @@ func TestRoutes(t *testing.T) {
 		"/consoles":                                          "",
 		"/":                                                  "console",
 	} {
-		if got := taker(t, rules, path); got != want {
-			t.Errorf("%s goes to %q, want %q", path, got, want)
+		if got := functionFor(t, rules, path); got != want {
+			t.Errorf("%s: got function %q, want %q", path, got, want)
 		}
 	}
 	for _, row := range api.Table() {
 		path := row.URL(url.PathEscape, slices.Repeat([]string{"a"}, len(row.Parameters()))...)
-		if got := taker(t, rules, path); got != row.Function {
-			t.Errorf("%s goes to %q, want %q", row.Pattern(), got, row.Function)
+		if got := functionFor(t, rules, path); got != row.Function {
+			t.Errorf("%s: got function %q, want %q", row.Pattern(), got, row.Function)
 		}
 	}
 	for _, r := range rules {
 		if _, ok := find(r.function); !ok {
-			t.Errorf("a route to %q, which the stack does not know", r.function)
+			t.Errorf("got a route to the unknown function %q", r.function)
 		}
 	}
 }

@@ -16,14 +16,14 @@ const (
 	privateSuffix = ".key"
 	publicSuffix  = ".pub"
 
-	allKeys    = "session-keys"        // mounted for session, which signs
-	publicKeys = "session-public-keys" // mounted for every other function
+	allKeys    = "session-keys"        // for session, which signs
+	publicKeys = "session-public-keys" // for every other function
 )
 
-// mounted is a Secret that is kept as a directory below secrets/.
+// mounted is a Secret in a directory below secrets/.
 type mounted struct {
 	secret, dir string
-	entry       func(name string) bool // which of its entries
+	entry       func(name string) bool
 }
 
 func mounts() []mounted {
@@ -35,8 +35,8 @@ func mounts() []mounted {
 	}
 }
 
-// mountSecrets writes the Secrets that are there and keeps the directories like
-// them until life ends. As with a kubelet, a Secret that is deleted stays mounted.
+// mountSecrets mounts the Secrets and updates them until life ends. As with a kubelet, a
+// deleted Secret stays mounted.
 func (s *Stack) mountSecrets(life context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(s.api, 0, informers.WithNamespace(systemNamespace))
 	informer := factory.Core().V1().Secrets().Informer()
@@ -58,7 +58,7 @@ func (s *Stack) mountSecrets(life context.Context) error {
 	return nil
 }
 
-// mount is called by one goroutine, the informer's.
+// mount is called only by the informer's goroutine.
 func (s *Stack) mount(object any) {
 	secret, ok := object.(*core.Secret)
 	if !ok {
@@ -75,7 +75,7 @@ func (s *Stack) mount(object any) {
 			}
 		}
 		if err := mount.Write(s.path("secrets/"+m.dir), files); err != nil {
-			s.log.Error("secret not mounted", "secret", secret.Name, "error", err)
+			s.log.Error("mount secret failed", "secret", secret.Name, "error", err)
 		}
 	}
 }

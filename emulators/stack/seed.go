@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// The demo.
 const (
 	demoProject     = "shop"
 	demoEnvironment = "prod"
@@ -22,13 +21,12 @@ const (
 	demoRate        = 10
 	demoBurst       = 20
 
-	routeLimit = 30 * time.Second // for Traefik to take the routes
-	seedLimit  = 60 * time.Second // for the demo to stand
-	lookEvery  = 100 * time.Millisecond
+	routeLimit = 30 * time.Second // for Traefik to load the routes
+	seedLimit  = 60 * time.Second // for the demo to be ready
+	pollEvery  = 100 * time.Millisecond
 )
 
-// seed waits until the management API answers through the ingress and, if that is
-// asked for, makes the demo with it, as any client would.
+// seed waits until the API responds through the ingress, and creates the demo if requested.
 func (s *Stack) seed(ctx context.Context) error {
 	api := client.New(s.Info().BaseURL, client.WithTransport(s.toIngress()))
 	if err := s.progress.Step("routes", func() error { return waitRoutes(ctx, api) }); err != nil {
@@ -42,7 +40,7 @@ func (s *Stack) seed(ctx context.Context) error {
 		defer cancel()
 		demo, err := s.makeDemo(ctx, api)
 		if err != nil {
-			return fmt.Errorf("make the demo: %w", err)
+			return fmt.Errorf("create the demo: %w", err)
 		}
 		s.mu.Lock()
 		s.info.Demo = &demo
@@ -51,8 +49,7 @@ func (s *Stack) seed(ctx context.Context) error {
 	})
 }
 
-// toIngress dials the stack's ingress whatever the host, so that *.localhost names
-// need no resolver.
+// toIngress dials the ingress for every host, so that names below localhost need no resolver.
 func (s *Stack) toIngress() *http.Transport {
 	var d net.Dialer
 	return &http.Transport{
@@ -63,20 +60,18 @@ func (s *Stack) toIngress() *http.Transport {
 	}
 }
 
-// waitRoutes waits until the session function answers through the ingress.
 func waitRoutes(ctx context.Context, api *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, routeLimit)
 	defer cancel()
-	return child.Until(ctx, lookEvery, func() error {
+	return child.Until(ctx, pollEvery, func() error {
 		_, err := api.WhoAmI(ctx)
 		if client.HasCode(err, "unauthenticated") {
 			return nil
 		}
-		return fmt.Errorf("the management API does not answer through the ingress: %w", err)
+		return fmt.Errorf("the management API does not respond through the ingress: %w", err)
 	})
 }
 
-// makeDemo makes a gated app with a plan and a key for it.
 func (s *Stack) makeDemo(ctx context.Context, api *client.Client) (Demo, error) {
 	session, err := api.SignIn(ctx, adminUsername, s.password)
 	if err != nil {
@@ -112,8 +107,7 @@ func (s *Stack) makeDemo(ctx context.Context, api *client.Client) (Demo, error) 
 	return Demo{AppURL: app.URL, Key: string(full), KeyID: key.ID}, nil
 }
 
-// waitServed waits until the demo app answers to the key, whichever checker is asked:
-// each of them learns of the key a moment after it was made.
+// waitServed waits until each checker and the app accept the key.
 func (s *Stack) waitServed(ctx context.Context, demo Demo) error {
 	gate, err := s.toGate()
 	if err != nil {
@@ -127,24 +121,24 @@ func (s *Stack) waitServed(ctx context.Context, demo Demo) error {
 	return waitOpen(ctx, s.toIngress(), demo.AppURL, demo.Key)
 }
 
-// waitOpen asks with a key until the answer is 200. The forwarding header is what the
-// ingress tells a checker; for the app it means nothing.
+// waitOpen waits until a request with the key returns 200. Checkers need X-Forwarded-Method,
+// which the ingress sets; apps ignore it.
 func waitOpen(ctx context.Context, way *http.Transport, url, key string) error {
 	visitor := &http.Client{Transport: way}
-	return child.Until(ctx, lookEvery, func() error {
+	return child.Until(ctx, pollEvery, func() error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
-			return fmt.Errorf("ask with the demo's key: %w", err)
+			return fmt.Errorf("call with the demo's key: %w", err)
 		}
 		req.Header.Set("X-API-Key", key)
 		req.Header.Set("X-Forwarded-Method", http.MethodGet)
 		resp, err := visitor.Do(req)
 		if err != nil {
-			return fmt.Errorf("ask with the demo's key: %w", err)
+			return fmt.Errorf("call with the demo's key: %w", err)
 		}
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("ask with the demo's key: %s", resp.Status)
+			return fmt.Errorf("call with the demo's key: %s", resp.Status)
 		}
 		return nil
 	})

@@ -1,28 +1,22 @@
-// Package stack runs all of Sluice on this machine, from real parts and without
-// containers: the Firestore emulator, etcd and kube-apiserver, Traefik, the
-// workloads emulator, and every function of the repository as a process of its
-// own, two checkers among them, or as many as asked for.
+// Package stack runs all of Sluice on this machine without containers: the Firestore emulator,
+// etcd and kube-apiserver, Traefik, the workloads and builds emulators, and each function in
+// its own process.
 //
-// The stack itself plays what a cluster's nodes would do:
+// The stack emulates these parts of a cluster:
 //
-//   - kube-proxy: a balancer on the cluster IP of the Service sluice-checker, in front
-//     of the checkers and their stand-in, as far as they are ready, and one on that of
-//     sluice-checker-replicas, in front of the checkers alone.
-//   - kubelet: mounts Secrets as directories that follow changes, gives each function
-//     a token of its service account, probes whether the checkers are ready and alive,
-//     and restarts a function that ends.
-//   - the Deployment controller: Roll replaces the checkers one after the other.
-//   - Knative's PingSource: sends its CloudEvent to wiring and rollup.
+//   - kube-proxy: a balancer for each Service of the checkers; one of them includes the
+//     stand-in.
+//   - kubelet: it mounts Secrets, writes service account tokens, probes the checkers, and
+//     restarts functions that end.
+//   - Deployment controller: Roll replaces the checkers one by one.
+//   - Knative's PingSource: it sends CloudEvents to functions.
 //
-// Service accounts, their rights and the routes come from infra/chart, as in any cluster: a function
-// here can do what it could do there, and no more.
+// Accounts, permissions and routes come from infra/chart, so a function has the same
+// permissions as in a cluster. Its Service's cluster IP is a loopback address (see package
+// kube).
 //
-// Each other function listens on the cluster IP of its own Service, which is a
-// loopback address (see package kube).
-//
-// Nothing outlives the stack: the kernel ends its processes with it, also when it
-// is killed (see package child), and the next start, and Down, end what should be
-// left all the same. Everything is below one directory, by default .local.
+// The processes end with the stack, even if it is killed (see package child). The next start
+// and Down end remaining processes. All files are below one directory, by default .local.
 package stack
 
 import (
@@ -49,89 +43,81 @@ import (
 	"github.com/sluicegate/sluice/emulators/stack/internal/endpoints"
 )
 
-// project is the Google Cloud project that the functions believe to be in.
 const project = "sluice-local"
 
-// Options of a stack. The zero value is the one that "make up" runs, without the
-// demo.
+// Options configure a stack. The zero value is "make up" without the demo.
 type Options struct {
-	Root     string // of the repository; empty looks upwards from the working directory
-	Dir      string // for everything the stack writes; empty is [DefaultDir]
-	PortBase int    // first of its ports, 0 is DefaultPortBase
-	Checkers int    // how many, 1 to 8; 0 is two
+	Root     string // repository; empty searches upwards from the working directory
+	Dir      string // empty is [DefaultDir]
+	PortBase int    // first port; 0 is DefaultPortBase
+	Checkers int    // 1 to 8; 0 is two
 
-	// Log takes a line for each thing that a person waits for. nil drops them.
+	// Log receives progress messages; nil discards them.
 	Log io.Writer
 
-	// Env adds to the environment of functions, by function: "checker" is all of them,
-	// "checker-0" one of them.
+	// Env adds to the environment by function: "checker" for all checkers, "checker-0" for one.
 	Env map[string]map[string]string
 
-	// APIServer is where the functions reach the API server, e.g. a proxy's
-	// "127.0.0.1:20375"; empty is the server itself. All else asks the server.
+	// APIServer is the API server's address for the functions, e.g. a proxy's
+	// "127.0.0.1:20375". Empty is the server itself.
 	APIServer string
 
-	// Untimed are functions that get no timer's events, for tests that send them
-	// themselves.
+	// Untimed are functions without timer events, for tests that send them.
 	Untimed []string
 
-	// BuildFlags are additional arguments of "go build" for the functions.
+	// BuildFlags are additional arguments of "go build".
 	BuildFlags []string
 
-	// ManyCalls raises the budget of each caller of the management API, for tests whose
-	// admin makes many calls.
+	// ManyCalls raises the rate limit of API callers, for tests with many calls.
 	ManyCalls bool
 
-	// NoLiveness lets a checker hang that stops responding. Otherwise its liveness probe ends
-	// it. It is for tests that stop a checker on purpose.
+	// NoLiveness disables liveness probes, for tests that stop a checker on purpose.
 	NoLiveness bool
 
-	Race bool // builds the functions with the race detector
-	Seed bool // makes the demo: project shop, environment prod, app hello
+	Race bool // with the race detector
+	Seed bool // project shop, environment prod, app hello
 }
 
-// Stack is a running one.
+// Stack is a running stack.
 type Stack struct {
 	o        Options
-	attached bool         // somebody else runs it
-	log      *slog.Logger // of what the stack itself does, in stack.log
+	attached bool
+	log      *slog.Logger // stack.log
 	progress *progress.Progress
 
 	config    *rest.Config // of an administrator
 	api       kubernetes.Interface
 	dynamic   dynamic.Interface
-	addresses map[string]string // cluster IP of each Service, by name
-	password  string            // of the first admin
+	addresses map[string]string
+	password  string
 
-	eventsToken  string // in the path on which builds takes the build system's events
-	consoleToken string // by which the functions know the console
+	eventsToken  string // in the path of the build system's events
+	consoleToken string // identifies the console to functions
 
-	life  context.Context    //nolint:containedctx // of what runs in this process, until Close
-	end   context.CancelFunc // ends it
-	tasks sync.WaitGroup     // and waits for it
+	life  context.Context //nolint:containedctx // of the goroutines, until Close
+	end   context.CancelFunc
+	tasks sync.WaitGroup
 
 	mu       sync.Mutex
 	info     Info
 	services map[string]*managed
-	programs string         // of UsePrograms
-	closers  []func() error // of what is not a process, in the order it was opened
+	programs string
+	closers  []func() error // in the order of opening
 
-	pods     *endpoints.List   // of the checkers and their stand-in; nil without them
-	listens  map[string]string // where each pod listens, e.g. "127.0.0.10:8086"
-	replicas []replica         // the current ones
+	pods     *endpoints.List   // nil without checkers
+	listens  map[string]string // address of each pod
+	replicas []replica
 }
 
-// managed is a process of the stack.
 type managed struct {
 	*child.Service
 
-	function bool   // started again when it ends by itself
-	pod      string // its name among the endpoints, "" of what is in no Service
-	meant    bool   // to be down: Kill, or Close
+	function bool // restarted after an unexpected exit
+	pod      string
+	stopped  bool // stopped on purpose, by Kill or Close
 }
 
-// DefaultDir is .local, or for a port base of its own a folder in it, so that
-// stacks side by side stay apart.
+// DefaultDir returns .local, or a folder in it for another port base than the default.
 func DefaultDir(root string, portBase int) string {
 	if portBase == 0 || portBase == DefaultPortBase {
 		return filepath.Join(root, ".local")
@@ -139,13 +125,13 @@ func DefaultDir(root string, portBase int) string {
 	return filepath.Join(root, ".local", strconv.Itoa(portBase))
 }
 
-// Start starts a stack and waits until all of it answers. It ends with Close.
+// Start starts a stack and waits until it is ready. The stack runs until Close.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	o, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	// What runs for as long as the stack must not end with the start's context.
+	// The stack outlives the context of its start.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Stack{
 		o: o, life: life, end: end, services: map[string]*managed{}, addresses: map[string]string{}, listens: map[string]string{},
@@ -156,7 +142,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	if err := s.claim(ctx); err != nil {
 		end()
-		return nil, errors.Join(err, s.closeOpened())
+		return nil, errors.Join(err, s.closeResources())
 	}
 	if err := s.start(ctx, life); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -165,7 +151,6 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	return s, nil
 }
 
-// complete fills in what is not said.
 func (o Options) complete() (Options, error) {
 	var err error
 	if o.Root, err = tool.Root(o.Root); err != nil {
@@ -184,24 +169,23 @@ func (o Options) complete() (Options, error) {
 		o.Dir = DefaultDir(o.Root, o.PortBase)
 	}
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
-		return o, fmt.Errorf("place the stack: %w", err)
+		return o, fmt.Errorf("find the stack's directory: %w", err)
 	}
 	return o, nil
 }
 
-// claim makes the directory this stack's, ends what a former one left in it, and
-// makes sure of the ports.
+// claim locks the directory, removes what a previous stack left, and checks the ports.
 func (s *Stack) claim(ctx context.Context) error {
 	for _, dir := range []string{s.logs(), s.programDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("place the stack: %w", err)
+			return fmt.Errorf("create the stack's directory: %w", err)
 		}
 	}
 	unlock, err := orphans.Lock(s.o.Dir)
 	if err != nil {
 		return fmt.Errorf("%w: stop it with make down", err)
 	}
-	s.opened(unlock)
+	s.onClose(unlock)
 	if err := sweep(ctx, s.o.Dir); err != nil {
 		return err
 	}
@@ -212,13 +196,13 @@ func (s *Stack) claim(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the stack's log: %w", err)
 	}
-	s.opened(log.Close)
+	s.onClose(log.Close)
 	s.log = slog.New(slog.NewJSONHandler(log, nil))
 	return nil
 }
 
-// sweep removes what a previous stack left: processes, stack.json, logs and mounted Secrets.
-// A checker that starts with an outdated certificate serves it for 5 s.
+// sweep removes processes, stack.json, logs and Secrets of a previous stack. A checker that
+// starts with an outdated certificate serves it for 5 s.
 func sweep(ctx context.Context, dir string) error {
 	if _, err := orphans.End(ctx, dir); err != nil {
 		return err
@@ -241,21 +225,20 @@ func sweep(ctx context.Context, dir string) error {
 func (s *Stack) path(name string) string { return filepath.Join(s.o.Dir, name) }
 func (s *Stack) logs() string            { return s.path("logs") }
 
-// mark tells the processes of this stack from all others.
+// mark identifies the processes of this stack.
 func (s *Stack) mark() []string { return []string{orphans.Variable + "=" + s.o.Dir} }
 
-// opened keeps what Close must close.
-func (s *Stack) opened(closer func() error) {
+func (s *Stack) onClose(closer func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closers = append(s.closers, closer)
 }
 
-// Down stops the stack that lives in a directory, whoever started it, and ends
-// what one that was killed may have left. It says what it did.
+// Down stops the stack in a directory and ends remaining processes of a killed one. It returns
+// a message for a person.
 func Down(ctx context.Context, dir string) (string, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return "no stack is running", nil
+		return "No stack is running.", nil
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -274,10 +257,10 @@ func Down(ctx context.Context, dir string) (string, error) {
 	}
 	switch {
 	case len(left) > 0:
-		return fmt.Sprintf("the stack is down; ended %d processes that were left", len(left)), nil
+		return fmt.Sprintf("The stack is stopped. Ended %d remaining processes.", len(left)), nil
 	case stopped:
-		return "the stack is down", nil
+		return "The stack is stopped.", nil
 	default:
-		return "no stack is running", nil
+		return "No stack is running.", nil
 	}
 }

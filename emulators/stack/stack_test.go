@@ -25,10 +25,9 @@ import (
 
 const (
 	root      = "../.."
-	portCount = 10 // of a stack, see ports.go
+	portCount = 10 // see environment.go
 )
 
-// freeBase finds a port base of which all ports are free.
 func freeBase(t *testing.T) int {
 	t.Helper()
 	for range 100 {
@@ -41,7 +40,6 @@ func freeBase(t *testing.T) int {
 	return 0
 }
 
-// open gives the ports of a stack on which something listens.
 func open(ctx context.Context, base int) []int {
 	var list []int
 	var d net.Dialer
@@ -56,7 +54,6 @@ func open(ctx context.Context, base int) []int {
 	return list
 }
 
-// gone waits until no process and no port of a stack is left.
 func gone(t *testing.T, dir string, base int) {
 	t.Helper()
 	check.Eventually(t, "leave nothing behind", 10*time.Second, func() error {
@@ -71,12 +68,9 @@ func gone(t *testing.T, dir string, base int) {
 	})
 }
 
-// fast makes the checkers ready soon.
 func fast() map[string]map[string]string {
 	return map[string]map[string]string{"checker": {"CANARY_INTERVAL": "1s"}}
 }
-
-// The tests of this file take turns: each runs a whole stack.
 
 func TestStack(t *testing.T) {
 	dir, base := t.TempDir(), freeBase(t)
@@ -91,20 +85,20 @@ func TestStack(t *testing.T) {
 		}
 	})
 	t.Run("stack.json", func(t *testing.T) { checkInfo(t, dir, s) })
-	t.Run("the demo app answers to the demo key alone", func(t *testing.T) { checkDemo(t, s.Info()) })
-	t.Run("Secrets are mounted and followed", func(t *testing.T) { checkMounts(t, dir, s.Info()) })
-	t.Run("a function that ends is started again", func(t *testing.T) { checkSupervision(t, s) })
+	t.Run("the demo app accepts only the demo key", func(t *testing.T) { checkDemo(t, s.Info()) })
+	t.Run("Secrets are mounted and updated", func(t *testing.T) { checkMounts(t, dir, s.Info()) })
+	t.Run("a function that ends is restarted", func(t *testing.T) { checkSupervision(t, s) })
 	t.Run("a killed process stays down until it is restarted", func(t *testing.T) { checkKill(t, s) })
-	t.Run("the directory is taken", func(t *testing.T) {
+	t.Run("the directory is in use", func(t *testing.T) {
 		_, err := stack.Start(t.Context(), stack.Options{Root: root, Dir: dir, PortBase: freeBase(t)})
 		if !errors.Is(err, orphans.ErrRunning) {
-			t.Errorf("a second stack: %v, want ErrRunning", err)
+			t.Errorf("second stack: got %v, want ErrRunning", err)
 		}
 	})
-	t.Run("the ports are taken", func(t *testing.T) {
+	t.Run("the ports are in use", func(t *testing.T) {
 		_, err := stack.Start(t.Context(), stack.Options{Root: root, Dir: t.TempDir(), PortBase: base})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is in use", base)) {
-			t.Errorf("a second stack: %v, want the port named", err)
+			t.Errorf("second stack: got %v, want an error that names the port", err)
 		}
 	})
 	info := s.Info()
@@ -113,11 +107,11 @@ func TestStack(t *testing.T) {
 		t.Error(err)
 	}
 	if len(open(t.Context(), base)) > 0 {
-		t.Errorf("open after Close: %v", open(t.Context(), base))
+		t.Errorf("got open ports %v after Close, want none", open(t.Context(), base))
 	}
 	gone(t, dir, base)
 	if _, err := os.Stat(filepath.Join(dir, "stack.json")); err == nil {
-		t.Error("stack.json is left")
+		t.Error("stack.json exists after Close")
 	}
 	checkLogs(t, dir, info)
 }
@@ -133,16 +127,15 @@ func checkInfo(t *testing.T, dir string, s *stack.Stack) {
 	}
 	file, err := os.Stat(filepath.Join(dir, "stack.json"))
 	if err != nil || file.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v; want 0600", file.Mode(), err)
+		t.Errorf("got mode %v, %v, want 0600", file.Mode(), err)
 	}
 	for _, name := range []string{"firestore", "etcd", "kube-apiserver", "traefik", "workloads", "session", "checker-0", "checker-1"} {
 		if pid := read.PIDs[name]; pid <= 0 || syscall.Kill(pid, 0) != nil {
-			t.Errorf("%s has pid %d, which does not run", name, pid)
+			t.Errorf("%s: pid %d does not run", name, pid)
 		}
 	}
 }
 
-// ask sends a request to the demo app.
 func ask(ctx context.Context, info stack.Info, key string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, info.IngressURL+"/", nil)
 	if err != nil {
@@ -164,7 +157,7 @@ func checkDemo(t *testing.T, info stack.Info) {
 	t.Helper()
 	for key, want := range map[string]int{info.Demo.Key: http.StatusOK, "": http.StatusUnauthorized} {
 		if got, err := ask(t.Context(), info, key); got != want || err != nil {
-			t.Errorf("with key %v: status %d, %v; want %d", key != "", got, err, want)
+			t.Errorf("with key %v: got status %d, %v, want %d", key != "", got, err, want)
 		}
 	}
 }
@@ -174,7 +167,7 @@ func checkSupervision(t *testing.T, s *stack.Stack) {
 	before, err := s.Pid("keys")
 	check.OK(t, err)
 	check.OK(t, syscall.Kill(before, syscall.SIGKILL))
-	check.Eventually(t, "start keys again", 20*time.Second, func() error {
+	check.Eventually(t, "restart keys", 20*time.Second, func() error {
 		now, err := s.Pid("keys")
 		if err == nil && now == before {
 			err = errors.New("still the old process")
@@ -190,7 +183,7 @@ func checkKill(t *testing.T, s *stack.Stack) {
 	}
 	info := s.Info()
 	if got, err := ask(t.Context(), info, info.Demo.Key); err != nil || got < 500 {
-		t.Errorf("without checkers: status %d, %v; want a refusal", got, err)
+		t.Errorf("without checkers: got status %d, %v, want 500 or higher", got, err)
 	}
 	for _, name := range []string{"checker-0", "checker-1"} {
 		check.OK(t, s.Restart(t.Context(), name))
@@ -203,6 +196,6 @@ func checkKill(t *testing.T, s *stack.Stack) {
 		return err
 	})
 	if err := s.Kill("no-such-process"); err == nil {
-		t.Error("a process that does not exist was killed")
+		t.Error("kill of an unknown process: got no error, want one")
 	}
 }

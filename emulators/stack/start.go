@@ -26,10 +26,9 @@ import (
 	"github.com/sluicegate/sluice/emulators/stack/internal/balancer"
 )
 
-// auditLog is the file of what functions have asked of the Kubernetes API.
 const auditLog = "kube-audit.log"
 
-// start starts everything. Each part begins as soon as the parts that it needs are ready.
+// start starts each part as soon as the parts that it needs are ready.
 func (s *Stack) start(ctx, life context.Context) error {
 	if err := s.buildTools(ctx); err != nil {
 		return err
@@ -74,8 +73,7 @@ func (s *Stack) start(ctx, life context.Context) error {
 	return s.writeInfo()
 }
 
-// buildTools builds the third-party programs. It runs before anything else, as it can take
-// minutes.
+// buildTools runs first, because it can take minutes.
 func (s *Stack) buildTools(ctx context.Context) error {
 	_, err := thirdparty.Build(ctx, s.o.Root, s.progress)
 	return err
@@ -86,7 +84,7 @@ func (s *Stack) startFirestore(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the log of firestore: %w", err)
 	}
-	s.opened(log.Close)
+	s.onClose(log.Close)
 	server, err := firestore.Start(ctx, firestore.Options{
 		Port: s.o.port(firestorePort), Log: log, Env: s.mark(),
 		Rules: filepath.Join(s.o.Root, "infra", "firestore", "firestore.rules"),
@@ -98,7 +96,6 @@ func (s *Stack) startFirestore(ctx context.Context) error {
 	return nil
 }
 
-// startKube starts the API server.
 func (s *Stack) startKube(ctx context.Context) error {
 	server, err := kube.Start(ctx, kube.Options{
 		Root: s.o.Root, Dir: s.path("kube"), LogDir: s.logs(),
@@ -117,10 +114,10 @@ func (s *Stack) startKube(ctx context.Context) error {
 	config.QPS, config.Burst = 200, 400
 	s.config = config
 	if s.api, err = kubernetes.NewForConfig(config); err != nil {
-		return fmt.Errorf("make a client of the API server: %w", err)
+		return fmt.Errorf("create a client of the API server: %w", err)
 	}
 	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return fmt.Errorf("make a client of the API server: %w", err)
+		return fmt.Errorf("create a client of the API server: %w", err)
 	}
 	return nil
 }
@@ -138,8 +135,8 @@ func (s *Stack) startIngress(ctx context.Context) error {
 	return nil
 }
 
-// alsoOnIPv6 takes requests on [::1] too, which some clients try first for
-// localhost. Not every machine has it.
+// alsoOnIPv6 serves [::1], which some clients try first for localhost. Not every machine has
+// it.
 func (s *Stack) alsoOnIPv6(ctx context.Context) {
 	address := "[::1]:" + strconv.Itoa(s.o.port(ingressPort))
 	b, err := balancer.Listen(ctx, address, []string{s.o.local(ingressPort)}, s.log)
@@ -147,10 +144,10 @@ func (s *Stack) alsoOnIPv6(ctx context.Context) {
 		s.log.Info("no ingress on IPv6", "error", err)
 		return
 	}
-	s.opened(b.Close)
+	s.onClose(b.Close)
 }
 
-// startIssuer plays, in this process, the CI system that issues tokens to pipelines.
+// startIssuer serves the CI system in this process.
 func (s *Stack) startIssuer(ctx context.Context) error {
 	tokens, err := issuer.New(s.issuerURL())
 	if err != nil {
@@ -161,7 +158,7 @@ func (s *Stack) startIssuer(ctx context.Context) error {
 		return fmt.Errorf("listen as the issuer: %w", err)
 	}
 	server := &http.Server{Handler: tokens, ReadHeaderTimeout: functionLimit}
-	s.tasks.Go(func() { _ = server.Serve(listener) }) // until it is closed
+	s.tasks.Go(func() { _ = server.Serve(listener) }) // until Close
 	s.tasks.Go(func() {
 		<-s.life.Done()
 		_ = server.Close()
@@ -169,7 +166,6 @@ func (s *Stack) startIssuer(ctx context.Context) error {
 	return nil
 }
 
-// startEmulator starts a program that watches the API server.
 func (s *Stack) startEmulator(ctx context.Context, name, program string, port int, env ...string) error {
 	command := child.Command{
 		Path: s.program(),
@@ -190,15 +186,13 @@ func (s *Stack) startEmulator(ctx context.Context, name, program string, port in
 	return nil
 }
 
-// manage makes a started process one of the stack's.
 func (s *Stack) manage(name string, m *managed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.services[name] = m
 }
 
-// Close ends everything: first what takes requests, then what it needs. Closing
-// again does no harm.
+// Close stops all processes in the order of their dependencies. It can be called again.
 func (s *Stack) Close() error {
 	if s.attached {
 		return nil
@@ -209,5 +203,5 @@ func (s *Stack) Close() error {
 		s.pods.Wait()
 	}
 	err := s.closeProcesses()
-	return errors.Join(err, s.closeOpened(), os.RemoveAll(s.path(infoFile)))
+	return errors.Join(err, s.closeResources(), os.RemoveAll(s.path(infoFile)))
 }

@@ -17,10 +17,10 @@ import (
 const (
 	reconcileEvery = 10 * time.Second
 	rollupEvery    = 60 * time.Second
-	pingLimit      = 60 * time.Second // for a function to take one event
+	pingLimit      = 60 * time.Second
 )
 
-// startTimers sends functions the event of Knative's PingSource now and then.
+// startTimers sends the events of Knative's PingSource to functions.
 func (s *Stack) startTimers(life context.Context) {
 	for name, every := range map[string]time.Duration{
 		"wiring": reconcileEvery, "deploys": reconcileEvery, "builds": reconcileEvery, "rollup": rollupEvery,
@@ -41,12 +41,12 @@ func (s *Stack) timer(life context.Context, name string, every time.Duration) {
 		case <-tick.C:
 		}
 		if err := ping(life, s.functionURL(name), name, time.Now()); err != nil && life.Err() == nil { //nolint:forbidigo // stamps an event
-			s.log.Warn("timer event not taken", "function", name, "error", err)
+			s.log.Warn("send timer event failed", "function", name, "error", err)
 		}
 	}
 }
 
-// ping sends one event. It is not sent again when it fails: the next one comes soon.
+// ping sends one event without retry: the next one follows soon.
 func ping(ctx context.Context, url, name string, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, pingLimit)
 	defer cancel()

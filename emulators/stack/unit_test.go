@@ -27,17 +27,17 @@ func TestPortBaseOutOfRange(t *testing.T) {
 	t.Parallel()
 	for _, base := range []int{-1, 0, 80, 65530, 70000} {
 		if err := (Options{PortBase: base}).checkPorts(t.Context()); err == nil {
-			t.Errorf("base %d was taken", base)
+			t.Errorf("base %d: got no error, want one", base)
 		}
 	}
 }
 
 func TestCheckerCount(t *testing.T) {
 	t.Parallel()
-	for asked, want := range map[int]int{0: 2, 1: 1, 3: 3, 8: 8, -1: 0, 9: 0} {
-		o, err := Options{Root: "../..", Checkers: asked}.complete()
+	for configured, want := range map[int]int{0: 2, 1: 1, 3: 3, 8: 8, -1: 0, 9: 0} {
+		o, err := Options{Root: "../..", Checkers: configured}.complete()
 		if (err != nil) != (want == 0) || (err == nil && o.Checkers != want) {
-			t.Errorf("of %d checkers: %d, %v; want %d", asked, o.Checkers, err, want)
+			t.Errorf("%d checkers: got %d, %v, want %d", configured, o.Checkers, err, want)
 		}
 	}
 	hosts := map[string]bool{}
@@ -46,7 +46,7 @@ func TestCheckerCount(t *testing.T) {
 			r := replica{i, generation}
 			hosts[r.host()] = true
 			if processOf(r.pod()) != r.process() {
-				t.Errorf("the pod %s is of the process %q", r.pod(), processOf(r.pod()))
+				t.Errorf("pod %s: got process %q, want %q", r.pod(), processOf(r.pod()), r.process())
 			}
 		}
 	}
@@ -59,12 +59,12 @@ func TestDefaultDir(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[int]string{0: "/r/.local", DefaultPortBase: "/r/.local", 8180: "/r/.local/8180"} {
 		if got := DefaultDir("/r", base); got != want {
-			t.Errorf("DefaultDir of %d = %s, want %s", base, got, want)
+			t.Errorf("DefaultDir(%d): got %s, want %s", base, got, want)
 		}
 	}
 }
 
-// A person's own cluster and credentials must not reach the functions.
+// TestEnvironment checks that the user's cluster and credentials do not reach functions.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/home/person/.kube/config")
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/home/person/key.json")
@@ -93,7 +93,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	apps, ok := find("apps")
 	if !ok || !slices.Contains(s.functionEnvironment(apps, "h", 1, nil), "KUBECONFIG=/stack/secrets/accounts/apps/kubeconfig") {
-		t.Error("apps has not the rights of its own service account, or others")
+		t.Error("apps does not use the kubeconfig of its service account")
 	}
 }
 
@@ -106,7 +106,6 @@ func find(name string) (function, bool) {
 	return function{}, false
 }
 
-// The keys that the stack makes are ones that identity takes.
 func TestSessionKeys(t *testing.T) {
 	t.Parallel()
 	files, err := sessionKeys(time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC))
@@ -137,10 +136,10 @@ func TestTable(t *testing.T) {
 		"echo secret | .local/sluice login http://localhost:8080 --username admin --password-stdin",
 	} {
 		if !strings.Contains(table, want) {
-			t.Errorf("the table lacks %q:\n%s", want, table)
+			t.Errorf("got a table without %q:\n%s", want, table)
 		}
 	}
 	if strings.Contains(table, "Console") {
-		t.Errorf("a console that is not there:\n%s", table)
+		t.Errorf("got a console in the table, want none:\n%s", table)
 	}
 }

@@ -1,11 +1,10 @@
-// The local stack, as a program:
+// Command stack runs the local stack.
 //
-//	stack up      starts it and runs until Ctrl-C
-//	stack down    stops one that another shell started
+//	stack up      starts the stack and runs until Ctrl-C
+//	stack down    stops a stack that another shell started
 //
-// $SLUICE_PORT_BASE is the first of its ports (default 8080), $SLUICE_CHECKERS how many
-// checkers it has (default 2, at most 8); SLUICE_RACE=1 builds the functions with the
-// race detector.
+// Its settings are SLUICE_PORT_BASE (first port, default 8080), SLUICE_CHECKERS (1 to 8,
+// default 2) and SLUICE_RACE=1 (race detector).
 package main
 
 import (
@@ -22,11 +21,11 @@ import (
 	"github.com/sluicegate/sluice/emulators/stack"
 )
 
-// downLimit is for a stack to end, open requests included.
+// downLimit includes the end of open requests.
 const downLimit = 90 * time.Second
 
 func main() {
-	// A terminal that goes away must end the stack as well.
+	// SIGHUP stops the stack when its terminal closes.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx, os.Args[1:])
 	stop()
@@ -50,11 +49,11 @@ func run(ctx context.Context, args []string) error {
 	case "down":
 		ctx, cancel := context.WithTimeout(ctx, downLimit)
 		defer cancel()
-		said, err := stack.Down(ctx, o.Dir)
+		message, err := stack.Down(ctx, o.Dir)
 		if err != nil {
 			return err
 		}
-		fmt.Println(said)
+		fmt.Println(message)
 		return nil
 	default:
 		return errors.New("usage: stack up | down")
@@ -77,7 +76,6 @@ func options() (stack.Options, error) {
 	return o, nil
 }
 
-// number reads a setting.
 func number(name string, unset int) (int, error) {
 	text := os.Getenv(name)
 	if text == "" {
@@ -85,7 +83,7 @@ func number(name string, unset int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%s is %q, which is no number from 1 on", name, text)
+		return 0, fmt.Errorf("%s is %q; it must be a whole number of at least 1", name, text)
 	}
 	return n, nil
 }
@@ -95,16 +93,16 @@ func up(ctx context.Context, o stack.Options) error {
 	s, err := stack.Start(ctx, o)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return errors.New("stopped before all was up")
+		return errors.New("interrupted before the stack was ready")
 	case err != nil:
 		return err
 	}
-	fmt.Printf("up after %.1f s\n\n%s\nCtrl-C, or make down in another shell, stops it.\n", time.Since(began).Seconds(), s.Info().Table())
+	fmt.Printf("The stack is ready after %.1f s.\n\n%s\nTo stop it, press Ctrl-C or run make down in another shell.\n", time.Since(began).Seconds(), s.Info().Table())
 	<-ctx.Done()
-	fmt.Println("stopping")
+	fmt.Println("Stopping the stack.")
 	if err := s.Close(); err != nil {
 		return fmt.Errorf("stop: %w", err)
 	}
-	fmt.Println("stopped")
+	fmt.Println("The stack is stopped.")
 	return nil
 }

@@ -1,6 +1,5 @@
-// Command functions is every process of the local stack that is built from this repository.
-// Its first argument names the process: a function, or an emulator that watches the API
-// server. One program links once; each function still runs as its own process.
+// Command functions contains every function and the emulators that watch the API server, so
+// that only one program is linked. The first argument selects the function or emulator.
 package main
 
 import (

@@ -1,8 +1,6 @@
-// Package balancer spreads TCP connections over endpoints, as kube-proxy does
-// for a Service: in turn, per connection, without looking inside. A connection goes
-// to one endpoint and, if that one refuses, nowhere else. Without endpoints every
-// connection is refused. When the endpoints change, connections that are open stay
-// where they are.
+// Package balancer distributes TCP connections over endpoints in turn, as kube-proxy does for a
+// Service. It tries no other endpoint if the chosen one refuses, and resets every connection if
+// there are none. Open connections survive a change of the endpoints.
 package balancer
 
 import (
@@ -18,13 +16,12 @@ import (
 	"time"
 )
 
-// dialLimit is for one endpoint to accept.
 const dialLimit = 2 * time.Second
 
 // Balancer listens on one address.
 type Balancer struct {
 	listener  net.Listener
-	endpoints atomic.Pointer[[]string] // "127.0.0.10:8086"
+	endpoints atomic.Pointer[[]string] // e.g. "127.0.0.10:8086"
 	log       *slog.Logger
 	turn      atomic.Uint64
 	tasks     sync.WaitGroup
@@ -34,7 +31,7 @@ type Balancer struct {
 	closed bool
 }
 
-// Listen starts a balancer on address. It ends with Close.
+// Listen starts a balancer on address until Close.
 func Listen(ctx context.Context, address string, endpoints []string, log *slog.Logger) (*Balancer, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
@@ -47,16 +44,16 @@ func Listen(ctx context.Context, address string, endpoints []string, log *slog.L
 	return b, nil
 }
 
-// Set leads new connections to other endpoints.
+// Set replaces the endpoints of new connections.
 func (b *Balancer) Set(endpoints []string) {
 	own := slices.Clone(endpoints)
 	b.endpoints.Store(&own)
 }
 
-// Addr is where it listens.
+// Addr returns the address of the balancer.
 func (b *Balancer) Addr() net.Addr { return b.listener.Addr() }
 
-// Close cuts all connections and waits for their end.
+// Close closes all connections.
 func (b *Balancer) Close() error {
 	err := b.listener.Close()
 	b.mu.Lock()
@@ -67,7 +64,7 @@ func (b *Balancer) Close() error {
 	b.mu.Unlock()
 	b.tasks.Wait()
 	if errors.Is(err, net.ErrClosed) {
-		return nil // one that was closing by itself
+		return nil
 	}
 	return err
 }
@@ -79,14 +76,13 @@ func (b *Balancer) accept() {
 			return
 		}
 		if err != nil {
-			b.log.Warn("connection not accepted", "error", err)
+			b.log.Warn("accept connection failed", "error", err)
 			continue
 		}
 		b.tasks.Go(func() { b.carry(c) })
 	}
 }
 
-// carry joins a client with the endpoint whose turn it is.
 func (b *Balancer) carry(client net.Conn) {
 	if !b.track(client) {
 		return
@@ -108,26 +104,24 @@ func (b *Balancer) carry(client net.Conn) {
 	up.Wait()
 }
 
-// dial opens a connection to the endpoint whose turn it is.
 func (b *Balancer) dial() (net.Conn, error) {
 	endpoints := *b.endpoints.Load()
 	if len(endpoints) == 0 {
-		return nil, errors.New("no endpoint is ready")
+		return nil, errors.New("no endpoints")
 	}
 	dialer := net.Dialer{Timeout: dialLimit}
 	turn := b.turn.Add(1) - 1
 	return dialer.Dial("tcp", endpoints[turn%uint64(len(endpoints))])
 }
 
-// refuse resets a connection: the nearest to not taking it at all.
+// refuse makes Close reset the connection.
 func refuse(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // fails when it is closed already
+		_ = tcp.SetLinger(0) // fails only if it is already closed
 	}
 }
 
-// stream copies until from ends and then ends to's half of the conversation. An
-// error means that one side is gone, so the other is let go too.
+// stream copies until from ends, and then closes the write side of to. An error closes both.
 func stream(to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
 		_ = to.Close()
@@ -135,11 +129,11 @@ func stream(to, from net.Conn) {
 		return
 	}
 	if half, ok := to.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // fails when it is closed already
+		_ = half.CloseWrite() // fails only if it is already closed
 	}
 }
 
-// track keeps a connection for Close; it is closed at once when that has been.
+// track records a connection for Close. It returns false if the balancer is closed.
 func (b *Balancer) track(c net.Conn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,5 +149,5 @@ func (b *Balancer) drop(c net.Conn) {
 	b.mu.Lock()
 	delete(b.open, c)
 	b.mu.Unlock()
-	_ = c.Close() // may be closed already
+	_ = c.Close()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// endpoint says its name to whoever connects, after the client has said all.
+// endpoint returns its name and the received text at the end of a connection.
 func endpoint(t *testing.T, name string) string {
 	t.Helper()
 	var lc net.ListenConfig
@@ -29,9 +29,9 @@ func endpoint(t *testing.T, name string) string {
 			}
 			go func() {
 				defer c.Close()
-				heard, err := io.ReadAll(c)
+				received, err := io.ReadAll(c)
 				if err == nil {
-					_, _ = c.Write([]byte(name + " heard " + string(heard)))
+					_, _ = c.Write([]byte(name + " received " + string(received)))
 				}
 			}()
 		}
@@ -39,7 +39,6 @@ func endpoint(t *testing.T, name string) string {
 	return l.Addr().String()
 }
 
-// refusing is an address where nothing listens.
 func refusing(t *testing.T) string {
 	t.Helper()
 	var lc net.ListenConfig
@@ -71,7 +70,6 @@ func dial(ctx context.Context, t *testing.T, b *balancer.Balancer) *net.TCPConn 
 	return tcp
 }
 
-// say sends text, ends its half and reads the answer.
 func say(t *testing.T, b *balancer.Balancer, text string) string {
 	t.Helper()
 	c := dial(t.Context(), t, b)
@@ -79,9 +77,9 @@ func say(t *testing.T, b *balancer.Balancer, text string) string {
 		t.Fatal(err)
 	}
 	check.OK(t, c.CloseWrite())
-	answer, err := io.ReadAll(c)
+	response, err := io.ReadAll(c)
 	check.OK(t, err)
-	return string(answer)
+	return string(response)
 }
 
 func TestRoundRobin(t *testing.T) {
@@ -91,11 +89,11 @@ func TestRoundRobin(t *testing.T) {
 	for range 4 {
 		got = append(got, say(t, b, "x"))
 	}
-	want := []string{"a heard x", "b heard x", "a heard x", "b heard x"}
-	check.Equal(t, "answers", want, got)
+	want := []string{"a received x", "b received x", "a received x", "b received x"}
+	check.Equal(t, "responses", want, got)
 }
 
-// ends tells whether a new connection is refused, or ended without a byte.
+// ends reports whether a new connection is closed without data.
 func ends(t *testing.T, b *balancer.Balancer) bool {
 	t.Helper()
 	var d net.Dialer
@@ -109,15 +107,15 @@ func ends(t *testing.T, b *balancer.Balancer) bool {
 	return err != nil && n == 0 && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-func TestRefusingEndpointIsNotPassedOver(t *testing.T) {
+func TestRefusingEndpointIsNotSkipped(t *testing.T) {
 	t.Parallel()
 	b := listen(t, refusing(t), endpoint(t, "b"))
 	for range 2 {
 		if !ends(t, b) {
-			t.Error("a connection to an endpoint that refuses was taken")
+			t.Error("got a connection from an endpoint that refuses, want none")
 		}
-		if got := say(t, b, "x"); got != "b heard x" {
-			t.Errorf("answer %q", got)
+		if got := say(t, b, "x"); got != "b received x" {
+			t.Errorf("got %q, want \"b received x\"", got)
 		}
 	}
 }
@@ -126,11 +124,10 @@ func TestNoEndpoints(t *testing.T) {
 	t.Parallel()
 	b := listen(t)
 	if !ends(t, b) {
-		t.Error("a connection to nobody was taken")
+		t.Error("got a connection without endpoints, want none")
 	}
 }
 
-// TestSet: new connections go to the new endpoints; what is open stays.
 func TestSet(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig
@@ -144,8 +141,8 @@ func TestSet(t *testing.T) {
 	defer joined.Close()
 	b.Set([]string{endpoint(t, "b")})
 	for range 2 {
-		if got := say(t, b, "x"); got != "b heard x" {
-			t.Errorf("after: %q", got)
+		if got := say(t, b, "x"); got != "b received x" {
+			t.Errorf("got %q after Set, want \"b received x\"", got)
 		}
 	}
 	if _, err := joined.Write([]byte("still here")); err != nil {
@@ -153,7 +150,7 @@ func TestSet(t *testing.T) {
 	}
 	got := make([]byte, len("still here"))
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != "still here" {
-		t.Errorf("the open connection got %q, %v", got, err)
+		t.Errorf("open connection: got %q, %v, want \"still here\"", got, err)
 	}
 }
 
@@ -166,10 +163,10 @@ func TestCloseCutsOpenConnections(t *testing.T) {
 	}
 	check.OK(t, b.Close())
 	if _, err := io.ReadAll(c); err != nil {
-		t.Logf("the client sees %v", err) // a reset is as good as an end
+		t.Logf("client error: %v", err)
 	}
 	var d net.Dialer
 	if _, err := d.DialContext(t.Context(), "tcp", b.Addr().String()); err == nil {
-		t.Error("it still listens")
+		t.Error("got a connection after Close, want an error")
 	}
 }

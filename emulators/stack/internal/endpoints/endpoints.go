@@ -1,6 +1,4 @@
-// Package endpoints plays what a cluster does between a pod and the endpoints of its
-// Service: the kubelet's readiness probes, and the controller that lists the ready
-// pods and takes out at once those that are about to end.
+// Package endpoints emulates the readiness probes of a kubelet and the endpoints of a Service.
 package endpoints
 
 import (
@@ -11,19 +9,18 @@ import (
 )
 
 const (
-	// Period is from one probe of a pod to the next. A kubelet's shortest is 1 s, and
-	// it learns of a container's end within another one; half of it here is about what
-	// one sees there on average.
+	// Period approximates the average delay of a kubelet: it probes every second, and notices
+	// that a container ended within another second.
 	Period = 500 * time.Millisecond
 
-	// limit is for one probe, as in infra/chart/templates/checker.yaml.
+	// limit is the value in infra/chart/templates/checker.yaml.
 	limit = 2 * time.Second
 )
 
-// Pod is what is probed.
+// Pod is a pod to probe.
 type Pod struct {
-	Name  string                      // unique among those that are there
-	Probe func(context.Context) error // nil when the pod is ready
+	Name  string
+	Probe func(context.Context) error // returns nil if the pod is ready
 }
 
 // List is the list of ready pods.
@@ -33,7 +30,7 @@ type List struct {
 	tasks   sync.WaitGroup
 
 	mu   sync.Mutex
-	pods []*pod // in the order in which they were added
+	pods []*pod
 }
 
 type pod struct {
@@ -42,8 +39,8 @@ type pod struct {
 	end   context.CancelFunc
 }
 
-// New makes an empty list. changed takes the names of the ready pods whenever they
-// change, one call after the other.
+// New returns an empty list. After each change, it calls changed with the names of the ready
+// pods. Calls do not overlap.
 func New(log *slog.Logger, changed func(ready []string)) *List {
 	return &List{log: log, changed: changed}
 }
@@ -58,7 +55,7 @@ func (l *List) Add(ctx context.Context, p Pod) {
 	l.tasks.Go(func() { l.probe(ctx, added) })
 }
 
-// Remove takes a pod out of the list at once, as for one that is being deleted.
+// Remove removes a pod immediately.
 func (l *List) Remove(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,13 +63,13 @@ func (l *List) Remove(name string) {
 		if p.Name == name {
 			p.end()
 			l.pods = append(l.pods[:i:i], l.pods[i+1:]...)
-			l.tell()
+			l.notify()
 			return
 		}
 	}
 }
 
-// Ready tells whether a pod is in the list and ready.
+// Ready reports whether a pod is ready.
 func (l *List) Ready(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,15 +81,15 @@ func (l *List) Ready(name string) bool {
 	return false
 }
 
-// Wait waits for the end of the probes, once their contexts have ended.
+// Wait waits until the probes of ended contexts have ended.
 func (l *List) Wait() { l.tasks.Wait() }
 
 func (l *List) probe(ctx context.Context, p *pod) {
 	tick := time.NewTicker(Period)
 	defer tick.Stop()
 	for {
-		look, cancel := context.WithTimeout(ctx, limit)
-		err := p.Probe(look)
+		probeCtx, cancel := context.WithTimeout(ctx, limit)
+		err := p.Probe(probeCtx)
 		cancel()
 		if ctx.Err() != nil {
 			return
@@ -106,20 +103,20 @@ func (l *List) probe(ctx context.Context, p *pod) {
 	}
 }
 
-// set notes the outcome of a probe. One that fails is enough: a pod of a Service
-// that decides on requests is better left out once too often.
+// set makes a pod not ready after a single failure: removing a healthy checker costs less than
+// routing requests to a failed one.
 func (l *List) set(ctx context.Context, p *pod, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ready := err == nil; ctx.Err() == nil && p.ready != ready {
 		p.ready = ready
 		l.log.Info("readiness changed", "pod", p.Name, "ready", ready, "reason", err)
-		l.tell()
+		l.notify()
 	}
 }
 
-// tell is called with mu held, so that changes arrive in order.
-func (l *List) tell() {
+// notify needs mu, so that the calls of changed are in order.
+func (l *List) notify() {
 	var ready []string
 	for _, p := range l.pods {
 		if p.ready {

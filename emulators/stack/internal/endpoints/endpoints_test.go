@@ -13,7 +13,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// process is a pod's that can be ready or not.
 type process struct{ up atomic.Bool }
 
 func (p *process) probe(context.Context) error {
@@ -26,8 +25,8 @@ func (p *process) probe(context.Context) error {
 func TestList(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var told [][]string
-		l := endpoints.New(slog.New(slog.DiscardHandler), func(ready []string) { told = append(told, ready) })
+		var changes [][]string
+		l := endpoints.New(slog.New(slog.DiscardHandler), func(ready []string) { changes = append(changes, ready) })
 		ctx, end := context.WithCancel(t.Context())
 		var a, b process
 		a.up.Store(true)
@@ -36,7 +35,7 @@ func TestList(t *testing.T) {
 		l.Add(ctx, endpoints.Pod{Name: "b", Probe: b.probe})
 		synctest.Wait()
 		if !l.Ready("a") || l.Ready("b") || l.Ready("c") {
-			t.Error("the first probe is not made at once")
+			t.Error("the first probe did not run immediately")
 		}
 		b.up.Store(true)
 		time.Sleep(endpoints.Period)
@@ -48,14 +47,12 @@ func TestList(t *testing.T) {
 		time.Sleep(10 * endpoints.Period)
 		synctest.Wait()
 		want := [][]string{{"a"}, {"a", "b"}, {"b"}, nil}
-		check.Equal(t, "told", want, told)
+		check.Equal(t, "changes", want, changes)
 		end()
 		l.Wait()
 	})
 }
 
-// TestRemoveDuringProbe: a probe that ends well after its pod was removed does not
-// bring it back.
 func TestRemoveDuringProbe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +67,7 @@ func TestRemoveDuringProbe(t *testing.T) {
 		l.Remove("slow")
 		time.Sleep(endpoints.Period)
 		if len(last) != 0 {
-			t.Errorf("ready: %v", last)
+			t.Errorf("got ready pods %v, want none", last)
 		}
 		end()
 		l.Wait()

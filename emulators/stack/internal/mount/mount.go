@@ -1,6 +1,5 @@
-// Package mount writes data into a directory the way a kubelet mounts a Secret:
-// all files change at once. The files are links through "..data", a link that is
-// swapped in one step, so a reader sees either all of the old or all of the new.
+// Package mount writes a directory as a kubelet mounts a Secret: the files are links through
+// "..data", which is replaced atomically, so a reader sees either all old or all new files.
 package mount
 
 import (
@@ -13,17 +12,17 @@ import (
 )
 
 const (
-	dataLink = "..data"        // names a generation's directory
-	newLink  = "..data_tmp"    // becomes dataLink
-	prefix   = "..generation-" // of a generation's directory
+	dataLink = "..data"
+	newLink  = "..data_tmp" // replaces dataLink
+	prefix   = "..generation-"
 )
 
-// Write makes dir hold exactly the files given, by name. It changes nothing when
-// that is so already. One goroutine at a time may write to a directory.
+// Write makes dir contain exactly the given files. It does nothing if dir already contains
+// them. Calls for the same directory must not overlap.
 func Write(dir string, files map[string][]byte) error {
 	for name := range files {
 		if name == "" || strings.HasPrefix(name, "..") || strings.ContainsRune(name, filepath.Separator) {
-			return fmt.Errorf("mount %s: no file can be called %q", dir, name)
+			return fmt.Errorf("mount %s: invalid file name %q", dir, name)
 		}
 	}
 	if same(dir, files) {
@@ -38,24 +37,22 @@ func Write(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// same tells whether dir holds these files and no others.
 func same(dir string, files map[string][]byte) bool {
 	entries, err := os.ReadDir(filepath.Join(dir, dataLink))
 	if err != nil || len(entries) != len(files) {
 		return false
 	}
-	held := map[string][]byte{}
+	current := map[string][]byte{}
 	for _, e := range entries {
 		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return false
 		}
-		held[e.Name()] = b
+		current[e.Name()] = b
 	}
-	return maps.EqualFunc(held, files, func(a, b []byte) bool { return string(a) == string(b) })
+	return maps.EqualFunc(current, files, func(a, b []byte) bool { return string(a) == string(b) })
 }
 
-// swap writes a new generation, points dataLink to it and drops the old one.
 func swap(dir string, files map[string][]byte) error {
 	generation, err := os.MkdirTemp(dir, prefix)
 	if err != nil {
@@ -89,8 +86,6 @@ func swap(dir string, files map[string][]byte) error {
 	return os.RemoveAll(filepath.Join(dir, old))
 }
 
-// relink makes the links that readers use: a new one for each new file, none for
-// files that are gone.
 func relink(dir string, files map[string][]byte) error {
 	for name := range files {
 		err := os.Symlink(filepath.Join(dataLink, name), filepath.Join(dir, name))

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// read gives the files that a reader of the mount sees.
 func read(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -58,7 +57,7 @@ func TestWrite(t *testing.T) {
 			check.Equal(t, "files", tt.files, read(t, dir))
 			left, err := filepath.Glob(filepath.Join(dir, "..generation-*"))
 			if err != nil || len(left) != 1 {
-				t.Errorf("%d generations are left, %v; want the current one alone", len(left), err)
+				t.Errorf("got %d generations, %v, want only the current one", len(left), err)
 			}
 		})
 	}
@@ -74,22 +73,22 @@ func TestWriteOfTheSameChangesNothing(t *testing.T) {
 	write(t, dir, files)
 	after, err := os.Readlink(filepath.Join(dir, "..data"))
 	if err != nil || before != after {
-		t.Errorf("generation %q became %q, %v", before, after, err)
+		t.Errorf("generation: got %q, %v, want %q", after, err, before)
 	}
 }
 
-func TestWriteRefusesOtherPlaces(t *testing.T) {
+func TestWriteRejectsInvalidNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", "..", "..data", "../x", "a/b"} {
 		dir := t.TempDir()
 		if err := mount.Write(dir, map[string][]byte{name: nil}); err == nil {
-			t.Errorf("a file called %q was written", name)
+			t.Errorf("file name %q: got no error, want one", name)
 		}
 	}
 }
 
-// A reader that opens the generation sees a pair that belongs together, or finds
-// that the generation has gone meanwhile and opens the next.
+// TestReadersSeeOneGeneration reads while the generations change. A reader sees a matching
+// pair, or finds that its generation is gone.
 func TestReadersSeeOneGeneration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -125,7 +124,6 @@ func TestReadersSeeOneGeneration(t *testing.T) {
 	reader.Wait()
 }
 
-// pair reads both files of the generation that is current when it begins.
 func pair(dir string) (crt, key string, err error) {
 	generation, err := filepath.EvalSymlinks(filepath.Join(dir, "..data"))
 	if err != nil {
