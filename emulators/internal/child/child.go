@@ -1,11 +1,9 @@
-// Package child runs the programs that an emulator is made of: it starts them,
-// tells when they end, and makes sure that they never outlive who started them.
+// Package child runs programs that must not outlive this process.
 //
-// On Linux the kernel kills a child when its parent dies, even by SIGKILL
-// (PR_SET_PDEATHSIG). The kernel means the parent's *thread* by that, so the
-// goroutine that starts a child keeps its thread until the child has ended.
-// Each child leads a process group of its own: a terminal's Ctrl-C reaches only
-// the parent, which then stops its children in the right order.
+// On Linux the kernel kills a child when the thread that started it ends (PR_SET_PDEATHSIG),
+// even after SIGKILL. The goroutine that starts a child therefore locks its thread until the
+// child has ended. Each child leads its own process group: Ctrl-C reaches only the parent,
+// which stops its children in order.
 package child
 
 import (
@@ -21,31 +19,28 @@ import (
 	"time"
 )
 
-// defaultGrace is how long a child may take from SIGTERM to its end.
 const defaultGrace = 10 * time.Second
 
 // Command is a program to run.
 type Command struct {
-	Name string   // in messages, e.g. "etcd"
-	Path string   // of the program, looked up in $PATH when it has no slash
-	Args []string // without the program itself
-	Env  []string // "NAME=value", nil takes over this process's
-	Dir  string   // working directory, empty is this process's
+	Name string // for messages
+	Path string // looked up in $PATH if it contains no slash
+	Args []string
+	Env  []string // nil inherits the environment
+	Dir  string   // empty is the current one
 
-	// LogFile takes both output streams; they are added to its end. Without it
-	// Log takes them, and without both only the last lines are kept. Either way
-	// the error of a child that fails holds its last lines.
+	// LogFile receives both output streams, appended. Without it, Log receives them; without
+	// both, they are discarded. Errors always contain the last lines.
 	LogFile string
 	Log     io.Writer
 
-	Grace time.Duration // from SIGTERM to SIGKILL, default 10 s
+	Grace time.Duration // between SIGTERM and SIGKILL; 0 is 10 s
 
-	// Tree is for a program that starts others, such as go build: they too end
-	// with this process.
+	// Tree also ends the programs that the child starts, such as those of go build.
 	Tree bool
 }
 
-// Process is a child that was started.
+// Process is a started child.
 type Process struct {
 	name  string
 	grace time.Duration
@@ -56,13 +51,13 @@ type Process struct {
 	err   error // valid once done is closed
 }
 
-// Start runs a command. The caller ends it with Close.
+// Start runs a command until Close.
 func Start(c Command) (*Process, error) {
 	p := &Process{name: c.Name, grace: c.Grace, tree: c.Tree, done: make(chan struct{})}
 	if p.grace == 0 {
 		p.grace = defaultGrace
 	}
-	//nolint:noctx // the caller names the program; Close ends it gently, which a context can't
+	//nolint:noctx // the caller chooses the program, and Close stops it gracefully, unlike a context
 	p.cmd = exec.Command(c.Path, c.Args...)
 	p.cmd.Env, p.cmd.Dir = c.Env, c.Dir
 	closeLog, err := p.log(c)
@@ -80,8 +75,6 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// log connects the child's output. closeLog ends this process's hold of the
-// log's file once the child has its own.
 func (p *Process) log(c Command) (closeLog func(), err error) {
 	if c.LogFile == "" {
 		p.tail = &tail{next: c.Log}
@@ -90,14 +83,13 @@ func (p *Process) log(c Command) (closeLog func(), err error) {
 	}
 	f, err := os.OpenFile(c.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open its log: %w", err)
+		return nil, fmt.Errorf("open log file: %w", err)
 	}
 	p.tail = &tail{file: c.LogFile}
 	p.cmd.Stdout, p.cmd.Stderr = f, f
 	return func() { _ = f.Close() }, nil
 }
 
-// run owns the child from start to end, on one thread.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -121,14 +113,14 @@ func (p *Process) run(started chan<- error) {
 	close(p.done)
 }
 
-// Pid is the child's process id; its process group has the same number.
+// Pid returns the ID of the child and of its process group.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Done is closed when the child has ended.
+// Done returns a channel that is closed at the child's end.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the child ended, with the last lines of its output. It waits for the end and is never nil: a child that runs until it
-// is closed should not end by itself, not even well.
+// Err waits for the child's end and returns the exit status and the last lines of output. It
+// never returns nil: a child that runs until Close must not end earlier.
 func (p *Process) Err() error {
 	<-p.done
 	how := "exit status 0"
@@ -141,8 +133,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s ended: %s", p.name, how)
 }
 
-// Wait waits for the child's end and gives an error when it failed. It is for
-// children that end by themselves.
+// Wait waits for a child that ends without Close, and returns an error if it failed.
 func (p *Process) Wait() error {
 	<-p.done
 	if p.err == nil {
@@ -151,7 +142,7 @@ func (p *Process) Wait() error {
 	return p.Err()
 }
 
-// Signal sends a signal to the child alone.
+// Signal signals the child, but not its process group.
 func (p *Process) Signal(s os.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil {
 		return fmt.Errorf("signal %s: %w", p.name, err)
@@ -159,7 +150,7 @@ func (p *Process) Signal(s os.Signal) error {
 	return nil
 }
 
-// Kill ends the child and its process group at once and waits for the end.
+// Kill kills the child's process group and waits for the end.
 func (p *Process) Kill() error {
 	select {
 	case <-p.done:
@@ -173,11 +164,10 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Close asks the child to end, kills it when the grace is over, and waits. A
-// stopped child is continued, else it would not see the request. Closing a child
-// that has ended is fine.
+// Close sends SIGTERM, kills the child after the grace period, and waits for the end. It also
+// continues a stopped child, which would not receive SIGTERM.
 func (p *Process) Close() error {
-	// Both fail only for a child that has just ended.
+	// Both fail only if the child has just ended.
 	_ = p.Signal(syscall.SIGTERM)
 	_ = p.Signal(syscall.SIGCONT)
 	late := time.NewTimer(p.grace)
@@ -191,19 +181,18 @@ func (p *Process) Close() error {
 }
 
 const (
-	pollEvery = 20 * time.Millisecond // from one look at a starting child to the next
-	pollLimit = 2 * time.Second       // for one look
+	pollEvery = 20 * time.Millisecond
+	pollLimit = 2 * time.Second
 )
 
-// Ready waits until check gives nil. It fails when the child ends before that,
-// or, with the reason of the last check, when ctx does.
+// Ready waits until check returns nil. It returns an error if the child or ctx ends before.
 func (p *Process) Ready(ctx context.Context, check func(context.Context) error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	var last error
 	for {
-		look, cancel := context.WithTimeout(ctx, pollLimit)
-		err := check(look)
+		checkCtx, cancel := context.WithTimeout(ctx, pollLimit)
+		err := check(checkCtx)
 		cancel()
 		if err == nil {
 			return nil
@@ -221,23 +210,22 @@ func (p *Process) Ready(ctx context.Context, check func(context.Context) error) 
 	}
 }
 
-// guardScript kills the process group $1 when its input ends without a line: the
-// process that holds the other end of the pipe is then gone.
+// guardScript kills the process group $1 if its input ends without a line: the writer is then
+// gone.
 const guardScript = `read -r _ || kill -KILL "-$1"`
 
-// guard ends the children of a child when this process dies. The kernel does so
-// only for the child itself.
+// guard kills a child's descendants when this process dies. The kernel kills only the child.
 type guard struct {
 	cmd  *exec.Cmd
-	hold *os.File // the end of the pipe that this process alone has
+	hold *os.File // write end; only this process has it
 }
 
 func newGuard(group int, env []string) (*guard, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("make a guard's pipe: %w", err)
+		return nil, fmt.Errorf("create a guard's pipe: %w", err)
 	}
-	//nolint:noctx // a script of our own; it ends with the pipe
+	//nolint:noctx // a fixed script that ends with the pipe
 	cmd := exec.Command("sh", "-c", guardScript, "guard", strconv.Itoa(group))
 	cmd.Env, cmd.Stdin = env, read
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -247,9 +235,8 @@ func newGuard(group int, env []string) (*guard, error) {
 	return &guard{cmd: cmd, hold: write}, read.Close()
 }
 
-// dismiss ends the guard without harm: the child has ended.
 func (g *guard) dismiss() {
-	// A guard that is gone has nothing left to do.
+	// Errors mean that the guard has ended.
 	_, _ = g.hold.WriteString("\n")
 	_ = g.hold.Close()
 	_ = g.cmd.Wait()

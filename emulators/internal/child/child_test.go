@@ -19,7 +19,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// parentVariable makes the test program the parent that gets killed.
 const parentVariable = "CHILD_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -29,9 +28,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// parent starts a child, then says what the child has said, and waits to be killed.
+// parent starts a child and waits to be killed.
 func parent(script string) int {
-	said, log := io.Pipe()
+	output, log := io.Pipe()
 	p, err := child.Start(child.Command{
 		Name: "child", Path: "sh", Args: []string{"-c", script}, Log: log, Tree: true,
 	})
@@ -39,7 +38,7 @@ func parent(script string) int {
 		fmt.Println(err)
 		return 1
 	}
-	if _, err := io.Copy(os.Stdout, said); err != nil {
+	if _, err := io.Copy(os.Stdout, output); err != nil {
 		fmt.Println(err)
 	}
 	<-p.Done()
@@ -62,11 +61,11 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, script string
-		signal       syscall.Signal // before Close
+		signal       syscall.Signal
 	}{
 		{name: "gentle", script: "exec sleep 600"},
 		{name: "stopped", script: "exec sleep 600", signal: syscall.SIGSTOP},
-		{name: "deaf", script: "trap '' TERM; while :; do sleep 1; done"},
+		{name: "ignores SIGTERM", script: "trap '' TERM; while :; do sleep 1; done"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,7 +76,7 @@ func TestClose(t *testing.T) {
 			}
 			check.OK(t, p.Close())
 			if err := syscall.Kill(p.Pid(), 0); !errors.Is(err, syscall.ESRCH) {
-				t.Errorf("pid %d is still there: %v", p.Pid(), err)
+				t.Errorf("pid %d still exists: %v", p.Pid(), err)
 			}
 			if err := p.Close(); err != nil {
 				t.Errorf("second Close: %v", err)
@@ -94,7 +93,7 @@ func TestErrHoldsTheLastLines(t *testing.T) {
 		err := p.Err()
 		for _, want := range []string{"test", "exit status 3", "last"} {
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("log file %q: error %q lacks %q", file, err, want)
+				t.Errorf("log file %q: got error %q, want one with %q", file, err, want)
 			}
 		}
 	}
@@ -106,43 +105,43 @@ func TestLogGetsAllOutput(t *testing.T) {
 	p := shell(t, "echo out; echo err >&2", func(c *child.Command) { c.Log = &log })
 	check.OK(t, p.Wait())
 	if got := log.String(); got != "out\nerr\n" {
-		t.Errorf("log %q", got)
+		t.Errorf("got log %q, want \"out\\nerr\\n\"", got)
 	}
 }
 
-func TestStartOfNothing(t *testing.T) {
+func TestStartOfMissingProgram(t *testing.T) {
 	t.Parallel()
 	if _, err := child.Start(child.Command{Name: "none", Path: "/no/such/program"}); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("Start = %v", err)
+		t.Errorf("got %v, want an error that names the program", err)
 	}
 }
 
 func TestReady(t *testing.T) {
 	t.Parallel()
 	p := shell(t, "exec sleep 600", nil)
-	looks := 0
+	checks := 0
 	err := p.Ready(t.Context(), func(context.Context) error {
-		if looks++; looks < 3 {
+		if checks++; checks < 3 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
-	if err != nil || looks != 3 {
-		t.Errorf("Ready = %v after %d looks", err, looks)
+	if err != nil || checks != 3 {
+		t.Errorf("got %v after %d checks, want nil after 3", err, checks)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err = p.Ready(ctx, func(context.Context) error { return errors.New("the reason") })
 	if err == nil || !strings.Contains(err.Error(), "the reason") || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Ready = %v, want the reason", err)
+		t.Errorf("got %v, want the error of the last check", err)
 	}
 	check.OK(t, p.Close())
 	if err := p.Ready(t.Context(), func(context.Context) error { return errors.New("no") }); err == nil {
-		t.Error("a child that has ended got ready")
+		t.Error("Ready of an ended child: got no error, want one")
 	}
 }
 
-// A killed parent takes its child along, and what the child started.
+// TestKilledParent checks that a killed parent takes its child and the child's children along.
 func TestKilledParent(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -161,22 +160,20 @@ func TestKilledParent(t *testing.T) {
 	for field := range strings.FieldsSeq(string(line[:n])) {
 		pid, err := strconv.Atoi(field)
 		if err != nil {
-			t.Fatalf("the parent said %q", line[:n])
+			t.Fatalf("got output %q, want two pids", line[:n])
 		}
 		pids = append(pids, pid)
 	}
 	if len(pids) != 2 {
-		t.Fatalf("the parent said %q, want two pids", line[:n])
+		t.Fatalf("got output %q, want two pids", line[:n])
 	}
 	check.OK(t, cmd.Process.Kill())
-	_ = cmd.Wait() // killed
+	_ = cmd.Wait()
 	for _, pid := range pids {
 		ended(t, pid)
 	}
 }
 
-// ended waits until a process is gone or waits only to be reaped by a parent that
-// is not ours.
 func ended(t *testing.T, pid int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -192,7 +189,7 @@ func ended(t *testing.T, pid int) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("process %d lives a minute after its parent", pid)
+			t.Fatalf("process %d still runs a minute after its parent", pid)
 		}
 	}
 }
@@ -209,22 +206,22 @@ func TestService(t *testing.T) {
 	first := s.Pid()
 	check.OK(t, s.Restart(t.Context()))
 	if s.Pid() == first || starts != 2 {
-		t.Errorf("pid %d after %d, %d starts", s.Pid(), first, starts)
+		t.Errorf("got pid %d, previously %d, and %d starts, want another pid and 2 starts", s.Pid(), first, starts)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestServiceThatNeverAnswers(t *testing.T) {
+func TestServiceThatNeverResponds(t *testing.T) {
 	t.Parallel()
 	s, err := child.Run(t.Context(), "service", 50*time.Millisecond, func() (child.Command, child.Check) {
-		return child.Command{Path: "sleep", Args: []string{"600"}}, func(context.Context) error { return errors.New("deaf") }
+		return child.Command{Path: "sleep", Args: []string{"600"}}, func(context.Context) error { return errors.New("unresponsive") }
 	})
 	if err == nil {
 		_ = s.Kill()
 	}
-	if err == nil || !strings.Contains(err.Error(), "deaf") || !strings.Contains(err.Error(), "no answer within 50ms") {
-		t.Errorf("Run = %v", err)
+	if err == nil || !strings.Contains(err.Error(), "unresponsive") || !strings.Contains(err.Error(), "no response within 50ms") {
+		t.Errorf("got %v, want both reasons", err)
 	}
 }

@@ -4,5 +4,5 @@ package child
 
 import "syscall"
 
-// attributes can't tie a child to its parent's life here: only Linux can.
+// attributes cannot tie a child to its parent: only Linux can.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

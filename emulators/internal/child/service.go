@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// Check tells whether a program that was started answers.
+// Check returns an error if a program does not respond.
 type Check func(context.Context) error
 
-// Service is a child that is known to answer once it is started, and that can be
-// started again. Its methods can be called by several goroutines.
+// Service is a restartable child. It is safe for concurrent use.
 type Service struct {
 	name    string
 	limit   time.Duration
@@ -25,8 +24,8 @@ type Service struct {
 	p  *Process
 }
 
-// Run starts a service and waits at most limit until it answers. prepare makes
-// the command and the check of each start.
+// Run starts a service and waits up to limit until it responds. prepare is called for each
+// start.
 func Run(ctx context.Context, name string, limit time.Duration, prepare func() (Command, Check)) (*Service, error) {
 	s := &Service{name: name, limit: limit, prepare: prepare}
 	if err := s.start(ctx); err != nil {
@@ -36,7 +35,7 @@ func Run(ctx context.Context, name string, limit time.Duration, prepare func() (
 }
 
 func (s *Service) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("no answer within %v", s.limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("no response within %v", s.limit))
 	defer cancel()
 	command, check := s.prepare()
 	command.Name = s.name
@@ -53,27 +52,26 @@ func (s *Service) start(ctx context.Context) error {
 	return nil
 }
 
-// Process is the current one.
+// Process returns the current process.
 func (s *Service) Process() *Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.p
 }
 
-// Pid is the process id of the current process.
+// Pid returns the current process ID.
 func (s *Service) Pid() int { return s.Process().Pid() }
 
 // Signal sends a signal to the process.
 func (s *Service) Signal(sig os.Signal) error { return s.Process().Signal(sig) }
 
-// Kill ends the process at once; Restart brings the service back.
+// Kill kills the process. Restart starts it again.
 func (s *Service) Kill() error { return s.Process().Kill() }
 
-// Close ends the process.
+// Close stops the process.
 func (s *Service) Close() error { return s.Process().Close() }
 
-// Restart ends the process if it still runs, starts the service again and waits
-// until it answers.
+// Restart stops the process if it runs, starts it again and waits until it responds.
 func (s *Service) Restart(ctx context.Context) error {
 	if err := s.Close(); err != nil {
 		return err
@@ -81,30 +79,29 @@ func (s *Service) Restart(ctx context.Context) error {
 	return s.start(ctx)
 }
 
-// Get asks an address for a sign of life: 200 is one.
+// Get returns an error unless a GET request returns 200.
 func Get(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", url, err)
+		return fmt.Errorf("call %s: %w", url, err)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", url, err)
+		return fmt.Errorf("call %s: %w", url, err)
 	}
 	defer resp.Body.Close()
-	// Read, so that the connection can be used again.
+	// This allows reuse of the connection.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", url, err)
+		return fmt.Errorf("call %s: %w", url, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask %s: %s: %.200s", url, resp.Status, body)
+		return fmt.Errorf("call %s: %s: %.200s", url, resp.Status, body)
 	}
 	return nil
 }
 
-// Until runs check until it gives nil. When ctx ends before that, the error has
-// what check said last.
+// Until calls check until it returns nil, or returns its last error when ctx ends.
 func Until(ctx context.Context, every time.Duration, check func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

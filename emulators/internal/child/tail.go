@@ -7,20 +7,19 @@ import (
 	"sync"
 )
 
-// tailSize is how much of a child's last output is kept, in bytes.
+// tailSize is in bytes.
 const tailSize = 4 << 10
 
-// tail gives the end of a child's output: what was written through it, or what
-// the child itself wrote to a file.
+// tail stores the end of a child's output.
 type tail struct {
-	next io.Writer // takes what is written too; may be nil
-	file string    // instead of writes; may be empty
+	next io.Writer // may be nil
+	file string    // a file that the child writes, instead of Write; may be empty
 
 	mu   sync.Mutex
 	last []byte
 }
 
-// Write keeps the end and passes everything on.
+// Write stores the end and forwards everything.
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -34,7 +33,6 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String gives the end; it is empty when there is no output.
 func (t *tail) String() string {
 	if t.file != "" {
 		return strings.TrimSpace(string(endOf(t.file)))
@@ -44,7 +42,6 @@ func (t *tail) String() string {
 	return strings.TrimSpace(string(t.last))
 }
 
-// endOf reads the end of a file; of one that can't be read there is none.
 func endOf(file string) []byte {
 	f, err := os.Open(file)
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package orphans finds and ends the processes of a stack that is gone, and
-// tells whether one is there.
+// Package orphans stops the processes that a stack left, and reports whether a stack is
+// running.
 //
-// A stack holds a lock on a file for as long as it lives; the kernel lets go of
-// it when the process ends, however it ends. All of its processes carry the
-// stack's directory in their environment, so what they are can be told for
-// certain, which a process id alone could not: ids are used again.
+// A stack holds a file lock, which the kernel releases when the process ends. All its processes
+// have the directory in their environment; process IDs would not suffice, because the system
+// reuses them.
 package orphans
 
 import (
@@ -20,21 +19,20 @@ import (
 	"time"
 )
 
-// Variable is set in the environment of each process of a stack, to the stack's
-// directory.
+// Variable is the environment variable with the directory of a process's stack.
 const Variable = "SLUICE_STACK_DIR"
 
 const (
 	lockFile  = "stack.lock"
 	pollEvery = 50 * time.Millisecond
-	killAfter = 5 * time.Second // from SIGTERM to SIGKILL
+	killAfter = 5 * time.Second
 )
 
-// ErrRunning says that a stack lives in the directory.
+// ErrRunning is returned if a stack is running.
 var ErrRunning = errors.New("a stack is running")
 
-// Lock claims a directory for this process; ErrRunning, with the process that
-// has it, when another one lives.
+// Lock locks a directory for this process. It returns ErrRunning, with the owner's process ID,
+// if another process has locked it.
 func Lock(dir string) (unlock func() error, err error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -54,12 +52,11 @@ func Lock(dir string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock the stack's directory: %w", err), f.Close())
 	}
-	// Closing alone would leave the lock to a program that is being started elsewhere in
-	// this process: until it is, it holds a copy of the file.
+	// A program that is being started may hold a copy of the file, so closing is not enough.
 	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 }
 
-// owner is the process that wrote itself into the lock; 0 when that can't be read.
+// owner returns 0 if the process ID cannot be read.
 func owner(dir string) int {
 	b, err := os.ReadFile(filepath.Join(dir, lockFile))
 	if err != nil {
@@ -72,40 +69,39 @@ func owner(dir string) int {
 	return pid
 }
 
-// Stop asks the stack that lives in a directory to end, and waits until it has.
-// It tells whether there was one.
+// Stop sends SIGTERM to the stack in a directory and waits for its end. It reports whether a
+// stack was running.
 func Stop(ctx context.Context, dir string) (bool, error) {
 	if _, err := os.Stat(filepath.Join(dir, lockFile)); errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	for asked := false; ; {
+	for signaled := false; ; {
 		unlock, err := Lock(dir)
 		if err == nil {
-			return asked, unlock()
+			return signaled, unlock()
 		}
 		if !errors.Is(err, ErrRunning) {
-			return asked, err
+			return signaled, err
 		}
-		// The lock is held, so who holds it lives and has written who it is, but
-		// for the moment between the two.
-		if pid := owner(dir); pid > 0 && !asked {
+		// The owner runs, but the file may lack its process ID for a short time.
+		if pid := owner(dir); pid > 0 && !signaled {
 			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 				return false, fmt.Errorf("stop the stack (pid %d): %w", pid, err)
 			}
-			asked = true
+			signaled = true
 		}
 		select {
 		case <-ctx.Done():
-			return asked, fmt.Errorf("wait for the stack's end: %w", context.Cause(ctx))
+			return signaled, fmt.Errorf("wait for the stack to stop: %w", context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
 }
 
-// End ends the processes that a stack in this directory left behind, at once, and
-// gives their ids. It must not be called while that stack lives.
+// End stops the processes that a stack left, and returns their IDs. The stack must not be
+// running.
 func End(ctx context.Context, dir string) ([]int, error) {
 	var ended []int
 	sent := syscall.SIGTERM
@@ -113,27 +109,27 @@ func End(ctx context.Context, dir string) ([]int, error) {
 	defer limit.Stop()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	asked := map[int]syscall.Signal{}
+	signaled := map[int]syscall.Signal{}
 	for {
 		left, err := Find(dir)
 		if err != nil || len(left) == 0 {
 			return ended, err
 		}
 		for _, pid := range left {
-			if asked[pid] == sent {
+			if signaled[pid] == sent {
 				continue
 			}
-			if asked[pid] == 0 {
+			if signaled[pid] == 0 {
 				ended = append(ended, pid)
 			}
-			asked[pid] = sent
-			// It may end between the look and the signal; a stopped one must go on.
+			signaled[pid] = sent
+			// A stopped process must continue to receive the signal.
 			_ = syscall.Kill(pid, sent)
 			_ = syscall.Kill(pid, syscall.SIGCONT)
 		}
 		select {
 		case <-ctx.Done():
-			return ended, fmt.Errorf("end what a stack left: %w", context.Cause(ctx))
+			return ended, fmt.Errorf("stop remaining processes of a stack: %w", context.Cause(ctx))
 		case <-limit.C:
 			sent = syscall.SIGKILL
 		case <-tick.C:
@@ -141,12 +137,11 @@ func End(ctx context.Context, dir string) ([]int, error) {
 	}
 }
 
-// Find gives the processes that belong to a stack in this directory, without
-// this process.
+// Find returns the IDs of a stack's processes, except this process.
 func Find(dir string) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // no Linux, no way to tell
+		return nil, nil // not Linux
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
@@ -158,8 +153,7 @@ func Find(dir string) ([]int, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// Other users' processes and those just ended can't be read; a zombie's
-		// environment is empty.
+		// Processes of other users and ended ones cannot be read.
 		environment, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		if err != nil {
 			continue

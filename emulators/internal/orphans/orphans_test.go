@@ -20,7 +20,7 @@ func TestLock(t *testing.T) {
 	unlock, err := orphans.Lock(dir)
 	check.OK(t, err)
 	if _, err := orphans.Lock(dir); !errors.Is(err, orphans.ErrRunning) {
-		t.Errorf("second lock: %v, want ErrRunning", err)
+		t.Errorf("second lock: got %v, want ErrRunning", err)
 	}
 	check.OK(t, unlock())
 	again, err := orphans.Lock(dir)
@@ -32,11 +32,10 @@ func TestStopWithoutStack(t *testing.T) {
 	t.Parallel()
 	stopped, err := orphans.Stop(t.Context(), t.TempDir())
 	if stopped || err != nil {
-		t.Errorf("Stop = %v, %v", stopped, err)
+		t.Errorf("got %v, %v, want false, nil", stopped, err)
 	}
 }
 
-// stray starts a process that belongs to a stack in dir and gives its end.
 func stray(t *testing.T, dir, script string) (pid int, ended <-chan error) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-c", script)
@@ -53,7 +52,7 @@ func TestEnd(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, script string }{
 		{"gentle", "exec sleep 600"},
-		{"deaf", "trap '' TERM; while :; do sleep 600; done"},
+		{"ignores SIGTERM", "trap '' TERM; while :; do sleep 600; done"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,7 +63,7 @@ func TestEnd(t *testing.T) {
 			waitFound(t, dir, pid)
 			pids, err := orphans.End(t.Context(), dir)
 			if err != nil || !slices.Contains(pids, pid) || slices.Contains(pids, other) {
-				t.Errorf("End = %v, %v; want %d and not %d", pids, err, pid, other)
+				t.Errorf("got %v, %v, want %d and not %d", pids, err, pid, other)
 			}
 			<-ended
 			select {
@@ -88,7 +87,7 @@ func TestEndOfAStoppedProcess(t *testing.T) {
 	<-ended
 }
 
-// waitFound waits until the process has its environment: exec takes a moment.
+// waitFound waits until exec has set the environment.
 func waitFound(t *testing.T, dir string, pid int) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
@@ -99,7 +98,7 @@ func waitFound(t *testing.T, dir string, pid int) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("found %v in 10 s, not %d", found, pid)
+			t.Fatalf("got processes %v after 10 s, want %d", found, pid)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package ports finds and checks TCP ports of the loopback addresses.
+// Package ports finds and checks free loopback ports.
 package ports
 
 import (
@@ -10,17 +10,16 @@ import (
 	"strconv"
 )
 
-// What Free draws from: below the ports that the system gives to outgoing connections
-// and to listeners without a wish (from 32768 on Linux), so that none of those takes one
-// before the caller does, and below those of the stacks.
+// The range is below the ports of stacks and those that the system assigns (from 32768 on
+// Linux).
 const (
 	first = 2000
 	last  = 7999
 	tries = 1000
 )
 
-// Free draws n different ports on which nothing listens. Another process that draws at
-// the same time can take one before the caller does; that is rare.
+// Free returns n different free ports. A concurrent call in another process can return the
+// same; that is rare.
 func Free(ctx context.Context, n int) ([]int, error) {
 	var free []int
 	for range tries {
@@ -32,10 +31,10 @@ func Free(ctx context.Context, n int) ([]int, error) {
 			free = append(free, port)
 		}
 	}
-	return nil, fmt.Errorf("find %d free ports between %d and %d: there are none", n, first, last)
+	return nil, fmt.Errorf("find %d free ports between %d and %d: not enough", n, first, last)
 }
 
-// Check gives an error that names the address when something listens there.
+// Check returns an error that names a port in use.
 func Check(ctx context.Context, host string, port int) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))

@@ -17,10 +17,10 @@ func TestFree(t *testing.T) {
 	check.OK(t, err)
 	slices.Sort(free)
 	if len(slices.Compact(free)) != 20 {
-		t.Errorf("ports %v are not 20 different ones", free)
+		t.Errorf("got ports %v, want 20 different ones", free)
 	}
 	if free[len(free)-1] >= 8000 {
-		t.Errorf("ports %v: outgoing connections and stacks take such as the last one", free)
+		t.Errorf("got ports %v, want all below 8000, where stacks and outgoing connections begin", free)
 	}
 }
 
@@ -34,10 +34,10 @@ func TestCheck(t *testing.T) {
 	port, err := strconv.Atoi(text)
 	check.OK(t, err)
 	if err := ports.Check(t.Context(), "127.0.0.1", port); err == nil || !strings.Contains(err.Error(), "port "+text+" is in use") {
-		t.Errorf("Check of a port in use = %v", err)
+		t.Errorf("port in use: got %v, want an error that names it", err)
 	}
 	check.OK(t, l.Close())
 	if err := ports.Check(t.Context(), "127.0.0.1", port); err != nil {
-		t.Errorf("Check of a free port = %v", err)
+		t.Errorf("free port: got %v, want nil", err)
 	}
 }

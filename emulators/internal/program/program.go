@@ -1,6 +1,6 @@
-// Package program is the process around an emulator that watches the API server:
-// $KUBECONFIG says which, and GET /healthz at $HOST and $PORT answers 200 once the
-// emulator knows what is there. It also writes what emulators report.
+// Package program is the main program of an emulator that watches the API server of
+// $KUBECONFIG. GET /healthz at $HOST and $PORT returns 200 once the emulator has read the
+// existing objects.
 package program
 
 import (
@@ -24,16 +24,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// CallLimit bounds one call of the API server, or of whom an emulator tells.
+// CallLimit is the time limit for one call of an emulator.
 const CallLimit = 10 * time.Second
 
 // Controller is an emulator.
 type Controller interface {
-	Run(ctx context.Context) error // until ctx ends
+	Run(ctx context.Context) error
 	Ready() bool
 }
 
-// Main runs an emulator until it is told to end, and exits with 1 when that fails.
+// Main runs an emulator until SIGTERM, and exits with 1 if it fails.
 func Main(name string, open func(*rest.Config, *slog.Logger) (Controller, error)) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	err := run(ctx, open)
@@ -83,7 +83,7 @@ func health(c Controller) *http.Server {
 	}
 }
 
-// WriteStatus merges fields into an object's status and gives the object as it then is.
+// WriteStatus merges fields into an object's status and returns the object.
 func WriteStatus(ctx context.Context, objects dynamic.ResourceInterface, name string, fields map[string]any) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(map[string]any{"status": fields})
 	if err != nil {

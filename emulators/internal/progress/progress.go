@@ -1,4 +1,4 @@
-// Package progress shows a person what a long start is doing.
+// Package progress reports the progress of a long start.
 package progress
 
 import (
@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	statusEvery = 15 * time.Second // between two lines of status in a log
+	statusEvery = 15 * time.Second
 	clearLine   = "\r\x1b[K"
 )
 
-// Progress writes lines for a person to read. Several goroutines can call its methods.
+// Progress writes lines for a person. It is safe for concurrent use.
 type Progress struct {
 	now      func() time.Time
 	terminal bool
 
 	mu     sync.Mutex
 	out    io.Writer
-	status time.Time // of the last line of status in a log
-	open   bool      // the terminal's last line is a status
+	status time.Time
+	open   bool
 }
 
-// New returns a Progress that writes to out; nil drops everything.
+// New returns a Progress that writes to out; nil discards everything.
 func New(out io.Writer, now func() time.Time) *Progress {
 	if out == nil {
 		out = io.Discard
@@ -38,7 +38,7 @@ func New(out io.Writer, now func() time.Time) *Progress {
 	return &Progress{now: now, out: out, terminal: ok && term.IsTerminal(int(file.Fd()))}
 }
 
-// Of returns out if it is a Progress, else a new one that writes to out.
+// Of returns out if it is a Progress, or New(out, now).
 func Of(out io.Writer, now func() time.Time) *Progress {
 	if p, ok := out.(*Progress); ok && p != nil {
 		return p
@@ -46,7 +46,7 @@ func Of(out io.Writer, now func() time.Time) *Progress {
 	return New(out, now)
 }
 
-// Write writes whole lines.
+// Write writes complete lines.
 func (p *Progress) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,8 +57,8 @@ func (p *Progress) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// Status shows the state of a long part. A terminal shows it in its last line, which the next output
-// replaces. A log gets a line at most every 15 s.
+// Status shows the state of a long part. A terminal shows it in its last line until the next
+// output; a log gets a line at most every 15 s.
 func (p *Progress) Status(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,6 @@ func (p *Progress) Status(line string) {
 
 // Say writes a line.
 func (p *Progress) Say(format string, args ...any) {
-	// A line that can't be shown must not stop the start.
 	_, _ = fmt.Fprintf(p, format+"\n", args...)
 }
 
@@ -94,15 +93,15 @@ func (p *Progress) step(name, note string, run func() error) error {
 	return nil
 }
 
-// Part is a part of a start. It begins when all the parts that it needs are ready.
+// Part is a part of a start. It begins when the parts that it needs are ready.
 type Part struct {
 	Name  string
-	Needs []string // names of other parts
+	Needs []string
 	Run   func(context.Context) error
 }
 
-// Run runs the parts concurrently. For a part that waited, it reports how long and for which
-// part last. It returns the first error, or an error if a needed part does not exist.
+// Run runs the parts concurrently and returns the first error. For a part that waited, it
+// reports the duration and the last dependency.
 func (p *Progress) Run(ctx context.Context, parts []Part) error {
 	ready := map[string]chan struct{}{}
 	for _, part := range parts {
@@ -130,8 +129,7 @@ func (p *Progress) Run(ctx context.Context, parts []Part) error {
 	return g.Wait()
 }
 
-// wait waits for the parts that this part needs, and returns the last one that was not yet
-// ready, or "".
+// wait returns the dependency that was ready last, or "" if all were ready.
 func (part Part) wait(ctx context.Context, ready map[string]chan struct{}) (last string, err error) {
 	for _, name := range part.Needs {
 		if ready[name] == nil {

@@ -20,7 +20,7 @@ func TestProgress(t *testing.T) {
 		return nil
 	})
 	if want := "firestore        ready after 1.5 s\n"; err != nil || out.String() != want {
-		t.Errorf("said %q, %v; want %q", out.String(), err, want)
+		t.Errorf("got %q, %v, want %q", out.String(), err, want)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestUnknownNeedFails(t *testing.T) {
 	t.Parallel()
 	err := New(nil, time.Now).Run(t.Context(), []Part{{"app", []string{"store"}, func(context.Context) error { return nil }}})
 	if err == nil || err.Error() != "app needs the unknown part store" {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error that names both parts", err)
 	}
 }
 

@@ -1,9 +1,9 @@
-// Package thirdparty builds etcd, kube-apiserver and Traefik from source. One module pins them, and one
-// command builds them, so each package is compiled once.
+// Package thirdparty builds etcd, kube-apiserver and Traefik from source. One module pins them,
+// with the versions of Sluice's go.mod, and one command builds them, so each package is
+// compiled once.
 //
-// The module requires the versions of Sluice's go.mod, so packages that Sluice also uses are compiled once for both.
-// Stubs in emulators/tools/stubs replace parts of Traefik and kube-apiserver that no caller uses. A configuration
-// that names one of them fails or logs an error.
+// Stubs in emulators/tools/stubs replace unused parts. A configuration that names a replaced
+// part fails or logs an error.
 package thirdparty
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
-// Module is the folder of the go.mod that pins the programs.
+// Module is the folder of the pinning go.mod.
 const Module = "emulators/tools"
 
 // Traefik is Traefik's module.
@@ -22,19 +22,19 @@ const Traefik = "github.com/traefik/traefik/v3"
 
 // Programs are the files of the programs.
 type Programs struct {
-	Kube    string // etcd and kube-apiserver; the first argument names the program
+	Kube    string // the first argument is etcd or kube-apiserver
 	Traefik string
 }
 
-// VersionVars returns the linker's settings for a program of Kubernetes. Clients reject an API
-// server with an unreadable or old version.
+// VersionVars returns linker settings. Clients reject an API server with an unreadable or old
+// version.
 func VersionVars() []string {
 	const at = "k8s.io/component-base/version."
 	return []string{at + "gitVersion=v1.36.3", at + "gitMajor=1", at + "gitMinor=36"}
 }
 
-// compilerOptions returns the compiler's options for packages that Sluice's programs do not import. They have no debug
-// information. Packages that run only at the start or rarely are not optimized.
+// compilerOptions omits debug information in packages that Sluice does not import, and
+// optimization in those that run rarely.
 func compilerOptions() []string {
 	const small, quick = "=-dwarf=false", "=-dwarf=false -N -l"
 	return []string{
@@ -46,7 +46,8 @@ func compilerOptions() []string {
 	}
 }
 
-// Build returns the programs. It builds them if their pins are new to this machine. progress may be nil.
+// Build returns the programs. It builds them unless this machine has built these pins. progress
+// may be nil.
 func Build(ctx context.Context, root string, progress io.Writer) (Programs, error) {
 	dir, err := tool.Program{
 		Root: root, Module: Module, Name: "thirdparty", Packages: []string{"./kube", Traefik + "/cmd/traefik"},

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/progress"
 )
 
-// status counts the packages of a build, which go build -v names one a line.
+// status counts the packages that go build -v prints.
 type status struct {
 	name  string
 	total int
@@ -27,7 +27,7 @@ func (p Program) newStatus() *status {
 	return &status{name: p.Name, show: progress.Of(p.Progress, time.Now), began: time.Now()}
 }
 
-// Write counts the lines of go build.
+// Write counts lines.
 func (s *status) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,6 @@ func (s *status) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// line returns the line that a person reads after some time.
 func (s *status) line(after time.Duration) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +47,6 @@ func (s *status) line(after time.Duration) string {
 	return fmt.Sprintf("%s, about %v left", line, left.Round(time.Second))
 }
 
-// wait waits for the end of the build and shows the progress.
 func (s *status) wait(ctx context.Context, run *child.Process) error {
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()

@@ -1,11 +1,6 @@
-// Package tool builds third-party programs from modules that a separate go.mod pins, once
-// per machine and pin.
-//
-// A program is stored in .local/tools. Its name contains a digest of go.mod, go.sum, the sources, the
-// stubs, the options and the Go version, so an existing program is up to date. Two processes that
-// need the same program build it once.
-//
-// A [Program] can leave out packages that no caller needs: their stubs replace them.
+// Package tool builds third-party programs from modules that a separate go.mod pins. It builds
+// each program once per machine and pin, in .local/tools: the file name contains a digest of
+// everything that affects the build.
 package tool
 
 import (
@@ -29,35 +24,34 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/child"
 )
 
-// statusEvery is the time between two updates of the progress.
 const statusEvery = time.Second
 
-// Program is one program to build, or several programs of one module that one command builds.
+// Program is a program to build, or several of one module that one command builds.
 type Program struct {
-	Root     string   // the repository's root
-	Module   string   // folder of the pinning go.mod, relative to Root, e.g. "emulators/tools"
-	Packages []string // e.g. "k8s.io/kubernetes/cmd/kube-apiserver"
-	Name     string   // e.g. "kube-apiserver"
+	Root     string
+	Module   string // folder of the pinning go.mod, e.g. "emulators/tools"
+	Packages []string
+	Name     string
 
-	// Stubs are modules of which stubs replace a part, e.g. "github.com/traefik/traefik/v3". Their sources
-	// are in the folder stubs next to the pinning go.mod, below the path of the module and the package. A file
-	// stub.go replaces its package and all packages below it. Any other file replaces the file of its name.
+	// Stubs are partly replaced modules. Their stubs are in the folder stubs next to go.mod,
+	// below the path of the module and the package. A file stub.go replaces its package and all
+	// packages below it; any other file replaces the file with its name.
 	Stubs []string
 
-	Tags     string   // of the build, e.g. "osusergo,netgo"
-	Vars     []string // set by the linker, e.g. "k8s.io/component-base/version.gitMajor=1"
-	Compiler []string // options of the compiler, e.g. "example.com/generated/...=-N -l"; the last match is used
+	Tags     string   // e.g. "osusergo,netgo"
+	Vars     []string // linker settings, e.g. "k8s.io/component-base/version.gitMajor=1"
+	Compiler []string // options per package; the last match applies
 
-	// Progress shows the build to a person; nil drops it.
+	// Progress receives the progress; nil discards it.
 	Progress io.Writer
 }
 
-// Path returns the program's file, or a folder with a file for each package if there are
-// several. It builds them if they do not exist.
+// Path returns the program's file, or a folder with one file per package. It builds the program
+// if necessary.
 func (p Program) Path(ctx context.Context) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(p.Root, ".local", "tools")) // go build runs in another folder
 	if err != nil {
-		return "", fmt.Errorf("make a place for %s: %w", p.Name, err)
+		return "", fmt.Errorf("create the folder of %s: %w", p.Name, err)
 	}
 	digest, err := p.digest()
 	if err != nil {
@@ -68,20 +62,19 @@ func (p Program) Path(ctx context.Context) (string, error) {
 		return file, nil
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return "", fmt.Errorf("make a place for %s: %w", p.Name, err)
+		return "", fmt.Errorf("create the folder of %s: %w", p.Name, err)
 	}
 	unlock, err := Lock(filepath.Join(dir, p.Name+".lock"))
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", p.Name, err)
 	}
 	defer unlock()
-	if exists(file) { // another process has built it
+	if exists(file) {
 		return file, nil
 	}
 	return file, p.build(ctx, file)
 }
 
-// digest returns the digest of the pins.
 func (p Program) digest() (string, error) {
 	h := sha256.New()
 	dir := filepath.Join(p.Root, p.Module)
@@ -107,8 +100,8 @@ func (p Program) digest() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:6]), nil
 }
 
-// build builds the program next to its place and then moves it there, so that an interrupted
-// build leaves nothing that looks complete.
+// build renames the complete program, so that an interrupted build leaves no file that looks
+// complete.
 func (p Program) build(ctx context.Context, file string) (err error) {
 	part := file + ".part"
 	if err := os.RemoveAll(part); err != nil {
@@ -122,7 +115,7 @@ func (p Program) build(ctx context.Context, file string) (err error) {
 		if err != nil {
 			return fmt.Errorf("leave packages out of %s: %w", p.Name, err)
 		}
-		defer func() { _ = os.RemoveAll(filepath.Dir(modfile)) }() // a rest only takes space until the next build
+		defer func() { _ = os.RemoveAll(filepath.Dir(modfile)) }() // harmless until the next build
 		args = append(args, "-modfile="+modfile)
 	}
 	env = append(append(os.Environ(), "GOWORK=off"), env...)
@@ -149,14 +142,14 @@ func (p Program) build(ctx context.Context, file string) (err error) {
 		return fmt.Errorf("build %s: %w", p.Name, errors.Join(err, os.RemoveAll(part)))
 	}
 	if err := os.Rename(part, file); err != nil {
-		return fmt.Errorf("keep %s: %w", p.Name, err)
+		return fmt.Errorf("store %s: %w", p.Name, err)
 	}
 	p.removeOlder(file)
 	return nil
 }
 
-// flags returns the arguments and the environment of go build. They build static programs, as
-// the product's images have them, so that both use the same compiled packages.
+// flags build static programs like the product's images, so that both use the same compiled
+// packages.
 func (p Program) flags() (args, env []string) {
 	link := "-s -w"
 	for _, v := range p.Vars {
@@ -169,7 +162,6 @@ func (p Program) flags() (args, env []string) {
 	return args, []string{"CGO_ENABLED=0"}
 }
 
-// count returns the number of packages that go build has to compile.
 func (p Program) count(ctx context.Context, args, env []string) (int, error) {
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, args, p.Packages)...)
 	cmd.Dir, cmd.Env = filepath.Join(p.Root, p.Module), env
@@ -180,11 +172,10 @@ func (p Program) count(ctx context.Context, args, env []string) (int, error) {
 	return strings.Count(string(out), "\n"), err
 }
 
-// leaveOut copies the modules that have stubs to dir, adds the stubs, and writes a go.mod there that
-// points to the copies: Go accepts no other file for a file of its module cache. go.sum still verifies
-// all modules, also those that are copied.
+// leaveOut copies the modules with stubs to dir and writes a go.mod for the copies, because Go
+// accepts no replaced files in its module cache. go.sum still verifies all modules.
 func (p Program) leaveOut(ctx context.Context, dir string) (modfile string, err error) {
-	if err := os.RemoveAll(dir); err != nil { // the rest of an interrupted build
+	if err := os.RemoveAll(dir); err != nil {
 		return "", err
 	}
 	pins := filepath.Join(p.Root, p.Module)
@@ -213,7 +204,6 @@ func (p Program) leaveOut(ctx context.Context, dir string) (modfile string, err 
 	return modfile, nil
 }
 
-// replace puts the files of stubs into the copy of a module.
 func replace(module string, stubs fs.FS) error {
 	return fs.WalkDir(stubs, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -225,7 +215,7 @@ func replace(module string, stubs fs.FS) error {
 			replaced = filepath.Dir(file)
 		}
 		if !exists(replaced) {
-			return fmt.Errorf("nothing to replace by %s", name)
+			return fmt.Errorf("stub %s replaces nothing", name)
 		}
 		if err := os.RemoveAll(replaced); err != nil {
 			return err
@@ -241,8 +231,8 @@ func replace(module string, stubs fs.FS) error {
 	})
 }
 
-// ModuleDir is where a module is that the go.mod in dir pins. It is downloaded when it
-// is not there, and held against go.sum.
+// ModuleDir returns the folder of a pinned module. It downloads the module if necessary, and
+// verifies it with go.sum.
 func ModuleDir(ctx context.Context, dir, module string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
 	cmd.Dir = dir
@@ -261,7 +251,7 @@ func ModuleDir(ctx context.Context, dir, module string) (string, error) {
 	return got.Dir, nil
 }
 
-// removeOlder removes programs of previous pins: they are some hundred megabytes.
+// removeOlder removes programs of previous pins, which are large.
 func (p Program) removeOlder(file string) {
 	old, err := filepath.Glob(filepath.Join(filepath.Dir(file), p.Name+"-*"))
 	if err != nil {
@@ -269,7 +259,7 @@ func (p Program) removeOlder(file string) {
 	}
 	for _, f := range old {
 		if f != file {
-			_ = os.RemoveAll(f) // a rest only takes space
+			_ = os.RemoveAll(f) // harmless
 		}
 	}
 }
@@ -279,7 +269,7 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// Lock waits for an advisory lock of a file. The lock ends with this process at the latest.
+// Lock waits for an advisory lock. It ends with this process at the latest.
 func Lock(file string) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -291,8 +281,8 @@ func Lock(file string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil // closing unlocks
 }
 
-// Root finds the repository's root from a folder inside it, "" being the working directory:
-// the one whose go.mod is that of the product.
+// Root returns the root of the repository that contains the folder from; empty is the working
+// directory.
 func Root(from string) (string, error) {
 	dir, err := filepath.Abs(from)
 	if err != nil {

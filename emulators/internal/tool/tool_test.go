@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// module makes a repository with one pinned program in it.
 func module(t *testing.T, source string) Program {
 	t.Helper()
 	root := t.TempDir()
@@ -30,26 +29,25 @@ const hello = "package main\n\nfunc main() { print(\"hello\") }\n"
 func TestPathBuildsOnce(t *testing.T) {
 	t.Parallel()
 	p := module(t, hello)
-	var said bytes.Buffer
-	p.Progress = &said
+	var output bytes.Buffer
+	p.Progress = &output
 	first, err := p.Path(t.Context())
 	check.OK(t, err)
 	out, err := exec.CommandContext(t.Context(), first).CombinedOutput()
 	if err != nil || string(out) != "hello" {
-		t.Errorf("it says %q, %v", out, err)
+		t.Errorf("got output %q, %v, want \"hello\"", out, err)
 	}
-	if !strings.Contains(said.String(), "built hello in ") {
-		t.Errorf("progress was %q", said.String())
+	if !strings.Contains(output.String(), "built hello in ") {
+		t.Errorf("got progress %q, want \"built hello in …\"", output.String())
 	}
-	said.Reset()
+	output.Reset()
 	second, err := p.Path(t.Context())
-	if err != nil || second != first || said.Len() != 0 {
-		t.Errorf("again: %q, %v, progress %q", second, err, said.String())
+	if err != nil || second != first || output.Len() != 0 {
+		t.Errorf("second call: got %q, %v, progress %q, want the same file without progress", second, err, output.String())
 	}
 }
 
-// The root may be given as it is seen from the working folder; go build runs in
-// another one.
+// TestRelativeRoot checks that Root can be relative, although go build runs in another folder.
 func TestRelativeRoot(t *testing.T) {
 	p := module(t, hello)
 	t.Chdir(p.Root)
@@ -57,7 +55,7 @@ func TestRelativeRoot(t *testing.T) {
 	file, err := p.Path(t.Context())
 	check.OK(t, err)
 	if !filepath.IsAbs(file) || !exists(file) {
-		t.Errorf("built %s", file)
+		t.Errorf("got file %s, want an absolute path of an existing file", file)
 	}
 }
 
@@ -84,7 +82,7 @@ func TestNewPinReplacesOldProgram(t *testing.T) {
 	second, err := p.Path(t.Context())
 	check.OK(t, err)
 	if first == second || exists(first) || !exists(second) {
-		t.Errorf("%s and then %s: the old one must make room for the new one", first, second)
+		t.Errorf("got %s, then %s, want the first removed and the second built", first, second)
 	}
 }
 
@@ -93,15 +91,15 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 	p := module(t, "package main\n\nfunc main() { broken }\n")
 	file, err := p.Path(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "broken") {
-		t.Errorf("Path = %q, %v; want the compiler's words", file, err)
+		t.Errorf("got %q, %v, want the compiler's error", file, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(p.Root, ".local", "tools", "hello-*")); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("got remaining files %v, want none", left)
 	}
 }
 
-// published puts a module with a package "big" into a proxy of the test's own, and a
-// program that uses it into the repository.
+// published publishes a module in a proxy of the test, and creates a repository with a program
+// that uses it.
 func published(t *testing.T) Program {
 	t.Helper()
 	proxy := t.TempDir()
@@ -111,9 +109,9 @@ func published(t *testing.T) Program {
 	archive := zip.NewWriter(&packed)
 	for name, text := range map[string]string{
 		"go.mod":        "module example.test/dep\n",
-		"dep.go":        "package dep\n\nimport \"example.test/dep/big\"\n\nfunc Says() string { return \"dep and \" + big.Says() }\n",
-		"big/big.go":    "package big\n\nimport \"example.test/dep/big/api\"\n\nfunc Says() string { return api.Says() }\n",
-		"big/api/it.go": "package api\n\nfunc Says() string { return \"all of it\" }\n",
+		"dep.go":        "package dep\n\nimport \"example.test/dep/big\"\n\nfunc Text() string { return \"dep and \" + big.Text() }\n",
+		"big/big.go":    "package big\n\nimport \"example.test/dep/big/api\"\n\nfunc Text() string { return api.Text() }\n",
+		"big/api/it.go": "package api\n\nfunc Text() string { return \"all of it\" }\n",
 	} {
 		w, err := archive.Create("example.test/dep@v1.0.0/" + name)
 		check.OK(t, err)
@@ -127,9 +125,9 @@ func published(t *testing.T) Program {
 	write(t, versions, "v1.0.0.zip", packed.String())
 	t.Setenv("GOPROXY", "file://"+proxy)
 	t.Setenv("GONOSUMDB", "*")
-	t.Setenv("GOFLAGS", "-modcacherw") // so that the test's folder can be removed
+	t.Setenv("GOFLAGS", "-modcacherw") // for the removal of the folder
 	t.Setenv("GOMODCACHE", t.TempDir())
-	p := module(t, "package main\n\nimport \"example.test/dep\"\n\nfunc main() { print(dep.Says()) }\n")
+	p := module(t, "package main\n\nimport \"example.test/dep\"\n\nfunc main() { print(dep.Text()) }\n")
 	dir := filepath.Join(p.Root, p.Module)
 	write(t, dir, "go.mod", "module example.test/tools\n\ngo 1.26\n\nrequire example.test/dep v1.0.0\n")
 	tidy := exec.CommandContext(t.Context(), "go", "mod", "tidy")
@@ -149,7 +147,7 @@ func write(t *testing.T, dir, name, text string) {
 func TestStub(t *testing.T) {
 	p := published(t)
 	dir := filepath.Join(p.Root, p.Module)
-	said := func() string {
+	output := func() string {
 		t.Helper()
 		file, err := p.Path(t.Context())
 		check.OK(t, err)
@@ -157,8 +155,8 @@ func TestStub(t *testing.T) {
 		check.OK(t, err)
 		return string(out)
 	}
-	if got := said(); got != "dep and all of it" {
-		t.Errorf("without a stub it says %q", got)
+	if got := output(); got != "dep and all of it" {
+		t.Errorf("without a stub: got %q", got)
 	}
 
 	p.Stubs = []string{"example.test/dep"}
@@ -166,24 +164,24 @@ func TestStub(t *testing.T) {
 		t.Errorf("built %s without the stub's source", file)
 	}
 	stubs := filepath.Join(dir, "stubs", "example.test", "dep")
-	write(t, filepath.Join(stubs, "big"), "stub.go", "package big\n\nfunc Says() string { return \"a stub\" }\n")
-	// The rest of an interrupted build.
+	write(t, filepath.Join(stubs, "big"), "stub.go", "package big\n\nfunc Text() string { return \"a stub\" }\n")
+	// Files of an interrupted build.
 	write(t, filepath.Join(p.Root, ".local", "tools", "hello.src", "copies", "example.test", "dep"), "half.go", "package")
-	if got := said(); got != "dep and a stub" {
-		t.Errorf("got %q with a stub", got)
+	if got := output(); got != "dep and a stub" {
+		t.Errorf("with a stub: got %q", got)
 	}
 	if left, _ := filepath.Glob(filepath.Join(p.Root, ".local", "tools", "*.src")); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("got remaining files %v, want none", left)
 	}
 
-	// Another stub makes another program, and go.sum is still verified.
-	write(t, filepath.Join(stubs, "big"), "stub.go", "package big\n\nfunc Says() string { return \"another stub\" }\n")
-	if got := said(); got != "dep and another stub" {
-		t.Errorf("got %q with another stub", got)
+	// Another stub results in another program, and go.sum is still verified.
+	write(t, filepath.Join(stubs, "big"), "stub.go", "package big\n\nfunc Text() string { return \"another stub\" }\n")
+	if got := output(); got != "dep and another stub" {
+		t.Errorf("with another stub: got %q", got)
 	}
-	write(t, stubs, "dep.go", "package dep\n\nfunc Says() string { return \"one file\" }\n")
-	if got := said(); got != "one file" {
-		t.Errorf("got %q with a stub for one file", got)
+	write(t, stubs, "dep.go", "package dep\n\nfunc Text() string { return \"one file\" }\n")
+	if got := output(); got != "one file" {
+		t.Errorf("with a stub for one file: got %q", got)
 	}
 	write(t, stubs, "new.go", "package dep\n")
 	if file, err := p.Path(t.Context()); err == nil {
@@ -194,7 +192,7 @@ func TestStub(t *testing.T) {
 	check.OK(t, err)
 	write(t, dir, "go.sum", strings.Replace(string(sums), "v1.0.0 h1:", "v1.0.0 h1:A", 1))
 	if file, err := p.Path(t.Context()); err == nil {
-		t.Errorf("built %s from a module that is not the one of go.sum", file)
+		t.Errorf("built %s from a module that does not match go.sum", file)
 	}
 }
 
@@ -203,10 +201,10 @@ func TestRoot(t *testing.T) {
 	root, err := Root(".")
 	check.OK(t, err)
 	if !exists(filepath.Join(root, "emulators", "internal", "tool", "tool.go")) {
-		t.Errorf("Root = %s", root)
+		t.Errorf("got root %s, want the repository's", root)
 	}
 	if root, err := Root(t.TempDir()); err == nil {
-		t.Errorf("Root = %s outside the repository", root)
+		t.Errorf("outside the repository: got root %s, want an error", root)
 	}
 }
 
@@ -242,8 +240,6 @@ func TestStatusCountsPackages(t *testing.T) {
 	}
 }
 
-// TestOptions: what the linker and the tags say is in the program, and a program of other
-// options is another one.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	p := module(t, "package main\n\nvar version = \"none\"\n\nfunc main() { print(version) }\n")
@@ -254,6 +250,6 @@ func TestOptions(t *testing.T) {
 	check.OK(t, err)
 	out, err := exec.CommandContext(t.Context(), stamped).CombinedOutput()
 	if err != nil || string(out) != "v1.2.3" || stamped == plain {
-		t.Errorf("%s says %q, %v; the plain one is %s", stamped, out, err, plain)
+		t.Errorf("%s: got output %q, %v, want \"v1.2.3\" from a program other than %s", stamped, out, err, plain)
 	}
 }
