@@ -1,12 +1,10 @@
-// Package builds stands in for Tekton: it watches PipelineRuns, "builds" them, sets
-// their status and that of their TaskRun as Tekton would, and sends Tekton's CloudEvents
-// about both. Nothing is cloned and nothing is pushed: a run's image is what its parameter
-// "image" names, with a digest made up from it.
+// Package builds emulates Tekton. It watches PipelineRuns, sets their status and that of their
+// TaskRuns, and sends Tekton's CloudEvents. Nothing is cloned or pushed: the image of a run is
+// its parameter "image" with a made-up digest.
 //
-// How a run goes is said by its annotation "emulator.sluice.dev/build", or else by a
-// segment of its repository's path that begins with "emulate-": words joined by
-// hyphens, for example https://git.example.com/emulate-slow-twice/hello.git. See
-// [Script] for the words. A run whose spec.status is "Cancelled" is cancelled.
+// The annotation "emulator.sluice.dev/build" controls a run, or else a segment of the
+// repository's path, for example https://git.example.com/emulate-slow-twice/hello.git. [Script]
+// lists the words.
 package builds
 
 import (
@@ -30,13 +28,13 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Options say how builds go.
+// Options configure the builds.
 type Options struct {
-	Sink string        // where events are sent, e.g. "http://127.0.0.1:8090/events/{token}"; "" sends none
-	Took time.Duration // of a build; 0 is half a second
+	Sink string        // e.g. "http://127.0.0.1:8090/events/{token}"; "" sends no events
+	Took time.Duration // duration of a build; 0 is 500 ms
 }
 
-// Controller builds what one API server asks for.
+// Controller runs the builds of one API server.
 type Controller struct {
 	dynamic dynamic.Interface
 	opts    Options
@@ -48,26 +46,25 @@ type Controller struct {
 	group  sync.WaitGroup
 
 	mu   sync.Mutex
-	runs map[string]*run // by uid, those that are not over
+	runs map[string]*run // in progress, by UID
 }
 
-// run is a run that is being worked on.
 type run struct {
 	cancel    context.CancelFunc
-	cancelled atomic.Bool // by its spec
+	cancelled atomic.Bool // by spec.status
 }
 
 func kind(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "tekton.dev", Version: "v1", Resource: resource}
 }
 
-// New makes a controller that speaks to the API server as config says.
+// New returns a controller for the API server of config.
 func New(config *rest.Config, o Options, log *slog.Logger) (*Controller, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 200, 400 // tests build many apps at once
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("create a client of the API server: %w", err)
 	}
 	return &Controller{
 		dynamic: client, opts: o, client: &http.Client{Timeout: program.CallLimit}, log: log, now: time.Now,
@@ -75,10 +72,10 @@ func New(config *rest.Config, o Options, log *slog.Logger) (*Controller, error) 
 	}, nil
 }
 
-// Ready tells whether every run that was there at the start is known.
+// Ready reports whether the controller has read the existing runs.
 func (c *Controller) Ready() bool { return c.synced.Load() }
 
-// Run builds until ctx ends, and waits for the builds that it interrupts.
+// Run runs builds until ctx ends, and waits for the interrupted builds.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer c.group.Wait()
@@ -86,15 +83,15 @@ func (c *Controller) Run(ctx context.Context) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(c.dynamic, 0)
 	informer := factory.ForResource(kind("pipelineruns")).Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { c.see(ctx, o) },
-		UpdateFunc: func(_, o any) { c.see(ctx, o) },
+		AddFunc:    func(o any) { c.observe(ctx, o) },
+		UpdateFunc: func(_, o any) { c.observe(ctx, o) },
 		DeleteFunc: func(o any) { c.gone(ctx, o) },
 	})
 	if err != nil {
 		return fmt.Errorf("watch PipelineRuns: %w", err)
 	}
 	factory.Start(ctx.Done())
-	defer factory.Shutdown() // waits for what Start started; ctx has ended by then
+	defer factory.Shutdown()
 	defer cancel()
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		return nil
@@ -104,13 +101,13 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// see starts a run that is new, or cancels one that shall be.
-func (c *Controller) see(ctx context.Context, o any) {
+// observe starts a new run, or cancels one whose spec.status is "Cancelled".
+func (c *Controller) observe(ctx context.Context, o any) {
 	object, ok := o.(*unstructured.Unstructured)
 	if !ok || over(object) {
 		return
 	}
-	status, _, _ := unstructured.NestedString(object.Object, "spec", "status") // "" when it is not there
+	status, _, _ := unstructured.NestedString(object.Object, "spec", "status")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, known := c.runs[string(object.GetUID())]
@@ -133,7 +130,6 @@ func (c *Controller) see(ctx context.Context, o any) {
 	}
 }
 
-// gone interrupts a run that was deleted, and removes its TaskRun.
 func (c *Controller) gone(ctx context.Context, o any) {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj
@@ -158,8 +154,7 @@ func (c *Controller) forget(uid string) {
 	delete(c.runs, uid)
 }
 
-// work takes one run to its end. ctx is the controller's, runCtx ends early when the run
-// is cancelled or deleted.
+// work runs a build. runCtx ends if the run is cancelled or deleted.
 func (b *build) work(ctx, runCtx context.Context, r *run) {
 	if !b.start(ctx) {
 		return

@@ -15,17 +15,16 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// status is where a run or its TaskRun is.
+// status is the state of a run or its TaskRun.
 type status struct {
 	done, ok        bool
 	reason, message string
 	results         []any
 	children        []any // of a PipelineRun
-	steps           []any // of a TaskRun, as is the next
+	steps           []any
 	pod             string
 }
 
-// fields are what Tekton's status has of it.
 func (s status) fields(began, now time.Time) map[string]any {
 	truth := "Unknown"
 	switch {
@@ -55,13 +54,12 @@ func (s status) fields(began, now time.Time) map[string]any {
 	return fields
 }
 
-// over tells whether a run has ended already.
 func over(run *unstructured.Unstructured) bool {
 	at, _, err := unstructured.NestedString(run.Object, "status", "completionTime")
 	return err == nil && at != ""
 }
 
-// write writes the status of a run or a TaskRun, into object too.
+// write writes the status, and updates object.
 func (c *Controller) write(ctx context.Context, object *unstructured.Unstructured, s status, began time.Time) error {
 	kinds := kind(strings.ToLower(object.GetKind()) + "s")
 	objects := c.dynamic.Resource(kinds).Namespace(object.GetNamespace())
@@ -72,7 +70,6 @@ func (c *Controller) write(ctx context.Context, object *unstructured.Unstructure
 	return err
 }
 
-// event is the last part of the type of the event that tells of a status.
 func (s status) event() string {
 	switch {
 	case s.done && s.ok:
@@ -86,20 +83,18 @@ func (s status) event() string {
 }
 
 const (
-	sendTries = 5                      // of one event
-	sendAgain = 200 * time.Millisecond // after a failure, doubled each time
+	sendTries = 5
+	sendAgain = 200 * time.Millisecond
 )
 
-// event is one of Tekton's events.
 type event struct {
 	kind            string // e.g. "pipelinerun.started"
-	namespace, name string // of the run
+	namespace, name string
 	data            map[string]any
 }
 
-// eventOf is the event that tells that a run or a TaskRun has a status. Its data is a
-// v1beta1 object, unless the script wants a v1 one, which names neither its kind nor its
-// version.
+// eventOf returns the event for a status. Its data is a v1beta1 object, or a v1 object if the
+// script requests it, without kind and version.
 func eventOf(object *unstructured.Unstructured, s status, script Script) event {
 	body, what := object.DeepCopy().Object, "taskRun"
 	if object.GetKind() == "PipelineRun" {
@@ -119,7 +114,6 @@ func eventOf(object *unstructured.Unstructured, s status, script Script) event {
 	}
 }
 
-// send sends an event as its script says.
 func (c *Controller) send(ctx context.Context, e event, s Script) {
 	if c.opts.Sink == "" || s.Silent {
 		return
@@ -136,7 +130,7 @@ func (c *Controller) send(ctx context.Context, e event, s Script) {
 				break
 			}
 			if try == sendTries {
-				c.log.Warn("event not sent", "kind", e.kind, "error", err)
+				c.log.Warn("send event failed", "kind", e.kind, "error", err)
 				break
 			}
 			trace.Sleep(ctx, wait)
@@ -145,8 +139,8 @@ func (c *Controller) send(ctx context.Context, e event, s Script) {
 	}
 }
 
-// post sends an event once, in HTTP's binary mode, as Tekton does. Tekton leaves the group,
-// the version and the kind out of the source, which it does not know of what it has read.
+// post sends an event in HTTP's binary mode. As in Tekton, the source lacks the group, version
+// and kind.
 func (c *Controller) post(ctx context.Context, e event) error {
 	out := cloudevents.NewEvent()
 	out.SetID(rand.Text())

@@ -16,23 +16,23 @@ const (
 	annotation = "emulator.sluice.dev/build"
 	segment    = "emulate-"
 
-	slowness = 20 // times longer than others
+	slowness = 20
 )
 
-// Script says how a run goes, each word of it one thing.
+// Script controls a run. Each word sets one field.
 type Script struct {
-	Slow      bool // "slow": takes twenty times longer
-	Held      bool // "held": goes on until it is cancelled or deleted
-	Fail      bool // "fail": its second step fails
-	Timeout   bool // "timeout": it times out
-	Broken    bool // "broken": its image has the tag that never becomes ready
-	NoImage   bool // "noimage": it succeeds without results
-	NoDigest  bool // "nodigest": its results lack the digest
-	NoCommit  bool // "nocommit": its results lack the commit
-	Misbuilt  bool // "misbuilt": it builds another commit than was asked for
-	Twice     bool // "twice": every event is sent twice
-	Reordered bool // "reordered": the last event is sent first, the others after it in reverse
-	Silent    bool // "silent": no event is sent
+	Slow      bool // "slow": takes 20 times longer
+	Held      bool // "held": runs until it is cancelled or deleted
+	Fail      bool // "fail": the second step fails
+	Timeout   bool // "timeout": the run times out
+	Broken    bool // "broken": the image has the tag that never becomes ready
+	NoImage   bool // "noimage": the run succeeds without results
+	NoDigest  bool // "nodigest": the results lack the digest
+	NoCommit  bool // "nocommit": the results lack the commit
+	Misbuilt  bool // "misbuilt": builds another commit than requested
+	Twice     bool // "twice": sends every event twice
+	Reordered bool // "reordered": sends the last event first, then the others in reverse order
+	Silent    bool // "silent": sends no events
 	V1        bool // "v1": events have status.results, not the status.pipelineResults and taskResults of v1beta1
 }
 
@@ -55,7 +55,6 @@ func scriptOf(run *unstructured.Unstructured) Script {
 	return s
 }
 
-// takes is how long a run takes when others take usual.
 func (s Script) takes(usual time.Duration) time.Duration {
 	switch {
 	case s.Held:
@@ -79,7 +78,7 @@ func wordsOf(repository string) string {
 	return ""
 }
 
-// param reads a run's parameter; "" when there is none.
+// param returns "" if the parameter is not set.
 func param(run *unstructured.Unstructured, name string) string {
 	params, _, err := unstructured.NestedSlice(run.Object, "spec", "params")
 	if err != nil {
@@ -94,7 +93,6 @@ func param(run *unstructured.Unstructured, name string) string {
 	return ""
 }
 
-// ending is how a run ends.
 func ending(run *unstructured.Unstructured, s Script, cancelled bool) status {
 	switch {
 	case cancelled:
@@ -123,13 +121,13 @@ func ending(run *unstructured.Unstructured, s Script, cancelled bool) status {
 	return end
 }
 
-// commitOf is the whole hash of the commit that a run has built: the one that was asked
-// for, made longer if only its first digits were given, or the branch's head.
+// commitOf returns the full hash of the requested commit, extended if it is abbreviated, or of
+// the branch's head.
 func commitOf(run *unstructured.Unstructured, s Script) string {
-	asked := param(run, "commit")
+	requested := param(run, "commit")
 	if s.Misbuilt {
-		asked = ""
+		requested = ""
 	}
 	madeUp := fmt.Sprintf("%x", sha1.Sum([]byte(param(run, "repository")+" "+param(run, "branch")))) //nolint:gosec // as git names commits
-	return asked + madeUp[min(len(asked), len(madeUp)):]
+	return requested + madeUp[min(len(requested), len(madeUp)):]
 }

@@ -68,23 +68,22 @@ func TestEnding(t *testing.T) {
 			t.Parallel()
 			end := ending(runWith("", ""), tt.script, tt.cancelled)
 			if !end.done || end.ok != tt.ok || end.reason != tt.reason || len(end.results) != tt.results {
-				t.Fatalf("%+v", end)
+				t.Fatalf("got %+v, want %+v", end, tt)
 			}
 			if tt.results > 0 && end.results[0].(map[string]any)["value"] != tt.image { //nolint:forcetypeassert // ending made it
-				t.Errorf("results %v", end.results)
+				t.Errorf("got results %v, want image %q", end.results, tt.image)
 			}
 		})
 	}
 }
 
-// TestCommit: a run reports whole hashes.
 func TestCommit(t *testing.T) {
 	t.Parallel()
 	const head = "b858cb282617fb0956d960215c8e84d1ccf909c6"
 	tests := []struct {
-		name, asked string
-		script      Script
-		want        string
+		name, requested string
+		script          Script
+		want            string
 	}{
 		{"the branch's head", "", Script{}, head},
 		{"a commit", strings.Repeat("ab", 20), Script{}, strings.Repeat("ab", 20)},
@@ -96,15 +95,14 @@ func TestCommit(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			run := runWith("", "https://git.example.com/hello.git")
-			run.Object["spec"] = map[string]any{"params": []any{map[string]any{"name": "commit", "value": tt.asked}}}
+			run.Object["spec"] = map[string]any{"params": []any{map[string]any{"name": "commit", "value": tt.requested}}}
 			if got := commitOf(run, tt.script); got != tt.want {
-				t.Errorf("%s, want %s", got, tt.want)
+				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
 	}
 }
 
-// TestEvents: what is told of a run and of its TaskRun, in Tekton's shapes.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	run := runWith("", "")
@@ -113,7 +111,7 @@ func TestEvents(t *testing.T) {
 	run.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "sluice"})
 	task := taskRunOf(run)
 	if got := task.GetLabels(); got["app.kubernetes.io/managed-by"] != "sluice" || got["tekton.dev/pipelineRun"] != "hello-build-1" {
-		t.Errorf("the TaskRun's labels: %v", got)
+		t.Errorf("got TaskRun labels %v, want the run's labels and its name", got)
 	}
 	tests := []struct {
 		name   string
@@ -142,16 +140,15 @@ func TestEvents(t *testing.T) {
 			got := eventOf(object, tt.status, tt.script)
 			body, ok := got.data[tt.body].(map[string]any)
 			if got.kind != tt.kind || got.name != object.GetName() || !ok || body["kind"] != nil || body["apiVersion"] != nil || body["metadata"] == nil {
-				t.Errorf("%+v", got)
+				t.Errorf("got %+v, want kind %s without apiVersion and kind", got, tt.kind)
 			}
 			if is, _ := body["status"].(map[string]any); tt.result != "" && is[tt.result] == nil {
-				t.Errorf("status %v", is)
+				t.Errorf("got status %v, want %s", is, tt.result)
 			}
 		})
 	}
 }
 
-// TestTaskEnding: a run's TaskRun ends as the run does, and names the step that has failed.
 func TestTaskEnding(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[Script]struct {
@@ -171,7 +168,7 @@ func TestTaskEnding(t *testing.T) {
 			result = got.results[0].(map[string]any)["name"].(string) //nolint:forcetypeassert // text made it
 		}
 		if !got.done || got.ok != want.ok || got.reason != want.reason || len(got.steps) != want.steps || result != want.result {
-			t.Errorf("%+v: %+v", script, got)
+			t.Errorf("%+v: got %+v, want %+v", script, got, want)
 		}
 	}
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
-// A run has one TaskRun, of the task "build" with the steps of the shipped Pipeline, the
-// second of which is the one that fails. There are no pods.
+// A run has one TaskRun with the steps of the shipped Pipeline. The second step can fail. There
+// are no pods.
 const (
 	taskName  = "build"
 	cloneStep = "clone"
 	buildStep = "build-and-push"
 
-	// failedOutput is what the failing step wrote last, the result ERROR.
+	// failedOutput is the result ERROR.
 	failedOutput = "Dockerfile:3\nerror: failed to solve: process \"/bin/sh -c make\" did not complete successfully: exit code: 2\n"
 )
 
-// taskRunOf is the TaskRun of a run: as Tekton does it, with all labels of the run and
-// some more, and controlled by it.
+// taskRunOf returns the TaskRun of a run. As in Tekton, the run controls it and passes on its
+// labels.
 func taskRunOf(run *unstructured.Unstructured) *unstructured.Unstructured {
 	task := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "tekton.dev/v1", "kind": "TaskRun",
 		"spec": map[string]any{"taskSpec": map[string]any{"steps": []any{map[string]any{"name": cloneStep}, map[string]any{"name": buildStep}}}},
 	}}
-	labels := map[string]string{"app.kubernetes.io/managed-by": "tekton-pipelines"} // where the run says nothing
+	labels := map[string]string{"app.kubernetes.io/managed-by": "tekton-pipelines"} // unless the run sets it
 	maps.Copy(labels, run.GetLabels())
 	maps.Copy(labels, map[string]string{
 		"tekton.dev/pipelineRun": run.GetName(), "tekton.dev/pipelineRunUID": string(run.GetUID()),
@@ -47,43 +47,39 @@ func taskRunOf(run *unstructured.Unstructured) *unstructured.Unstructured {
 	return task
 }
 
-// makeTaskRun makes a run's TaskRun, or finds the one that was made before this process
-// was started.
+// makeTaskRun creates a run's TaskRun, or reads the one of a previous process.
 func (c *Controller) makeTaskRun(ctx context.Context, run *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, program.CallLimit)
 	defer cancel()
-	task, there := taskRunOf(run), c.dynamic.Resource(kind("taskruns")).Namespace(run.GetNamespace())
-	made, err := there.Create(ctx, task, meta.CreateOptions{})
+	task, tasks := taskRunOf(run), c.dynamic.Resource(kind("taskruns")).Namespace(run.GetNamespace())
+	made, err := tasks.Create(ctx, task, meta.CreateOptions{})
 	if kerrors.IsAlreadyExists(err) {
-		made, err = there.Get(ctx, task.GetName(), meta.GetOptions{})
+		made, err = tasks.Get(ctx, task.GetName(), meta.GetOptions{})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make TaskRun %s: %w", task.GetName(), err)
+		return nil, fmt.Errorf("create TaskRun %s: %w", task.GetName(), err)
 	}
 	return made, nil
 }
 
-// removeTaskRun deletes a run's TaskRun, as the garbage collector does.
 func (c *Controller) removeTaskRun(ctx context.Context, run *unstructured.Unstructured) {
 	ctx, cancel := context.WithTimeout(ctx, program.CallLimit)
 	defer cancel()
 	task := taskRunOf(run)
 	err := c.dynamic.Resource(kind("taskruns")).Namespace(run.GetNamespace()).Delete(ctx, task.GetName(), meta.DeleteOptions{})
 	if err != nil && !kerrors.IsNotFound(err) && ctx.Err() == nil {
-		c.log.Warn("TaskRun of a deleted run not removed", "task_run", task.GetName(), "error", err)
+		c.log.Warn("delete TaskRun failed", "task_run", task.GetName(), "error", err)
 	}
 }
 
-// children are what a run's status says of its TaskRun.
 func children(task *unstructured.Unstructured) []any {
 	return []any{map[string]any{
 		"apiVersion": task.GetAPIVersion(), "kind": task.GetKind(), "name": task.GetName(), "pipelineTaskName": taskName,
 	}}
 }
 
-// taskEnding is how a run's TaskRun ends when the run ends so.
 func taskEnding(task *unstructured.Unstructured, run status) status {
-	end, why := status{done: true, ok: run.ok}, "timed out"
+	end, cause := status{done: true, ok: run.ok}, "timed out"
 	switch {
 	case run.ok:
 		end.reason, end.message, end.results = "Succeeded", "All Steps have completed executing", run.results
@@ -93,16 +89,15 @@ func taskEnding(task *unstructured.Unstructured, run status) status {
 		end.results = []any{text("ERROR", failedOutput)}
 		end.steps = []any{stepEnded(cloneStep, 0), stepEnded(buildStep, 1)}
 	case run.reason == "Cancelled":
-		why = "been cancelled"
+		cause = "been cancelled"
 		fallthrough
 	default:
 		end.reason = "TaskRunCancelled"
-		end.message = fmt.Sprintf("TaskRun %q was cancelled. TaskRun cancelled as the PipelineRun it belongs to has %s.", task.GetName(), why)
+		end.message = fmt.Sprintf("TaskRun %q was cancelled. TaskRun cancelled as the PipelineRun it belongs to has %s.", task.GetName(), cause)
 	}
 	return end
 }
 
-// stepEnded is what a TaskRun's status says of a step that has ended.
 func stepEnded(name string, code int) map[string]any {
 	reason := "Completed"
 	if code != 0 {
@@ -114,28 +109,26 @@ func stepEnded(name string, code int) map[string]any {
 	}
 }
 
-// text is a result.
 func text(name, value string) map[string]any {
 	return map[string]any{"name": name, "type": "string", "value": value}
 }
 
-// build is a run at work: it and its TaskRun, what they do and what is told of that.
 type build struct {
 	*Controller
 	script    Script
 	began     time.Time
 	run, task *unstructured.Unstructured
-	late      []event // those that the script wants to be sent after the last one
+	late      []event // delayed until after the last event
 }
 
-// move writes where the run or its TaskRun is, and tells of it. False ends the build.
+// move writes a status and sends its event. It returns false if the build must end.
 func (b *build) move(ctx context.Context, object *unstructured.Unstructured, s status) bool {
 	if object == b.task {
 		s.pod = b.task.GetName() + "-pod"
 	}
 	if err := b.write(ctx, object, s, b.began); err != nil {
-		if ctx.Err() == nil && !kerrors.IsNotFound(err) { // it was deleted
-			b.log.Warn("status of a run not written", "run", object.GetName(), "error", err)
+		if ctx.Err() == nil && !kerrors.IsNotFound(err) {
+			b.log.Warn("write run status failed", "run", object.GetName(), "error", err)
 		}
 		return false
 	}
@@ -148,15 +141,14 @@ func (b *build) move(ctx context.Context, object *unstructured.Unstructured, s s
 	return true
 }
 
-// start takes the run and its TaskRun to where they are while it is built. False ends
-// the build.
+// start returns false if the build must end.
 func (b *build) start(ctx context.Context) bool {
 	if !b.move(ctx, b.run, status{reason: "Started", message: "Not all Tasks in the Pipeline have finished executing"}) {
 		return false
 	}
 	var err error
 	if b.task, err = b.makeTaskRun(ctx, b.run); err != nil {
-		b.log.Warn("build not started", "run", b.run.GetName(), "error", err)
+		b.log.Warn("start build failed", "run", b.run.GetName(), "error", err)
 		return false
 	}
 	running := status{
@@ -166,7 +158,7 @@ func (b *build) start(ctx context.Context) bool {
 		return false
 	}
 	for _, s := range []status{
-		{reason: "Started"}, // and its pod is awaited, of which Tekton tells two to six times
+		{reason: "Started"}, // Tekton sends two to six events while the pod is pending
 		{reason: "Pending", message: "Pending"},
 		{reason: "Pending", message: `pod status "Initialized":"False"; message: "containers with incomplete status: [prepare place-scripts]"`},
 		{reason: "Running", message: "Not all Steps in the Task have finished executing"},
@@ -178,7 +170,6 @@ func (b *build) start(ctx context.Context) bool {
 	return true
 }
 
-// end ends the TaskRun, then the run.
 func (b *build) end(ctx context.Context, s status) {
 	s.children = children(b.task)
 	if !b.move(ctx, b.task, taskEnding(b.task, s)) || !b.move(ctx, b.run, s) {

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	headerLimit  = 10 * time.Second // for a request's header
-	closeLimit   = 2 * time.Second  // for open requests when a backend ends
+	headerLimit  = 10 * time.Second
+	closeLimit   = 2 * time.Second // for open requests
 	idleBackends = 5 * time.Minute
 )
 
-// backend serves one address of a Service for as long as a pod is there.
+// backend serves one address of a Service.
 type backend struct {
 	pod    atomic.Pointer[Pod]
 	server *http.Server
 	ended  chan struct{}
 }
 
-// Serve answers at an address as an app does here, until ctx ends: for an image that is
-// run elsewhere. pod says who answers.
+// Serve serves the echo app until ctx ends, for an image that runs elsewhere. pod returns the
+// serving pod.
 func Serve(ctx context.Context, address string, pod func(*http.Request) (Pod, bool), log *slog.Logger) error {
 	b := &backend{ended: make(chan struct{})}
 	if err := b.start(ctx, address, pod, log); err != nil {
@@ -36,7 +36,6 @@ func Serve(ctx context.Context, address string, pod func(*http.Request) (Pod, bo
 	return nil
 }
 
-// listen starts a backend on a Service's cluster IP and port.
 func listen(ctx context.Context, address string, pod Pod, log *slog.Logger) (*backend, error) {
 	b := &backend{ended: make(chan struct{})}
 	b.pod.Store(&pod)
@@ -65,18 +64,17 @@ func (b *backend) start(ctx context.Context, address string, current func(*http.
 	go func() {
 		defer close(b.ended)
 		if err := b.server.Serve(tapListener{l}); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("backend ended", "address", address, "error", err)
+			log.Error("backend failed", "address", address, "error", err)
 		}
 	}()
 	return nil
 }
 
-// close lets open requests finish for a moment.
 func (b *backend) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	if b.server.Shutdown(ctx) != nil {
-		_ = b.server.Close() // what is open is cut; nothing to be done about more
+		_ = b.server.Close()
 	}
 	<-b.ended
 }

@@ -21,32 +21,29 @@ const (
 	maxInterval     = 10 * time.Second
 )
 
-// Echo is what the backend answers.
+// Echo is a backend's response: the request as received.
 type Echo struct {
-	App       string              `json:"app"` // name of the Deployment
+	App       string              `json:"app"` // Deployment
 	Namespace string              `json:"namespace"`
-	Image     string              `json:"image"`    // that serves now, e.g. "registry.example/hello:v1"
-	Revision  string              `json:"revision"` // annotation sluice.dev/revision of its pod template, "" without one
+	Image     string              `json:"image"`    // e.g. "registry.example/hello:v1"
+	Revision  string              `json:"revision"` // annotation sluice.dev/revision; may be ""
 	Method    string              `json:"method"`
-	Path      string              `json:"path"`       // with the query, as sent
-	Headers   map[string][]string `json:"headers"`    // names and values as sent, Host among them
-	BodyBytes int64               `json:"body_bytes"` // length of the request's body
+	Path      string              `json:"path"`    // with the query
+	Headers   map[string][]string `json:"headers"` // as sent, including Host
+	BodyBytes int64               `json:"body_bytes"`
 	Trailers  map[string][]string `json:"trailers,omitempty"`
 }
 
-// errNobody says that nothing serves a request's host.
-var errNobody = errors.New("no app is called so")
+var errNoApp = errors.New("no app with this host")
 
-// echo is the app that every image holds:
+// echo is the app in every image:
 //
 //	/ws           echoes WebSocket messages
-//	/stream       answers ?chunks=3 flushed chunks, ?interval=50ms apart
-//	/status/{n}   answers with that status, 200 to 599
-//	all else      answers an Echo
-//
-// Every path takes up an upgrade to HTTP/2 (see upgradable).
+//	/stream       returns ?chunks=3 flushed chunks, ?interval=50ms apart
+//	/status/{n}   returns that status, 200 to 599
+//	other paths   return an Echo
 type echo struct {
-	current func(r *http.Request) (Pod, bool) // what serves a request now; false for nothing
+	current func(r *http.Request) (Pod, bool) // false without a pod
 	log     *slog.Logger
 }
 
@@ -58,8 +55,7 @@ func (e *echo) handler() http.Handler {
 	return e.upgradable(plainPaths(mux, e.read(e.plain)))
 }
 
-// plainPaths keeps the mux from redirecting paths that it would rather see
-// cleaned: a backend shows what it got.
+// plainPaths prevents the mux's redirects to cleaned paths.
 func plainPaths(mux *http.ServeMux, other http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern == "" || r.Method == http.MethodConnect {
@@ -70,16 +66,16 @@ func plainPaths(mux *http.ServeMux, other http.HandlerFunc) http.Handler {
 	})
 }
 
-// read takes the whole request in before h answers.
+// read reads the complete request first.
 func (e *echo) read(h func(http.ResponseWriter, *http.Request, Echo)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		seen, err := e.see(r)
-		if errors.Is(err, errNobody) {
+		seen, err := e.receive(r)
+		if errors.Is(err, errNoApp) {
 			http.NotFound(w, r)
 			return
 		}
 		if err != nil {
-			e.log.Debug("request not read", "error", err)
+			e.log.Debug("read request failed", "error", err)
 			w.Header().Set("Connection", "close")
 			w.WriteHeader(http.StatusInternalServerError)
 			return
@@ -88,11 +84,10 @@ func (e *echo) read(h func(http.ResponseWriter, *http.Request, Echo)) http.Handl
 	}
 }
 
-// see reads a request to its end.
-func (e *echo) see(r *http.Request) (Echo, error) {
+func (e *echo) receive(r *http.Request) (Echo, error) {
 	pod, ok := e.current(r)
 	if !ok {
-		return Echo{}, errNobody
+		return Echo{}, errNoApp
 	}
 	headers, next, err := asSent(r)
 	if err != nil {
@@ -109,8 +104,7 @@ func (e *echo) see(r *http.Request) (Echo, error) {
 	}, nil
 }
 
-// asSent gives a request's headers as they came, and what to call once its body was
-// read.
+// asSent returns the headers as received, and a function to call after the body.
 func asSent(r *http.Request) (headers map[string][]string, next func(), err error) {
 	if r.ProtoMajor == 2 {
 		return fields(r), func() {}, nil
@@ -123,16 +117,16 @@ func asSent(r *http.Request) (headers map[string][]string, next func(), err erro
 	return headers, t.next, err
 }
 
-func (e *echo) answer(w http.ResponseWriter, status int, seen Echo) {
+func (e *echo) respond(w http.ResponseWriter, status int, seen Echo) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(seen); err != nil && !errors.Is(err, http.ErrBodyNotAllowed) {
-		e.log.Debug("answer not sent", "error", err)
+		e.log.Debug("send response failed", "error", err)
 	}
 }
 
 func (e *echo) plain(w http.ResponseWriter, _ *http.Request, seen Echo) {
-	e.answer(w, http.StatusOK, seen)
+	e.respond(w, http.StatusOK, seen)
 }
 
 func (e *echo) status(w http.ResponseWriter, r *http.Request, seen Echo) {
@@ -140,7 +134,7 @@ func (e *echo) status(w http.ResponseWriter, r *http.Request, seen Echo) {
 	if err != nil || code < 200 || code > 599 {
 		code = http.StatusBadRequest
 	}
-	e.answer(w, code, seen)
+	e.respond(w, code, seen)
 }
 
 func (e *echo) stream(w http.ResponseWriter, r *http.Request, _ Echo) {
@@ -165,7 +159,7 @@ func (e *echo) stream(w http.ResponseWriter, r *http.Request, _ Echo) {
 			}
 		}
 		if _, err := fmt.Fprintf(w, "chunk %d\n", i+1); err != nil {
-			return // the client is gone
+			return
 		}
 		if err := out.Flush(); err != nil {
 			return
@@ -173,22 +167,21 @@ func (e *echo) stream(w http.ResponseWriter, r *http.Request, _ Echo) {
 	}
 }
 
-// socket sends every message back until the client closes.
 func (e *echo) socket(w http.ResponseWriter, r *http.Request) {
-	if _, err := e.see(r); err != nil { // a refused upgrade leaves the connection to other requests
+	if _, err := e.receive(r); err != nil { // leaves the connection usable
 		http.NotFound(w, r)
 		return
 	}
-	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // any page may talk to an echo
+	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // an echo is safe for any origin
 	if err != nil {
-		e.log.Debug("no web socket", "error", err)
+		e.log.Debug("accept WebSocket failed", "error", err)
 		return
 	}
-	defer c.CloseNow() //nolint:errcheck // closed already when all went well
+	defer c.CloseNow() //nolint:errcheck // already closed on success
 	for {
 		kind, message, err := c.Read(r.Context())
 		if err != nil {
-			return // closed, or gone
+			return
 		}
 		if err := c.Write(r.Context(), kind, message); err != nil {
 			return

@@ -23,7 +23,6 @@ import (
 
 var testPod = Pod{App: "hello", Namespace: "shop-prod", Image: "registry.example/hello:v1", Revision: "7"}
 
-// serveTest gives the address of a backend that serves testPod.
 func serveTest(t *testing.T) (*backend, string) {
 	t.Helper()
 	free, err := ports.Free(t.Context(), 1)
@@ -35,10 +34,10 @@ func serveTest(t *testing.T) (*backend, string) {
 	return b, address
 }
 
-// wire is a connection to say HTTP by hand.
+// wire is a connection for HTTP by hand.
 type wire struct {
 	net.Conn
-	answers *bufio.Reader
+	responses *bufio.Reader
 }
 
 func dialTest(t *testing.T, address string) *wire {
@@ -51,7 +50,6 @@ func dialTest(t *testing.T, address string) *wire {
 	return &wire{c, bufio.NewReader(c)}
 }
 
-// say sends text as it stands and reads one answer.
 func (w *wire) say(t *testing.T, texts ...string) (int, Echo) {
 	t.Helper()
 	for _, text := range texts {
@@ -59,7 +57,7 @@ func (w *wire) say(t *testing.T, texts ...string) (int, Echo) {
 			t.Fatal(err)
 		}
 	}
-	resp, err := http.ReadResponse(w.answers, nil)
+	resp, err := http.ReadResponse(w.responses, nil)
 	check.OK(t, err)
 	defer resp.Body.Close()
 	var e Echo
@@ -89,7 +87,7 @@ func TestEchoShowsHeadersAsSent(t *testing.T) {
 			}},
 		},
 		{
-			name:  "a head in pieces",
+			name:  "a header section in parts",
 			texts: []string{"GET / HTTP/1.1\r\nHo", "st: h\r\nA: 1\r", "\n\r", "\n"},
 			want:  Echo{Method: "GET", Path: "/", Headers: map[string][]string{"Host": {"h"}, "A": {"1"}}},
 		},
@@ -99,7 +97,7 @@ func TestEchoShowsHeadersAsSent(t *testing.T) {
 			want:  Echo{Method: "POST", Path: "//x/../y", Headers: map[string][]string{"Host": {"h"}, "Content-Length": {"5"}}, BodyBytes: 5},
 		},
 		{
-			name:  "a body that looks like a head",
+			name:  "a body that looks like a request",
 			texts: []string{"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 22\r\n\r\nGET /evil HTTP/1.1\r\n\r\n"},
 			want:  Echo{Method: "PUT", Path: "/", Headers: map[string][]string{"Host": {"h"}, "Content-Length": {"22"}}, BodyBytes: 22},
 		},
@@ -117,7 +115,7 @@ func TestEchoShowsHeadersAsSent(t *testing.T) {
 			},
 		},
 	}
-	// All on one connection too: what was recorded of one must not show in the next.
+	// On a shared connection, headers must not leak into the next response.
 	one := dialTest(t, address)
 	for _, tt := range tests {
 		tt.want.App, tt.want.Namespace, tt.want.Image, tt.want.Revision = testPod.App, testPod.Namespace, testPod.Image, testPod.Revision
@@ -125,15 +123,15 @@ func TestEchoShowsHeadersAsSent(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				status, got := w.say(t, tt.texts...)
 				if diff := cmp.Diff(tt.want, got); status != http.StatusOK || diff != "" {
-					t.Errorf("status %d, echo (-want +got):\n%s", status, diff)
+					t.Errorf("got status %d, want 200; echo (-want +got):\n%s", status, diff)
 				}
 			})
 		}
 	}
 }
 
-// TestRefusedSocketLeavesConnection: after a request to /ws that is no WebSocket's, the
-// connection takes another request.
+// TestRefusedSocketLeavesConnection checks the connection after a request to /ws that is not a
+// handshake.
 func TestRefusedSocketLeavesConnection(t *testing.T) {
 	t.Parallel()
 	_, address := serveTest(t)
@@ -141,18 +139,18 @@ func TestRefusedSocketLeavesConnection(t *testing.T) {
 	if _, err := io.WriteString(w, "OPTIONS /ws HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.ReadResponse(w.answers, nil)
+	resp, err := http.ReadResponse(w.responses, nil)
 	check.OK(t, err)
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
 	if status, got := w.say(t, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); status != http.StatusOK || got.Method != http.MethodGet {
-		t.Errorf("status %d, echo %+v", status, got)
+		t.Errorf("got status %d, echo %+v, want 200 to GET", status, got)
 	}
 }
 
-func TestPipelinedRequestIsRefusedNotConfused(t *testing.T) {
+func TestPipelinedRequestIsRejected(t *testing.T) {
 	t.Parallel()
 	_, address := serveTest(t)
 	w := dialTest(t, address)
@@ -161,7 +159,7 @@ func TestPipelinedRequestIsRefusedNotConfused(t *testing.T) {
 	}
 	for _, want := range []int{http.StatusOK, http.StatusInternalServerError} {
 		if status, _ := w.say(t); status != want {
-			t.Fatalf("status %d, want %d", status, want)
+			t.Fatalf("got status %d, want %d", status, want)
 		}
 	}
 }
@@ -173,7 +171,7 @@ func TestLargeBodyIsCounted(t *testing.T) {
 	status, e := dialTest(t, address).say(t,
 		fmt.Sprintf("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", size), strings.Repeat("x", size))
 	if status != http.StatusOK || e.BodyBytes != size {
-		t.Errorf("status %d, %d bytes; want 200, %d", status, e.BodyBytes, size)
+		t.Errorf("got status %d, %d bytes, want 200, %d", status, e.BodyBytes, size)
 	}
 }
 
@@ -185,12 +183,12 @@ func TestStatus(t *testing.T) {
 		"/status/100": 400, "/status/600": 400, "/status/x": 400,
 	} {
 		if got, _ := dialTest(t, address).say(t, "GET "+path+" HTTP/1.1\r\nHost: h\r\n\r\n"); got != want {
-			t.Errorf("%s answers %d, want %d", path, got, want)
+			t.Errorf("%s: got status %d, want %d", path, got, want)
 		}
 	}
 }
 
-// stream requests /stream and returns the body of the response, which the end of the test closes.
+// stream requests /stream and returns the body.
 func stream(t *testing.T, address, query string) io.Reader {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/stream?"+query, nil)
@@ -204,9 +202,9 @@ func stream(t *testing.T, address, query string) io.Reader {
 func TestStreamIsFlushed(t *testing.T) {
 	t.Parallel()
 	_, address := serveTest(t)
-	first := make([]byte, 8) // it comes long before the second
+	first := make([]byte, 8)
 	if _, err := io.ReadFull(stream(t, address, "chunks=3&interval=10s"), first); err != nil || string(first) != "chunk 1\n" {
-		t.Errorf("first chunk %q, %v", first, err)
+		t.Errorf("got first chunk %q, %v, want \"chunk 1\\n\"", first, err)
 	}
 }
 
@@ -215,7 +213,7 @@ func TestStreamChunks(t *testing.T) {
 	_, address := serveTest(t)
 	body, err := io.ReadAll(stream(t, address, "chunks=4&interval=1ms"))
 	if want := "chunk 1\nchunk 2\nchunk 3\nchunk 4\n"; err != nil || string(body) != want {
-		t.Errorf("body %q, %v", body, err)
+		t.Errorf("got body %q, %v, want %q", body, err, want)
 	}
 }
 
@@ -227,7 +225,7 @@ func TestSocketEchoes(t *testing.T) {
 	for _, text := range []string{"one", "two"} {
 		check.OK(t, c.Write(t.Context(), websocket.MessageText, []byte(text)))
 		if _, got, err := c.Read(t.Context()); err != nil || string(got) != text {
-			t.Errorf("echo of %q is %q, %v", text, got, err)
+			t.Errorf("echo of %q: got %q, %v", text, got, err)
 		}
 	}
 	if err := c.Close(websocket.StatusNormalClosure, ""); err != nil {
@@ -243,11 +241,10 @@ func TestBackendSwitchesPods(t *testing.T) {
 	next.Image, next.Revision = "registry.example/hello:v2", "8"
 	b.pod.Store(&next)
 	if _, e := w.say(t, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); e.Image != next.Image || e.Revision != next.Revision {
-		t.Errorf("image %q, revision %q", e.Image, e.Revision)
+		t.Errorf("got image %q, revision %q, want %q, %q", e.Image, e.Revision, next.Image, next.Revision)
 	}
 }
 
-// TestUpgradeToHTTP2: it is taken up by every path and method, and serves many requests.
 func TestUpgradeToHTTP2(t *testing.T) {
 	t.Parallel()
 	_, address := serveTest(t)
@@ -256,12 +253,12 @@ func TestUpgradeToHTTP2(t *testing.T) {
 		if _, err := io.WriteString(w, method+" /any HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		res, err := http.ReadResponse(w.answers, nil)
+		res, err := http.ReadResponse(w.responses, nil)
 		if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
-			t.Fatalf("%v, %v", res, err)
+			t.Fatalf("got %v, %v, want status 101", res, err)
 		}
 		_ = res.Body.Close()
-		c, err := (&http2.Transport{}).NewClientConn(readAhead{w, w.answers}) //nolint:staticcheck // the connection is there already; net/http wants to make its own
+		c, err := (&http2.Transport{}).NewClientConn(readAhead{w, w.responses}) //nolint:staticcheck // net/http cannot use an existing connection
 		check.OK(t, err)
 		for range 3 {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://h/a?b=c", strings.NewReader("12345"))
@@ -271,7 +268,7 @@ func TestUpgradeToHTTP2(t *testing.T) {
 			check.OK(t, err)
 			var e Echo
 			if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Path != "/a?b=c" || e.BodyBytes != 5 || e.Headers["x-service-key-name"][0] != "any" {
-				t.Errorf("%+v, %v", e, err)
+				t.Errorf("got echo %+v, %v", e, err)
 			}
 			_ = res.Body.Close()
 		}

@@ -1,4 +1,4 @@
 package workloads
 
-// EndNamespace empties and ends a namespace that was listed as deleted.
+// EndNamespace calls endNamespace for a namespace that was listed as deleted.
 var EndNamespace = (*Controller).endNamespace

@@ -22,25 +22,20 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
-// Knative as seen from outside: a Service of type ExternalName for each Knative Service,
-// which names the gateway inside the cluster; two gateways, which find the service by its
-// host; and the status, with the revision that was made last and the one that is ready. A
-// Service of that name that is somebody else's is left alone, and the Knative Service is
-// not ready then. There is no scaling: what is ready serves.
+// The emulation consists of a Service of type ExternalName for each Knative Service, two
+// gateways that route by host, and the status. There is no scaling. A Service with another
+// owner stays unchanged, and the Knative Service is then not ready.
 //
-// As Knative does it, a Service is public, by its name in publicDomain, unless it carries
-// the label that keeps it inside of the cluster, and what Knative makes is controlled by
-// the Service's Route and has its labels and annotations. There are no Routes here: each
-// is only named, with the id of its Service.
-//
-// The gateways' port is not Knative's 80, which takes a privilege here.
+// As in Knative, a Service is public unless its label makes it cluster-local. The Kubernetes
+// Service has its labels and annotations, and a Route as its owner. Routes do not exist here.
+// The gateways avoid port 80, which needs a privilege.
 const (
 	knativeNamespace = "knative-serving"
 	localGateway     = "knative-local-gateway"
 	publicGateway    = "knative-ingress-gateway"
 	gatewayPort      = 8080
 
-	publicDomain    = "knative.example.com" // as if config-domain said so
+	publicDomain    = "knative.example.com" // as if set in config-domain
 	visibilityLabel = "networking.knative.dev/visibility"
 	clusterLocal    = "cluster-local"
 )
@@ -49,29 +44,26 @@ func knativeKind() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "services"}
 }
 
-// knative is what the controller keeps of Knative.
 type knative struct {
 	factory       dynamicinformer.DynamicSharedInformerFactory
 	local, public *gateway
-	rollouts      map[string]rollout // by namespace/name; only Run's goroutine uses it
+	rollouts      map[string]rollout
 }
 
-// gateway is a way in.
 type gateway struct {
 	address string // cluster IP
 	server  *backend
-	hosts   atomic.Pointer[map[string]Pod] // what serves, by host
+	hosts   atomic.Pointer[map[string]Pod]
 }
 
-// startKnative starts the gateways and watches Knative Services; nil where the API
-// server does not serve them.
+// startKnative returns nil if the API server does not serve Knative Services.
 func (c *Controller) startKnative(ctx context.Context) (*knative, cache.GenericLister, error) {
-	_, err := c.dynamic.Resource(knativeKind()).List(ctx, meta.ListOptions{Limit: 1}) // discovery may be late
+	_, err := c.dynamic.Resource(knativeKind()).List(ctx, meta.ListOptions{Limit: 1}) // discovery may be outdated
 	if kerrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("look for Knative: %w", err)
+		return nil, nil, fmt.Errorf("list Knative Services: %w", err)
 	}
 	k := &knative{rollouts: map[string]rollout{}}
 	if k.local, err = c.startGateway(ctx, localGateway); err != nil {
@@ -102,13 +94,12 @@ func (c *Controller) startGateway(ctx context.Context, name string) (*gateway, e
 	return g, nil
 }
 
-// makeGateway makes a gateway's Service and gives its cluster IP.
 func (c *Controller) makeGateway(ctx context.Context, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, program.CallLimit)
 	defer cancel()
 	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: knativeNamespace}}
 	if _, err := c.api.CoreV1().Namespaces().Create(ctx, namespace, meta.CreateOptions{}); err != nil && !kerrors.IsAlreadyExists(err) {
-		return "", fmt.Errorf("make Knative's namespace: %w", err)
+		return "", fmt.Errorf("create Knative's namespace: %w", err)
 	}
 	service := &core.Service{
 		ObjectMeta: meta.ObjectMeta{Name: name},
@@ -119,12 +110,11 @@ func (c *Controller) makeGateway(ctx context.Context, name string) (string, erro
 		made, err = c.api.CoreV1().Services(knativeNamespace).Get(ctx, name, meta.GetOptions{})
 	}
 	if err != nil {
-		return "", fmt.Errorf("make Knative's gateway %s: %w", name, err)
+		return "", fmt.Errorf("create Knative's gateway %s: %w", name, err)
 	}
 	return made.Spec.ClusterIP, nil
 }
 
-// find is a gateway's routing.
 func (g *gateway) find(r *http.Request) (Pod, bool) {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -140,12 +130,11 @@ func (k *knative) close() {
 	k.factory.Shutdown()
 }
 
-// localHost is what a service is called inside of the cluster, always.
+// localHost returns the host inside the cluster.
 func localHost(s *unstructured.Unstructured) string {
 	return s.GetName() + "." + s.GetNamespace() + ".svc.cluster.local"
 }
 
-// hostOf is what a service is called first of all.
 func hostOf(s *unstructured.Unstructured) string {
 	if s.GetLabels()[visibilityLabel] == clusterLocal {
 		return localHost(s)
@@ -153,12 +142,12 @@ func hostOf(s *unstructured.Unstructured) string {
 	return s.GetName() + "." + s.GetNamespace() + "." + publicDomain
 }
 
-// makePlaceholder makes the Kubernetes Service of a Knative Service, or gives it the labels
-// and annotations that it should have, and tells whether there is one that is its own.
+// makePlaceholder creates or updates the Kubernetes Service of a Knative Service. It returns
+// false if a Service with another owner exists.
 func (c *Controller) makePlaceholder(ctx context.Context, s *unstructured.Unstructured, services []*core.Service) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, program.CallLimit)
 	defer cancel()
-	shall, there := c.placeholder(s), c.api.CoreV1().Services(s.GetNamespace())
+	desired, client := c.placeholder(s), c.api.CoreV1().Services(s.GetNamespace())
 	for _, is := range services {
 		if is.Namespace != s.GetNamespace() || is.Name != s.GetName() || is.DeletionTimestamp != nil {
 			continue
@@ -166,25 +155,24 @@ func (c *Controller) makePlaceholder(ctx context.Context, s *unstructured.Unstru
 		if owner := meta.GetControllerOf(is); owner == nil || owner.UID != s.GetUID() {
 			return false, nil
 		}
-		changed := is.DeepCopy() // nothing is ever taken away
-		changed.Labels = labels.Merge(is.Labels, shall.Labels)
-		changed.Annotations = labels.Merge(is.Annotations, shall.Annotations)
+		changed := is.DeepCopy()
+		changed.Labels = labels.Merge(is.Labels, desired.Labels)
+		changed.Annotations = labels.Merge(is.Annotations, desired.Annotations)
 		if labels.Equals(is.Labels, changed.Labels) && labels.Equals(is.Annotations, changed.Annotations) {
 			return true, nil
 		}
-		if _, err := there.Update(ctx, changed, meta.UpdateOptions{}); err != nil && !kerrors.IsNotFound(err) && !kerrors.IsConflict(err) {
+		if _, err := client.Update(ctx, changed, meta.UpdateOptions{}); err != nil && !kerrors.IsNotFound(err) && !kerrors.IsConflict(err) {
 			return true, fmt.Errorf("label the Service of Knative Service %s: %w", s.GetName(), err)
 		}
 		return true, nil
 	}
-	_, err := there.Create(ctx, shall, meta.CreateOptions{})
+	_, err := client.Create(ctx, desired, meta.CreateOptions{})
 	if err != nil && !kerrors.IsAlreadyExists(err) && !kerrors.HasStatusCause(err, core.NamespaceTerminatingCause) {
-		return false, fmt.Errorf("make the Service of Knative Service %s: %w", s.GetName(), err)
+		return false, fmt.Errorf("create the Service of Knative Service %s: %w", s.GetName(), err)
 	}
 	return err == nil, nil
 }
 
-// placeholder is the Kubernetes Service of a Knative Service.
 func (c *Controller) placeholder(s *unstructured.Unstructured) *core.Service {
 	controller, protocol := true, "kubernetes.io/h2c"
 	carried := labels.Merge(s.GetLabels(), labels.Set{"serving.knative.dev/service": s.GetName(), "serving.knative.dev/route": s.GetName()})
@@ -203,12 +191,11 @@ func (c *Controller) placeholder(s *unstructured.Unstructured) *core.Service {
 	}
 }
 
-// collect deletes the Kubernetes Services whose Knative Service is gone, as the garbage
-// collector does.
-func (c *Controller) collect(ctx context.Context, services []*core.Service, there map[string]bool) (failed error) {
+// collect deletes Services without a Knative Service, as the garbage collector does.
+func (c *Controller) collect(ctx context.Context, services []*core.Service, existing map[string]bool) (failed error) {
 	for _, s := range services {
 		owner := meta.GetControllerOf(s)
-		if owner == nil || !strings.HasPrefix(owner.APIVersion, knativeKind().Group+"/") || there[string(owner.UID)] {
+		if owner == nil || !strings.HasPrefix(owner.APIVersion, knativeKind().Group+"/") || existing[string(owner.UID)] {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, program.CallLimit)
@@ -221,7 +208,6 @@ func (c *Controller) collect(ctx context.Context, services []*core.Service, ther
 	return failed
 }
 
-// listKnative gives all Knative Services.
 func listKnative(lister cache.GenericLister) ([]*unstructured.Unstructured, error) {
 	objects, err := lister.List(labels.Everything())
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestKnative: what Knative makes for a service, its status, and who reaches it from
-// where, as its label says.
+// TestKnative checks the Service, the status, and which gateway serves it.
 func TestKnative(t *testing.T) {
 	t.Parallel()
 	config, client := server(t)
@@ -39,9 +38,9 @@ func TestKnative(t *testing.T) {
 		}}},
 	}}, meta.CreateOptions{})
 	check.OK(t, err)
-	says := func(host string) {
+	waitReady := func(host string) {
 		t.Helper()
-		check.Eventually(t, "be ready as "+host, patience, func() error {
+		check.Eventually(t, "be ready as "+host, timeout, func() error {
 			s, err := services.Get(t.Context(), "third", meta.GetOptions{})
 			if err != nil {
 				return err
@@ -55,7 +54,7 @@ func TestKnative(t *testing.T) {
 		})
 	}
 	const public, local = "third.shop-prod.knative.example.com", "third.shop-prod.svc.cluster.local"
-	says(public)
+	waitReady(public)
 	c.reaches(t, "knative-ingress-gateway", public, http.StatusOK)
 	c.reaches(t, "knative-ingress-gateway", local, http.StatusNotFound)
 	c.reaches(t, "knative-local-gateway", local, http.StatusOK)
@@ -64,7 +63,7 @@ func TestKnative(t *testing.T) {
 	if _, err := services.Patch(t.Context(), "third", types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	says(local)
+	waitReady(local)
 	c.reaches(t, "knative-ingress-gateway", public, http.StatusNotFound)
 	c.reaches(t, "knative-local-gateway", local, http.StatusOK)
 
@@ -76,21 +75,20 @@ func TestKnative(t *testing.T) {
 	}
 	check.Equal(t, "labels of the Kubernetes Service", want, s.Labels)
 	if owner := meta.GetControllerOf(s); owner == nil || owner.APIVersion != "serving.knative.dev/v1" || owner.Kind != "Route" {
-		t.Errorf("it is controlled by %v", owner)
+		t.Errorf("got owner %v, want a Route of Knative", owner)
 	}
 	if s.Spec.Type != core.ServiceTypeExternalName {
-		t.Errorf("its type is %s", s.Spec.Type)
+		t.Errorf("got type %s, want ExternalName", s.Spec.Type)
 	}
 }
 
-// reaches asks one of Knative's gateways for a host.
 func (c cluster) reaches(t *testing.T, gateway, host string, want int) {
 	t.Helper()
 	s, err := c.CoreV1().Services("knative-serving").Get(t.Context(), gateway, meta.GetOptions{})
 	check.OK(t, err)
 	got, err := statusOf(t.Context(), s.Spec.ClusterIP, host)
 	if err != nil || got != want {
-		t.Errorf("%s answers %d for %s, %v; want %d", gateway, got, host, err, want)
+		t.Errorf("%s of %s: got status %d, %v, want %d", host, gateway, got, err, want)
 	}
 }
 

@@ -19,17 +19,16 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
-// rollKnative moves every Knative Service on, writes the statuses that changed and
-// tells the gateways what serves.
-func (c *Controller) rollKnative(ctx context.Context, lister cache.GenericLister, services []*core.Service) (again time.Time, failed error) {
+// rollKnative advances the rollouts, writes changed statuses and updates the gateways.
+func (c *Controller) rollKnative(ctx context.Context, lister cache.GenericLister, services []*core.Service) (wakeAt time.Time, failed error) {
 	all, err := listKnative(lister)
 	if err != nil {
-		return again, err
+		return wakeAt, err
 	}
-	rollouts, there := map[string]rollout{}, map[string]bool{}
+	rollouts, existing := map[string]rollout{}, map[string]bool{}
 	local, public := map[string]Pod{}, map[string]Pod{}
 	for _, s := range all {
-		there[string(s.GetUID())] = true
+		existing[string(s.GetUID())] = true
 		key := s.GetNamespace() + "/" + s.GetName()
 		d, err := asDeployment(s)
 		if err != nil {
@@ -37,9 +36,9 @@ func (c *Controller) rollKnative(ctx context.Context, lister cache.GenericLister
 			continue
 		}
 		next, at := step(d, c.knative.rollouts[key], c.now(), readyAfter)
-		rollouts[key], again = next, earlier(again, at)
+		rollouts[key], wakeAt = next, earlier(wakeAt, at)
 		if pulled := next.since.Add(readyAfter); missing(podOf(d).Image) && pulled.After(c.now()) {
-			again = earlier(again, pulled)
+			wakeAt = earlier(wakeAt, pulled)
 		}
 		if next.serving != nil {
 			local[localHost(s)], public[hostOf(s)] = *next.serving, *next.serving
@@ -48,28 +47,28 @@ func (c *Controller) rollKnative(ctx context.Context, lister cache.GenericLister
 	c.knative.rollouts = rollouts
 	c.knative.local.hosts.Store(&local)
 	c.knative.public.hosts.Store(&public)
-	for _, s := range all { // what a status says holds already
+	for _, s := range all { // the gateways serve what the statuses report
 		r, known := rollouts[s.GetNamespace()+"/"+s.GetName()]
 		if !known {
 			continue
 		}
 		routed, err := true, error(nil)
-		if r.serving != nil { // before that Knative's Route makes nothing
+		if r.serving != nil { // no Service without a ready revision
 			routed, err = c.makePlaceholder(ctx, s, services)
 		}
 		failed = errors.Join(failed, err, c.reportKnative(ctx, s, r, routed))
 	}
-	return again, errors.Join(failed, c.collect(ctx, services, there))
+	return wakeAt, errors.Join(failed, c.collect(ctx, services, existing))
 }
 
-// asDeployment gives what a Knative Service has in common with a Deployment.
+// asDeployment returns the fields shared with a Deployment.
 func asDeployment(s *unstructured.Unstructured) (*apps.Deployment, error) {
 	template, _, err := unstructured.NestedMap(s.Object, "spec", "template")
 	if err != nil {
 		return nil, fmt.Errorf("read Knative Service %s: %w", s.GetName(), err)
 	}
 	d := &apps.Deployment{ObjectMeta: meta.ObjectMeta{Name: s.GetName(), Namespace: s.GetNamespace(), Generation: s.GetGeneration()}}
-	// The fields of Knative's own that a pod's template does not have are left out.
+	// The conversion drops fields that a pod template lacks.
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &d.Spec.Template); err != nil {
 		return nil, fmt.Errorf("read Knative Service %s: %w", s.GetName(), err)
 	}
@@ -83,12 +82,10 @@ func asDeployment(s *unstructured.Unstructured) (*apps.Deployment, error) {
 	return d, nil
 }
 
-// revisionName is the name that Knative gives to what a generation makes.
 func revisionName(s *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s-%05d", s.GetName(), s.GetGeneration())
 }
 
-// reportKnative writes a status where it differs from the one that was read.
 func (c *Controller) reportKnative(ctx context.Context, s *unstructured.Unstructured, r rollout, routed bool) error {
 	d, err := asDeployment(s)
 	if err != nil {
@@ -109,11 +106,9 @@ func (c *Controller) reportKnative(ctx context.Context, s *unstructured.Unstruct
 	return nil
 }
 
-// deadlineAnnotation of a Knative Service's template is how long a revision may take to
-// become ready, e.g. "2m".
+// deadlineAnnotation limits the time for a revision to become ready, e.g. "2m".
 const deadlineAnnotation = "serving.knative.dev/progress-deadline"
 
-// knativeStatus tells a rollout the way Knative does.
 func knativeStatus(s *unstructured.Unstructured, d *apps.Deployment, r rollout, routed bool, now time.Time) map[string]any {
 	before, _, _ := unstructured.NestedSlice(s.Object, "status", "conditions")
 	configured := configurationsReady(s, d, r, now)
@@ -139,12 +134,11 @@ func knativeStatus(s *unstructured.Unstructured, d *apps.Deployment, r rollout, 
 	return status
 }
 
-// knativeCondition is a condition of a Knative Service.
 type knativeCondition struct{ kind, status, reason, message string }
 
-// configurationsReady tells of the revision that was made last. An image that cannot be
-// pulled is noticed at once, since Knative looks for its digest; one that never becomes
-// ready, when its time is up.
+// configurationsReady is the condition of the latest created revision. A missing image fails
+// after readyAfter, because Knative resolves the digest. An image that never becomes ready
+// fails at the deadline.
 func configurationsReady(s *unstructured.Unstructured, d *apps.Deployment, r rollout, now time.Time) knativeCondition {
 	c, failure, image := knativeCondition{kind: "ConfigurationsReady", status: "Unknown"}, "", podOf(d).Image
 	switch {
@@ -162,7 +156,7 @@ func configurationsReady(s *unstructured.Unstructured, d *apps.Deployment, r rol
 	return c
 }
 
-// routesReady tells of the way to the last revision that became ready.
+// routesReady is the condition of the route to the latest ready revision.
 func routesReady(s *unstructured.Unstructured, configured knativeCondition, r rollout, routed bool) knativeCondition {
 	c := knativeCondition{kind: "RoutesReady", status: "True"}
 	switch {
@@ -179,8 +173,7 @@ func routesReady(s *unstructured.Unstructured, configured knativeCondition, r ro
 	return c
 }
 
-// summary is the condition Ready: as the worse of the other two, and as the route when
-// both are as bad.
+// summary returns Ready: the worse of the other two, or the route's if equal.
 func summary(configured, route knativeCondition) knativeCondition {
 	rank := map[string]int{"False": 0, "Unknown": 1, "True": 2}
 	c := route
@@ -191,7 +184,7 @@ func summary(configured, route knativeCondition) knativeCondition {
 	return c
 }
 
-// fields gives a condition the time that it had while its status stays.
+// fields changes the time only with the status.
 func (c knativeCondition) fields(before []any, now time.Time) map[string]any {
 	fields := map[string]any{"type": c.kind, "status": c.status, "lastTransitionTime": now.UTC().Format(time.RFC3339)}
 	if c.reason != "" {

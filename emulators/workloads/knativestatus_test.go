@@ -9,25 +9,23 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestKnativeStatus: what is said of a revision, and of the way to it, as its image and the
-// time that it may take have it.
 func TestKnativeStatus(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	tests := []struct {
 		name, image, deadline string
-		served                bool // by a revision before
+		served                bool // by a previous revision
 		after                 time.Duration
-		told, reason          string // configured/routed/ready, and the summary's reason
+		want, reason          string // statuses of configurations, routes and Ready; its reason
 	}{
-		{"at first", "r.example/hello:v1", "", false, 0, "Unknown/Unknown/Unknown", "RevisionMissing"},
+		{"initial", "r.example/hello:v1", "", false, 0, "Unknown/Unknown/Unknown", "RevisionMissing"},
 		{"ready", "r.example/hello:v1", "", false, time.Second, "True/True/True", ""},
-		{"the next one at first", "r.example/hello:v1", "", true, 0, "Unknown/True/Unknown", ""},
-		{"no image", "r.example/missing/hello:v1", "", false, time.Second, "False/False/False", "RevisionMissing"},
-		{"no image for the next one", "r.example/missing/hello:v1", "", true, time.Second, "False/True/False", "RevisionFailed"},
-		{"never ready, in time", "r.example/hello:broken", "30s", false, 29 * time.Second, "Unknown/Unknown/Unknown", "RevisionMissing"},
-		{"never ready, too late", "r.example/hello:broken", "30s", false, 30 * time.Second, "False/False/False", "RevisionMissing"},
-		{"never ready, by Knative's own deadline", "r.example/hello:broken", "", false, 599 * time.Second, "Unknown/Unknown/Unknown", "RevisionMissing"},
+		{"initial, with a previous revision", "r.example/hello:v1", "", true, 0, "Unknown/True/Unknown", ""},
+		{"missing image", "r.example/missing/hello:v1", "", false, time.Second, "False/False/False", "RevisionMissing"},
+		{"missing image, with a previous revision", "r.example/missing/hello:v1", "", true, time.Second, "False/True/False", "RevisionFailed"},
+		{"never ready, before the deadline", "r.example/hello:broken", "30s", false, 29 * time.Second, "Unknown/Unknown/Unknown", "RevisionMissing"},
+		{"never ready, after the deadline", "r.example/hello:broken", "30s", false, 30 * time.Second, "False/False/False", "RevisionMissing"},
+		{"never ready, before Knative's default deadline", "r.example/hello:broken", "", false, 599 * time.Second, "Unknown/Unknown/Unknown", "RevisionMissing"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -46,15 +44,15 @@ func TestKnativeStatus(t *testing.T) {
 				r.serving = &Pod{App: "hello"}
 			}
 			r, _ = step(d, r, began.Add(tt.after), readyAfter)
-			told := map[string]map[string]any{}
-			for _, c := range knativeStatus(s, d, r, true, began.Add(tt.after))["conditions"].([]any) { //nolint:forcetypeassert // it makes that
-				fields := c.(map[string]any)           //nolint:forcetypeassert // as before
-				told[fields["type"].(string)] = fields //nolint:forcetypeassert // as before
+			conditions := map[string]map[string]any{}
+			for _, c := range knativeStatus(s, d, r, true, began.Add(tt.after))["conditions"].([]any) { //nolint:forcetypeassert // the type that knativeStatus returns
+				fields := c.(map[string]any)                 //nolint:forcetypeassert // as before
+				conditions[fields["type"].(string)] = fields //nolint:forcetypeassert // as before
 			}
-			text := func(kind, field string) string { s, _ := told[kind][field].(string); return s }
+			text := func(kind, field string) string { s, _ := conditions[kind][field].(string); return s }
 			got := text("ConfigurationsReady", "status") + "/" + text("RoutesReady", "status") + "/" + text("Ready", "status")
-			if got != tt.told || text("Ready", "reason") != tt.reason {
-				t.Errorf("%s, %q; want %s, %q", got, text("Ready", "reason"), tt.told, tt.reason)
+			if got != tt.want || text("Ready", "reason") != tt.reason {
+				t.Errorf("got %s, %q, want %s, %q", got, text("Ready", "reason"), tt.want, tt.reason)
 			}
 		})
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
-// endNamespaces empties and ends the namespaces that were deleted. The lister lags, and a
-// new namespace can have the name of a deleted one, so endNamespace reads each again.
+// endNamespaces empties and finalizes deleted namespaces. The lister lags, and a new namespace
+// can have a deleted one's name, so endNamespace reads each again.
 func (c *Controller) endNamespaces(ctx context.Context, namespaces corelisters.NamespaceLister) (failed error) {
 	list, err := namespaces.List(labels.Everything())
 	if err != nil {
@@ -62,7 +62,6 @@ func (c *Controller) endNamespace(ctx context.Context, listed *core.Namespace) e
 	return nil
 }
 
-// collections lists the kinds of things that a namespace can hold.
 func (c *Controller) collections() (map[schema.GroupVersionResource]struct{}, error) {
 	lists, err := c.discovery.ServerPreferredNamespacedResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {

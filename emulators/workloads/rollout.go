@@ -19,33 +19,30 @@ const (
 	defaultProgressDeadline = 600 * time.Second
 )
 
-// Pod is what serves an app.
+// Pod is a pod that serves an app.
 type Pod struct{ App, Namespace, Image, Revision string }
 
-// rollout is what is known of one Deployment from one look to the next.
+// rollout is the state of a Deployment.
 type rollout struct {
-	template string    // digest of the pod template that is rolled out
-	since    time.Time // when that began
-	ready    bool      // its pods are
-	empty    bool      // it had no replicas
-	serving  *Pod      // the last pod that became ready, nil before
+	template string // digest
+	since    time.Time
+	ready    bool
+	empty    bool
+	serving  *Pod // last pod that became ready; may be nil
 }
 
-// step moves a Deployment's rollout to now. again is when there is something to
-// do next, zero if only a change of the Deployment can bring anything.
+// step advances a rollout to now, and returns the time of the next step, or zero.
 //
-// It is what the deployment controller and a kubelet do together, as seen from
-// outside: pods of a new template become ready after readyAfter, or never; the
-// former pod serves until then; a rollout that takes longer than the progress
-// deadline is said to have failed, but goes on.
-func step(d *apps.Deployment, r rollout, now time.Time, readyAfter time.Duration) (next rollout, again time.Time) {
+// New pods become ready after readyAfter, or never. The previous pod serves until then. A
+// rollout that exceeds the progress deadline is reported as failed, but continues.
+func step(d *apps.Deployment, r rollout, now time.Time, readyAfter time.Duration) (next rollout, wakeAt time.Time) {
 	if digest := templateDigest(d); r.template != digest {
 		r.template, r.since, r.ready = digest, now, false
 		if seenReady(d) && r.serving == nil {
-			r.ready = true // it became ready before this process started
+			r.ready = true
 		}
 	}
-	if r.empty && replicas(d) > 0 { // new pods have to become ready
+	if r.empty && replicas(d) > 0 {
 		r.since, r.ready = now, false
 	}
 	r.empty = replicas(d) == 0
@@ -56,32 +53,30 @@ func step(d *apps.Deployment, r rollout, now time.Time, readyAfter time.Duration
 	case r.ready:
 		r.serving = &pod
 	case broken(pod.Image) || missing(pod.Image):
-		again = r.since.Add(deadline(d))
+		wakeAt = r.since.Add(deadline(d))
 	case !now.Before(r.since.Add(readyAfter)):
 		r.ready, r.serving = true, &pod
 	default:
-		again = r.since.Add(min(readyAfter, deadline(d)))
+		wakeAt = r.since.Add(min(readyAfter, deadline(d)))
 	}
-	if !again.After(now) {
-		again = time.Time{}
+	if !wakeAt.After(now) {
+		wakeAt = time.Time{}
 	}
-	return r, again
+	return r, wakeAt
 }
 
-// seenReady tells whether the status already says that all is done.
 func seenReady(d *apps.Deployment) bool {
 	s := d.Status
 	return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == replicas(d) && s.AvailableReplicas == replicas(d)
 }
 
-// status tells a rollout the way the deployment controller does.
 func status(d *apps.Deployment, r rollout, now time.Time) apps.DeploymentStatus {
 	n := replicas(d)
 	s := apps.DeploymentStatus{ObservedGeneration: d.Generation}
 	switch {
 	case r.ready:
 		s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas = n, n, n, n
-	case r.serving != nil: // one new pod beside the old ones
+	case r.serving != nil: // one more pod
 		s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas = n+1, 1, n, n, 1
 	default:
 		s.Replicas, s.UpdatedReplicas, s.UnavailableReplicas = n, n, n
@@ -112,7 +107,7 @@ func condition(t apps.DeploymentConditionType, s core.ConditionStatus, reason, m
 	return apps.DeploymentCondition{Type: t, Status: s, Reason: reason, Message: message}
 }
 
-// stamped gives a condition its times: those it had while nothing changes.
+// stamped sets a condition's times, which change only with the condition.
 func stamped(c apps.DeploymentCondition, before []apps.DeploymentCondition, now time.Time) apps.DeploymentCondition {
 	c.LastUpdateTime = meta.NewTime(now.Truncate(time.Second))
 	c.LastTransitionTime = c.LastUpdateTime
@@ -136,16 +131,14 @@ func podOf(d *apps.Deployment) Pod {
 	return p
 }
 
-// broken tells whether an image's tag is the one that never becomes ready.
 func broken(image string) bool {
 	image, _, _ = strings.Cut(image, "@")
-	name := image[strings.LastIndex(image, "/")+1:] // a colon before it is a port's
+	name := image[strings.LastIndex(image, "/")+1:] // an earlier colon belongs to a port
 	_, tag, _ := strings.Cut(name, ":")
 	return tag == brokenTag
 }
 
-// missing tells whether an image is one that no registry has, such as
-// "registry.example/missing/hello:v1".
+// missing reports whether no registry has an image, e.g. "registry.example/missing/hello:v1".
 func missing(image string) bool {
 	_, path, _ := strings.Cut(image, "/")
 	return strings.HasPrefix(path, "missing/")
@@ -165,10 +158,9 @@ func deadline(d *apps.Deployment) time.Duration {
 	return time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second
 }
 
-// templateDigest tells pod templates apart.
 func templateDigest(d *apps.Deployment) string {
 	b, err := json.Marshal(d.Spec.Template)
-	if err != nil { // plain data: it can't
+	if err != nil { // never fails for plain data
 		return strings.Repeat("0", 2*sha256.Size)
 	}
 	sum := sha256.Sum256(b)

@@ -14,7 +14,7 @@ const testReadyAfter = time.Second
 
 func start() time.Time { return time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC) }
 
-// deployment is one of an image, with a progress deadline of 10 s.
+// deployment has a progress deadline of 10 s.
 func deployment(image string, generation int64) *apps.Deployment {
 	var limit int32 = 10
 	return &apps.Deployment{
@@ -29,11 +29,10 @@ func deployment(image string, generation int64) *apps.Deployment {
 	}
 }
 
-// brief is what matters of a status.
 type brief struct {
 	Replicas, Updated, Ready, Unavailable int32
 	Available, Progressing                string // "status reason"
-	Serving                               string // image
+	Serving                               string
 }
 
 func briefly(d *apps.Deployment, r rollout, now time.Time) brief {
@@ -56,11 +55,11 @@ func briefly(d *apps.Deployment, r rollout, now time.Time) brief {
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	const v1, v2, bad = "registry.example/hello:v1", "registry.example/hello:v2", "registry.example/hello:broken"
-	type look struct {
-		after time.Duration // since the start
-		image string
-		want  brief
-		again time.Duration // since the start, 0 for never
+	type stage struct {
+		after  time.Duration
+		image  string
+		want   brief
+		wakeAt time.Duration // since the start, 0 for never
 	}
 	var (
 		coming = brief{
@@ -82,26 +81,26 @@ func TestRollout(t *testing.T) {
 		}
 	)
 	tests := []struct {
-		name  string
-		looks []look
+		name   string
+		stages []stage
 	}{
-		{"first image", []look{
+		{"first image", []stage{
 			{0, v1, coming, time.Second},
 			{time.Second, v1, up(v1), 0},
 			{time.Hour, v1, up(v1), 0},
 		}},
-		{"new image: the old one serves until it is ready", []look{
+		{"a new image: the old one serves until the new one is ready", []stage{
 			{0, v1, coming, time.Second},
 			{time.Second, v1, up(v1), 0},
 			{5 * time.Second, v2, over(v1), 6 * time.Second},
 			{6 * time.Second, v2, up(v2), 0},
 		}},
-		{"broken from the start", []look{
+		{"broken from the start", []stage{
 			{0, bad, coming, 10 * time.Second},
 			{9 * time.Second, bad, coming, 10 * time.Second},
 			{10 * time.Second, bad, never, 0},
 		}},
-		{"broken later: the old one serves on, and comes back", []look{
+		{"broken later: the old one continues to serve", []stage{
 			{0, v1, coming, time.Second},
 			{time.Second, v1, up(v1), 0},
 			{2 * time.Second, bad, over(v1), 12 * time.Second},
@@ -114,16 +113,16 @@ func TestRollout(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var r rollout
-			for i, l := range tt.looks {
+			for i, l := range tt.stages {
 				d := deployment(l.image, int64(i+1))
 				now := start().Add(l.after)
-				var again time.Time
-				r, again = step(d, r, now, testReadyAfter)
+				var wakeAt time.Time
+				r, wakeAt = step(d, r, now, testReadyAfter)
 				if diff := cmp.Diff(l.want, briefly(d, r, now)); diff != "" {
-					t.Errorf("look %d (-want +got):\n%s", i, diff)
+					t.Errorf("stage %d (-want +got):\n%s", i, diff)
 				}
-				if (l.again == 0) != again.IsZero() || (l.again != 0 && !again.Equal(start().Add(l.again))) {
-					t.Errorf("look %d: again at %v, want %v after the start", i, again, l.again)
+				if (l.wakeAt == 0) != wakeAt.IsZero() || (l.wakeAt != 0 && !wakeAt.Equal(start().Add(l.wakeAt))) {
+					t.Errorf("stage %d: got wakeAt %v, want %v after the start", i, wakeAt, l.wakeAt)
 				}
 			}
 		})
@@ -135,20 +134,19 @@ func TestScaledToZero(t *testing.T) {
 	d := deployment("registry.example/hello:v1", 1)
 	var none int32
 	d.Spec.Replicas = &none
-	r, again := step(d, rollout{}, start(), testReadyAfter)
+	r, wakeAt := step(d, rollout{}, start(), testReadyAfter)
 	want := brief{Available: "True MinimumReplicasAvailable", Progressing: "True NewReplicaSetAvailable"}
-	if diff := cmp.Diff(want, briefly(d, r, start())); diff != "" || !again.IsZero() {
-		t.Errorf("again %v (-want +got):\n%s", again, diff)
+	if diff := cmp.Diff(want, briefly(d, r, start())); diff != "" || !wakeAt.IsZero() {
+		t.Errorf("got wakeAt %v, want zero (-want +got):\n%s", wakeAt, diff)
 	}
 }
 
-// After a restart of the emulator what was available is so at once.
 func TestAvailableBefore(t *testing.T) {
 	t.Parallel()
 	d := deployment("registry.example/hello:v1", 3)
 	d.Status = apps.DeploymentStatus{ObservedGeneration: 3, UpdatedReplicas: 1, AvailableReplicas: 1}
 	if r, _ := step(d, rollout{}, start(), testReadyAfter); r.serving == nil || !r.ready {
-		t.Error("it does not serve")
+		t.Error("got a Deployment that is not ready, want a serving one")
 	}
 }
 
@@ -159,7 +157,7 @@ func TestConditionTimesStayWhileNothingChanges(t *testing.T) {
 	d.Status = status(d, r, start())
 	later := status(d, r, start().Add(time.Hour))
 	if diff := cmp.Diff(d.Status, later); diff != "" {
-		t.Errorf("the status changed with time alone (-before +after):\n%s", diff)
+		t.Errorf("the status changed without a change of the Deployment (-before +after):\n%s", diff)
 	}
 }
 
@@ -177,7 +175,7 @@ func TestBroken(t *testing.T) {
 		"registry.example/hello@sha256:0123456789abcde": false,
 	} {
 		if got := broken(image); got != want {
-			t.Errorf("broken(%q) = %v", image, got)
+			t.Errorf("broken(%q): got %v, want %v", image, got, want)
 		}
 	}
 }

@@ -10,35 +10,31 @@ import (
 	"sync"
 )
 
-// headLimit bounds what is recorded of a request's head, in bytes; net/http's
-// own limit is the same.
+// headLimit is in bytes, like the limit of net/http.
 const headLimit = 1 << 20
 
-var errPipelined = errors.New("requests must wait for the answer to the one before: pipelining is not supported")
+var errPipelined = errors.New("pipelining is not supported: wait for the previous response")
 
-// tap is a connection that records the head of the current request as it came
-// over the wire. net/http changes header names to their canonical form, which
-// hides what this backend is there to show.
+// tap records the header section of a request as received, because net/http changes header
+// names to their canonical form.
 //
-// net/http reads ahead, so where a request begins can't be seen in the stream.
-// But a client sends its next request only after the answer to the last one, so
-// once a body was read to its end, and before anything is answered, whatever
-// comes next is the next request: that is when a handler calls next.
+// net/http reads ahead, so the stream does not show where a request begins. A client sends its
+// next request only after the previous response. Handlers therefore call next after they have
+// read the body and before they respond.
 type tap struct {
 	net.Conn
 
 	mu   sync.Mutex
 	head []byte
-	full bool // head is whole, what follows is the body
+	full bool // the body follows
 }
 
-// Read passes bytes on and keeps those of the head.
 func (t *tap) Read(b []byte) (int, error) {
 	n, err := t.Conn.Read(b)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n > 0 && !t.full {
-		from := max(0, len(t.head)-3) // the end of the head may lie across two reads
+		from := max(0, len(t.head)-3) // its end may span two reads
 		t.head = append(t.head, b[:n]...)
 		if i := bytes.Index(t.head[from:], []byte("\r\n\r\n")); i >= 0 {
 			t.head, t.full = t.head[:from+i+2], true
@@ -49,15 +45,13 @@ func (t *tap) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// next forgets the current request.
 func (t *tap) next() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.head, t.full = nil, false
 }
 
-// headers gives the current request's header lines with their names and values
-// as sent. Equal names are gathered in order; names that differ in case stay apart.
+// headers returns the headers as sent. Names that differ in case are separate.
 func (t *tap) headers(r *http.Request) (map[string][]string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,10 +68,8 @@ func (t *tap) headers(r *http.Request) (map[string][]string, error) {
 	return headers, nil
 }
 
-// tapListener makes every connection a tap.
 type tapListener struct{ net.Listener }
 
-// Accept waits for a connection.
 func (l tapListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -88,7 +80,6 @@ func (l tapListener) Accept() (net.Conn, error) {
 
 type tapKey struct{}
 
-// withTap lets handlers find the tap of their connection.
 func withTap(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, tapKey{}, c)
 }

@@ -1,19 +1,14 @@
-// Package workloads stands in for what runs pods: it watches Deployments and
-// Services, is the pods of a Service on its cluster IP (see package kube: those
-// are loopback addresses), and reports status as the deployment controller and a
-// kubelet would. Every image holds the same app, which shows what reached it
-// ([Echo]); one whose tag is "broken" never becomes ready, and one whose path begins with
-// "missing/" cannot be pulled.
+// Package workloads emulates the deployment controller, the kubelet, the namespace controller
+// and Knative. It watches Deployments and Services, serves each Service on its cluster IP, and
+// reports status.
 //
-// Where the API server serves Knative Services, it is Knative too (see knative.go).
+// Every image contains the app [Echo]. An image with the tag "broken" never becomes ready, and
+// one whose path begins with "missing/" cannot be pulled. A Service without a ready pod refuses
+// connections. A deleted namespace is emptied and finalized.
 //
-// A Service of whose Deployment no pod is ready refuses connections, as kube-proxy
-// does. It also does the namespace controller's part: a namespace that is deleted
-// is emptied and goes away.
-//
-// What serves is known to the process alone. After a restart of it, a Deployment
-// that its status calls available serves its current template at once; one in
-// the middle of a rollout begins it again, without the former pod.
+// Only the process knows the serving pods. After its restart, an available Deployment serves
+// its current template immediately, and a rollout in progress begins again without the previous
+// pod.
 package workloads
 
 import (
@@ -32,14 +27,13 @@ import (
 )
 
 const (
-	readyAfter = 200 * time.Millisecond // from a new pod template to ready pods
-	retryAfter = time.Second            // when a look had errors
+	readyAfter = 200 * time.Millisecond // until new pods are ready
+	retryAfter = time.Second
 )
 
 // Controller runs the workloads of one API server.
 type Controller struct {
-	// Only reports whether the controller runs the workloads of a namespace. It leaves all
-	// other namespaces alone, and does not stand in for Knative. nil is every namespace.
+	// Only selects namespaces. If it is set, Knative is not emulated. nil selects all.
 	Only func(namespace string) bool
 
 	api       kubernetes.Interface
@@ -48,40 +42,40 @@ type Controller struct {
 	log       *slog.Logger
 	now       func() time.Time
 
-	kick     chan struct{} // something changed
+	wakeup   chan struct{}
 	synced   atomic.Bool
-	rollouts map[string]rollout  // by namespace/name; only Run's goroutine uses it, like the next
-	backends map[string]*backend // by address
-	knative  *knative            // nil where Knative Services are not served
+	rollouts map[string]rollout // by namespace/name; for Run's goroutine, like backends
+	backends map[string]*backend
+	knative  *knative // nil without Knative
 }
 
-// New makes a controller that speaks to the API server as config says.
+// New returns a controller for an API server.
 func New(config *rest.Config, log *slog.Logger) (*Controller, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 200, 400 // tests deploy many apps at once
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("create a client of the API server: %w", err)
 	}
 	dyn, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("create a client of the API server: %w", err)
 	}
 	return &Controller{
 		api: api, dynamic: dyn, discovery: api.Discovery(), log: log, now: time.Now,
-		kick:     make(chan struct{}, 1),
+		wakeup:   make(chan struct{}, 1),
 		rollouts: map[string]rollout{},
 		backends: map[string]*backend{},
 	}, nil
 }
 
-// Ready tells whether everything that was there at the start is known.
+// Ready reports whether the controller has read the existing objects.
 func (c *Controller) Ready() bool { return c.synced.Load() }
 
 // Run runs workloads until ctx ends.
 func (c *Controller) Run(ctx context.Context) (err error) {
 	factory := informers.NewSharedInformerFactory(c.api, 0)
-	see := sources{
+	listers := sources{
 		deployments: factory.Apps().V1().Deployments().Lister(),
 		services:    factory.Core().V1().Services().Lister(),
 		namespaces:  factory.Core().V1().Namespaces().Lister(),
@@ -96,13 +90,13 @@ func (c *Controller) Run(ctx context.Context) (err error) {
 		}
 	}
 	if c.Only == nil {
-		if c.knative, see.knative, err = c.startKnative(ctx); err != nil {
+		if c.knative, listers.knative, err = c.startKnative(ctx); err != nil {
 			return err
 		}
 	}
 	factory.Start(ctx.Done())
-	defer factory.Shutdown() // waits for what Start started; ctx has ended by then
-	defer c.closeAll()       //nolint:contextcheck // ctx has ended by then
+	defer factory.Shutdown()
+	defer c.closeAll() //nolint:contextcheck // ctx has ended by then
 	factory.WaitForCacheSync(ctx.Done())
 	if c.knative != nil {
 		defer c.knative.close() //nolint:contextcheck // ctx has ended by then
@@ -111,39 +105,39 @@ func (c *Controller) Run(ctx context.Context) (err error) {
 	if ctx.Err() != nil {
 		return nil
 	}
-	c.loop(ctx, see)
+	c.loop(ctx, listers)
 	return nil
 }
 
-// changes tells the loop of every change.
+// changes wakes up the loop.
 func (c *Controller) changes() cache.ResourceEventHandler {
-	kick := func() {
+	wake := func() {
 		select {
-		case c.kick <- struct{}{}:
-		default: // it knows already
+		case c.wakeup <- struct{}{}:
+		default:
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { kick() },
-		UpdateFunc: func(any, any) { kick() },
-		DeleteFunc: func(any) { kick() },
+		AddFunc:    func(any) { wake() },
+		UpdateFunc: func(any, any) { wake() },
+		DeleteFunc: func(any) { wake() },
 	}
 }
 
-// loop looks at everything after each change and when time brings something.
-func (c *Controller) loop(ctx context.Context, see sources) {
+// loop reconciles after each change and when reconcile requests it.
+func (c *Controller) loop(ctx context.Context, listers sources) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.kick:
+		case <-c.wakeup:
 		case <-timer.C:
 		}
 		wait := time.Hour
-		if again := c.look(ctx, see); !again.IsZero() {
-			wait = max(0, again.Sub(c.now()))
+		if wakeAt := c.reconcile(ctx, listers); !wakeAt.IsZero() {
+			wait = max(0, wakeAt.Sub(c.now()))
 		}
 		c.synced.Store(true)
 		timer.Reset(wait)

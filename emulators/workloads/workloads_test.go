@@ -24,10 +24,8 @@ import (
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
-// patience is the time that the emulator has for a change.
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
-// cluster is a real API server with the emulator at work.
 type cluster struct {
 	kubernetes.Interface
 	config *rest.Config
@@ -40,7 +38,6 @@ func start(t *testing.T) cluster {
 	return cluster{Interface: client, config: config}
 }
 
-// server is an API server.
 func server(t *testing.T) (*rest.Config, kubernetes.Interface) {
 	t.Helper()
 	_, config := clustertest.Start(t, kube.Options{})
@@ -49,7 +46,6 @@ func server(t *testing.T) (*rest.Config, kubernetes.Interface) {
 	return config, client
 }
 
-// run has the emulator at work until the test ends.
 func run(t *testing.T, config *rest.Config) {
 	t.Helper()
 	c, err := workloads.New(config, slog.New(slog.NewTextHandler(t.Output(), nil)))
@@ -73,7 +69,7 @@ func (c cluster) namespace(t *testing.T, name string) {
 	}
 }
 
-// app makes a Deployment and a Service and gives the Service's address.
+// app returns the Service's address.
 func (c cluster) app(t *testing.T, namespace, image string) string {
 	t.Helper()
 	labels := map[string]string{"app": "hello"}
@@ -103,7 +99,7 @@ func (c cluster) app(t *testing.T, namespace, image string) string {
 
 func (c cluster) setImage(t *testing.T, namespace, image string) {
 	t.Helper()
-	check.Eventually(t, "change the image", patience, func() error {
+	check.Eventually(t, "change the image", timeout, func() error {
 		d, err := c.AppsV1().Deployments(namespace).Get(t.Context(), "hello", meta.GetOptions{})
 		if err != nil {
 			return err
@@ -114,10 +110,10 @@ func (c cluster) setImage(t *testing.T, namespace, image string) {
 	})
 }
 
-// progressing waits for a reason of the condition Progressing on the newest generation.
+// progressing waits for a reason of the condition Progressing.
 func (c cluster) progressing(t *testing.T, namespace, reason string) {
 	t.Helper()
-	check.Eventually(t, reason, patience, func() error {
+	check.Eventually(t, reason, timeout, func() error {
 		d, err := c.AppsV1().Deployments(namespace).Get(t.Context(), "hello", meta.GetOptions{})
 		if err != nil {
 			return err
@@ -131,7 +127,6 @@ func (c cluster) progressing(t *testing.T, namespace, reason string) {
 	})
 }
 
-// image asks the app what it is.
 func image(ctx context.Context, address string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
 	if err != nil {
@@ -152,10 +147,10 @@ func image(ctx context.Context, address string) (string, error) {
 
 func serves(t *testing.T, address, want string) {
 	t.Helper()
-	check.Eventually(t, "serve "+want, patience, func() error {
+	check.Eventually(t, "serve "+want, timeout, func() error {
 		got, err := image(t.Context(), address)
 		if err == nil && got != want {
-			err = fmt.Errorf("it serves %s", got)
+			err = fmt.Errorf("got image %s", got)
 		}
 		return err
 	})
@@ -191,18 +186,18 @@ func TestWorkloads(t *testing.T) {
 		address := c.app(t, "gone", "registry.example/hello:v1")
 		serves(t, address, "registry.example/hello:v1")
 		check.OK(t, c.CoreV1().Namespaces().Delete(t.Context(), "gone", meta.DeleteOptions{}))
-		check.Eventually(t, "go away", patience, func() error {
+		check.Eventually(t, "go away", timeout, func() error {
 			_, err := c.CoreV1().Namespaces().Get(t.Context(), "gone", meta.GetOptions{})
 			if kerrors.IsNotFound(err) {
 				return nil
 			}
-			return errors.Join(err, errors.New("it is still there"))
+			return errors.Join(err, errors.New("the namespace still exists"))
 		})
 		refuses(t, address)
-		c.namespace(t, "gone") // the name is free, and nothing is left in it
+		c.namespace(t, "gone")
 		list, err := c.AppsV1().Deployments("gone").List(t.Context(), meta.ListOptions{})
 		if err != nil || len(list.Items) != 0 {
-			t.Errorf("%d Deployments are left, %v", len(list.Items), err)
+			t.Errorf("got %d Deployments, %v, want none", len(list.Items), err)
 		}
 	})
 	t.Run("a new namespace of the same name keeps its objects", func(t *testing.T) {
@@ -210,8 +205,8 @@ func TestWorkloads(t *testing.T) {
 		c.app(t, "again", "registry.example/hello:v1")
 		controller, err := workloads.New(c.config, slog.New(slog.NewTextHandler(t.Output(), nil)))
 		check.OK(t, err)
-		former := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: "again", UID: "former"}}
-		if err := workloads.EndNamespace(controller, t.Context(), former); err != nil {
+		previous := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: "again", UID: "previous"}}
+		if err := workloads.EndNamespace(controller, t.Context(), previous); err != nil {
 			t.Error(err)
 		}
 		if _, err := c.AppsV1().Deployments("again").Get(t.Context(), "hello", meta.GetOptions{}); err != nil {
@@ -220,12 +215,11 @@ func TestWorkloads(t *testing.T) {
 	})
 }
 
-// refuses waits until nothing listens.
 func refuses(t *testing.T, address string) {
 	t.Helper()
-	check.Eventually(t, "refuse connections", patience, func() error {
+	check.Eventually(t, "refuse connections", timeout, func() error {
 		if got, err := image(t.Context(), address); err == nil {
-			return fmt.Errorf("it serves %s", got)
+			return fmt.Errorf("got image %s, want a refused connection", got)
 		}
 		return nil
 	})

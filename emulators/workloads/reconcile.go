@@ -21,50 +21,49 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
-// sources are what the API server holds, as last seen.
 type sources struct {
 	deployments appslisters.DeploymentLister
 	services    corelisters.ServiceLister
 	namespaces  corelisters.NamespaceLister
-	knative     cache.GenericLister // nil where Knative Services are not served
+	knative     cache.GenericLister // nil without Knative
 }
 
-// look brings everything in line with what the API server holds. again is when
-// to look next even if nothing changes, zero for never.
-func (c *Controller) look(ctx context.Context, see sources) (again time.Time) {
-	again, err := c.act(ctx, see)
+// reconcile matches the workloads with the API server. wakeAt is the time of the next run, or
+// zero.
+func (c *Controller) reconcile(ctx context.Context, listers sources) (wakeAt time.Time) {
+	wakeAt, err := c.act(ctx, listers)
 	if err != nil && ctx.Err() == nil {
-		c.log.Warn("not all is in line, trying again", "error", err)
-		again = earlier(again, c.now().Add(retryAfter))
+		c.log.Warn("reconcile incomplete, retrying", "error", err)
+		wakeAt = earlier(wakeAt, c.now().Add(retryAfter))
 	}
-	return again
+	return wakeAt
 }
 
-// act does what one look finds to do, as much of it as goes.
-func (c *Controller) act(ctx context.Context, see sources) (again time.Time, err error) {
-	deployments, err := see.deployments.List(labels.Everything())
+// act runs all steps even if one fails.
+func (c *Controller) act(ctx context.Context, listers sources) (wakeAt time.Time, err error) {
+	deployments, err := listers.deployments.List(labels.Everything())
 	if err != nil {
-		return again, fmt.Errorf("list Deployments: %w", err)
+		return wakeAt, fmt.Errorf("list Deployments: %w", err)
 	}
-	services, err := see.services.List(labels.Everything())
+	services, err := listers.services.List(labels.Everything())
 	if err != nil {
-		return again, fmt.Errorf("list Services: %w", err)
+		return wakeAt, fmt.Errorf("list Services: %w", err)
 	}
 	if c.Only != nil {
 		deployments = slices.DeleteFunc(deployments, func(d *apps.Deployment) bool { return !c.Only(d.Namespace) })
 		services = slices.DeleteFunc(services, func(s *core.Service) bool { return !c.Only(s.Namespace) })
 	}
-	again, err = c.roll(ctx, deployments)
-	if see.knative != nil {
-		at, failed := c.rollKnative(ctx, see.knative, services)
-		again, err = earlier(again, at), errors.Join(err, failed)
+	wakeAt, err = c.roll(ctx, deployments)
+	if listers.knative != nil {
+		at, failed := c.rollKnative(ctx, listers.knative, services)
+		wakeAt, err = earlier(wakeAt, at), errors.Join(err, failed)
 	}
-	return again, errors.Join(err,
+	return wakeAt, errors.Join(err,
 		c.serve(ctx, c.wanted(deployments, services)),
-		c.endNamespaces(ctx, see.namespaces))
+		c.endNamespaces(ctx, listers.namespaces))
 }
 
-// earlier gives the earlier of two times; zero is never.
+// earlier treats zero as the latest time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -72,23 +71,21 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// roll moves every rollout on and writes the statuses that changed.
-func (c *Controller) roll(ctx context.Context, deployments []*apps.Deployment) (again time.Time, failed error) {
+func (c *Controller) roll(ctx context.Context, deployments []*apps.Deployment) (wakeAt time.Time, failed error) {
 	now := c.now()
 	rollouts := make(map[string]rollout, len(deployments))
 	for _, d := range deployments {
 		key := d.Namespace + "/" + d.Name
 		next, at := step(d, c.rollouts[key], now, readyAfter)
-		rollouts[key], again = next, earlier(again, at)
+		rollouts[key], wakeAt = next, earlier(wakeAt, at)
 		if err := c.report(ctx, d, status(d, next, now)); err != nil {
 			failed = err
 		}
 	}
-	c.rollouts = rollouts // those of Deployments that are gone are forgotten
-	return again, failed
+	c.rollouts = rollouts
+	return wakeAt, failed
 }
 
-// report writes a status where it differs from the one that was read.
 func (c *Controller) report(ctx context.Context, d *apps.Deployment, s apps.DeploymentStatus) error {
 	if equality.Semantic.DeepEqual(d.Status, s) || d.DeletionTimestamp != nil {
 		return nil
@@ -100,8 +97,7 @@ func (c *Controller) report(ctx context.Context, d *apps.Deployment, s apps.Depl
 	return nil
 }
 
-// statusFields has every number, zeros too: in a merge patch a field that is
-// left out stays as it was.
+// statusFields includes zeros, because a merge patch keeps omitted fields.
 func statusFields(s apps.DeploymentStatus) map[string]any {
 	return map[string]any{
 		"observedGeneration":  s.ObservedGeneration,
@@ -114,7 +110,6 @@ func statusFields(s apps.DeploymentStatus) map[string]any {
 	}
 }
 
-// wanted gives the pod for each address of a Service that has one.
 func (c *Controller) wanted(deployments []*apps.Deployment, services []*core.Service) map[string]Pod {
 	wanted := map[string]Pod{}
 	for _, s := range services {
@@ -132,8 +127,7 @@ func (c *Controller) wanted(deployments []*apps.Deployment, services []*core.Ser
 	return wanted
 }
 
-// podFor finds the serving pod of a Deployment that a Service selects; nil
-// without one.
+// podFor returns the serving pod of a selected Deployment, or nil.
 func (c *Controller) podFor(s *core.Service, deployments []*apps.Deployment) *Pod {
 	selector := labels.SelectorFromSet(s.Spec.Selector)
 	for _, d := range deployments {
@@ -144,11 +138,10 @@ func (c *Controller) podFor(s *core.Service, deployments []*apps.Deployment) *Po
 	return nil
 }
 
-// serve makes the backends the wanted ones.
 func (c *Controller) serve(ctx context.Context, wanted map[string]Pod) (failed error) {
 	for address, b := range c.backends {
 		if _, ok := wanted[address]; !ok {
-			b.close() //nolint:contextcheck // it has a limit of its own
+			b.close() //nolint:contextcheck // close has its own limit
 			delete(c.backends, address)
 		}
 	}
