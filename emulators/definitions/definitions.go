@@ -1,8 +1,6 @@
-// Package definitions gives the API server of the local stack and of tests the
-// resource definitions of Knative, Tekton, Traefik, the Gateway API and Envoy Gateway: the
-// projects' own, as they come with the modules that modules/go.mod and Traefik's own go.mod
-// pin. The controllers of Knative, Tekton and Envoy Gateway do not run here; their webhooks
-// neither, so only the versions that are stored can be used.
+// Package definitions applies the resource definitions of Knative, Tekton, Traefik, the Gateway
+// API and Envoy Gateway, from the modules that modules/go.mod and Traefik's go.mod pin.
+// Conversion webhooks do not run here, so only the stored versions can be used.
 package definitions
 
 import (
@@ -24,15 +22,15 @@ const (
 	traefikPins = thirdparty.Module
 )
 
-// Set is a part of a project's definitions.
+// Set is a set of definitions of one project.
 type Set struct {
-	pins   string // folder of the go.mod
+	pins   string
 	module string
-	files  []string // below the module
-	least  int      // definitions; fewer mean that the files are not what they were
+	files  []string
+	least  int // minimum number of definitions
 }
 
-// Tekton is what builds need: Pipelines, Tasks and their runs.
+// Tekton returns Pipelines, Tasks and their runs.
 func Tekton() Set {
 	return Set{pins, "github.com/tektoncd/pipeline", []string{
 		"config/300-crds/300-pipeline.yaml", "config/300-crds/300-pipelinerun.yaml", "config/300-crds/300-task.yaml",
@@ -40,28 +38,28 @@ func Tekton() Set {
 	}, 4}
 }
 
-// Serving is Knative Services, and hosts that lead to them.
+// Serving returns Knative Services and domain mappings.
 func Serving() Set {
 	return Set{pins, "knative.dev/serving", []string{
 		"config/core/300-resources/service.yaml", "config/core/300-resources/domain-mapping.yaml",
 	}, 2}
 }
 
-// Eventing is the sources that Sluice is driven by, and the binding of a sink.
+// Eventing returns PingSources and SinkBindings.
 func Eventing() Set {
 	return Set{pins, "knative.dev/eventing", []string{
 		"config/core/resources/pingsource.yaml", "config/core/resources/sinkbindings.yaml",
 	}, 2}
 }
 
-// Traefik is its routes and middlewares.
+// Traefik returns Traefik's routes and middlewares.
 func Traefik() Set {
 	return Set{traefikPins, thirdparty.Traefik, []string{
 		"docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml",
 	}, 10}
 }
 
-// Gateway is the Gateway API, in the version that Traefik is built with.
+// Gateway returns the Gateway API in Traefik's version.
 func Gateway() Set {
 	return Set{traefikPins, "sigs.k8s.io/gateway-api", []string{
 		"config/crd/standard/gateway.networking.k8s.io_gatewayclasses.yaml", "config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
@@ -70,7 +68,7 @@ func Gateway() Set {
 	}, 6}
 }
 
-// EnvoyGateway is what Envoy Gateway adds to the Gateway API, as far as gates need it.
+// EnvoyGateway returns the part of Envoy Gateway that gates need.
 func EnvoyGateway() Set {
 	const generated = "charts/gateway-helm/charts/crds/crds/generated/gateway.envoyproxy.io_"
 	return Set{pins, "github.com/envoyproxy/gateway", []string{
@@ -78,8 +76,8 @@ func EnvoyGateway() Set {
 	}, 3}
 }
 
-// Define applies sets of definitions and waits until the API server serves them.
-// in is a folder inside the repository.
+// Define applies definitions and waits until the API server serves them. in is a folder in the
+// repository.
 func Define(ctx context.Context, in string, client dynamic.Interface, sets ...Set) error {
 	root, err := tool.Root(in)
 	if err != nil {
@@ -114,7 +112,7 @@ func (s Set) read(ctx context.Context, root string) ([]*unstructured.Unstructure
 		all = append(all, list...)
 	}
 	if len(all) < s.least {
-		return nil, fmt.Errorf("only %d in %v", len(all), s.files)
+		return nil, fmt.Errorf("got %d definitions in %v, want at least %d", len(all), s.files, s.least)
 	}
 	return all, nil
 }

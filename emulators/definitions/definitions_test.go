@@ -18,8 +18,6 @@ const root = "../.."
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// TestDefine: what the projects define is served, and a field that they don't know is
-// refused.
 func TestDefine(t *testing.T) {
 	t.Parallel()
 	config := clustertest.Config(t)
@@ -33,7 +31,7 @@ func TestDefine(t *testing.T) {
 		ok         bool
 	}{
 		{"Knative Service", "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: a, namespace: default}, spec: {template: {spec: {containers: [{image: a}]}}}}", true},
-		{"misspelt", "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: a, namespace: default}, spec: {template: {spec: {container: [{image: a}]}}}}", false},
+		{"misspelled", "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: a, namespace: default}, spec: {template: {spec: {container: [{image: a}]}}}}", false},
 		{"PingSource", "{apiVersion: sources.knative.dev/v1, kind: PingSource, metadata: {name: a, namespace: default}, spec: {schedule: '* * * * *', sink: {uri: 'http://a'}}}", true},
 		{"PipelineRun", "{apiVersion: tekton.dev/v1, kind: PipelineRun, metadata: {name: a, namespace: default}, spec: {pipelineRef: {name: a}}}", true},
 		{"HTTPRoute", "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a, namespace: default}, spec: {rules: [{backendRefs: [{name: a, port: 80}]}]}}", true},
@@ -42,7 +40,7 @@ func TestDefine(t *testing.T) {
 		{"no namespace", "{apiVersion: tekton.dev/v1, kind: PipelineRun, metadata: {name: a}, spec: {pipelineRef: {name: a}}}", false},
 		{"unknown kind", "{apiVersion: tekton.dev/v1, kind: Pipelines, metadata: {name: a, namespace: default}}", false},
 		{"built in", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}, data: {a: b}}", true},
-		{"built in, misspelt", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}, dta: {a: b}}", false},
+		{"built in, misspelled", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}, dta: {a: b}}", false},
 	}
 	for _, tt := range tests {
 		list, err := manifest.Decode([]byte(tt.text))
@@ -50,7 +48,7 @@ func TestDefine(t *testing.T) {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
 		if err := applier.Check(t.Context(), list); (err == nil) != tt.ok {
-			t.Errorf("%s: %v", tt.name, err)
+			t.Errorf("%s: got %v, want accepted %v", tt.name, err, tt.ok)
 		}
 	}
 	list := manifestOf(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, namespace: default}, data: {a: b}}")
@@ -62,7 +60,7 @@ func TestDefine(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := maps.Get(t.Context(), "a", metav1.GetOptions{}); err == nil {
-		t.Error("a check has left an object behind")
+		t.Error("Check created an object")
 	}
 }
 

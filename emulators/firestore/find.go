@@ -17,20 +17,20 @@ const (
 	jarVariable = "FIRESTORE_EMULATOR_JAR"
 	jarInCLI    = "platform/cloud-firestore-emulator/cloud-firestore-emulator.jar"
 	minJava     = 11
-	askLimit    = 30 * time.Second // for gcloud and java to tell about themselves
+	askLimit    = 30 * time.Second
 )
 
-// ErrNoJar says that the emulator is not installed.
+// ErrNoJar is returned if the emulator is not installed.
 var ErrNoJar = errors.New("no Firestore emulator found: install the Google Cloud CLI's component " +
 	"(apt-get install google-cloud-cli-firestore-emulator, or gcloud components install cloud-firestore-emulator) " +
 	"or set " + jarVariable + " to cloud-firestore-emulator.jar")
 
-// Jar finds the emulator's jar: $FIRESTORE_EMULATOR_JAR, else in the places where
-// the Google Cloud CLI is usually installed, else where gcloud says it is.
+// Jar returns $FIRESTORE_EMULATOR_JAR, or the file in a usual folder of the Google Cloud CLI or
+// in the folder that gcloud reports.
 func Jar(ctx context.Context) (string, error) {
 	if jar := os.Getenv(jarVariable); jar != "" {
 		if !isFile(jar) {
-			return "", fmt.Errorf("%s is %q, which is no file", jarVariable, jar)
+			return "", fmt.Errorf("%s is %q, which is not a file", jarVariable, jar)
 		}
 		return jar, nil
 	}
@@ -43,7 +43,7 @@ func Jar(ctx context.Context) (string, error) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "gcloud", "info", "--format=value(installation.sdk_root)").Output()
 	if err != nil {
-		return "", ErrNoJar // no gcloud, or one that can't say
+		return "", ErrNoJar
 	}
 	jar := filepath.Join(strings.TrimSpace(string(out)), jarInCLI)
 	if !isFile(jar) {
@@ -52,7 +52,6 @@ func Jar(ctx context.Context) (string, error) {
 	return jar, nil
 }
 
-// roots lists where installers put the Google Cloud CLI.
 func roots() []string {
 	list := []string{
 		"/usr/lib/google-cloud-sdk",
@@ -72,7 +71,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// CheckJava makes sure that the Java on the path can run the emulator.
+// CheckJava returns an error if Java cannot run the emulator.
 func CheckJava(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -90,12 +89,11 @@ func CheckJava(ctx context.Context) error {
 	return nil
 }
 
-// javaMajor reads the output of java -version: `version "17.0.15"` is 17, and
-// `version "1.8.0_392"`, the old way to count, is 8.
+// javaMajor returns 17 for `version "17.0.15"`, and 8 for the old form `version "1.8.0_392"`.
 func javaMajor(out string) (int, error) {
 	m := regexp.MustCompile(`version "(?:1\.)?(\d+)`).FindStringSubmatch(out)
 	if m == nil {
-		return 0, fmt.Errorf("java -version said no version: %q", out)
+		return 0, fmt.Errorf("java -version printed no version: %q", out)
 	}
 	return strconv.Atoi(m[1])
 }

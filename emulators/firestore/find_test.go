@@ -23,7 +23,7 @@ func TestJavaMajor(t *testing.T) {
 			t.Parallel()
 			got, err := javaMajor(tt.out)
 			if got != tt.want || (err != nil) != tt.fails {
-				t.Errorf("javaMajor = %d, %v; want %d, fails %v", got, err, tt.want, tt.fails)
+				t.Errorf("got %d, %v, want %d, error %v", got, err, tt.want, tt.fails)
 			}
 		})
 	}
@@ -32,6 +32,6 @@ func TestJavaMajor(t *testing.T) {
 func TestJarFromVariable(t *testing.T) {
 	t.Setenv(jarVariable, filepath.Join(t.TempDir(), "none.jar"))
 	if jar, err := Jar(t.Context()); err == nil {
-		t.Errorf("Jar = %q for a file that is not there", jar)
+		t.Errorf("got %q for a file that does not exist, want an error", jar)
 	}
 }

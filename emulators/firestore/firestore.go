@@ -1,10 +1,7 @@
-// Package firestore runs Google's own Firestore emulator, the jar of the Google
-// Cloud CLI's component cloud-firestore-emulator.
+// Package firestore runs Google's Firestore emulator, which stores its data in memory.
 //
-// What is stored lives in the emulator's memory and ends with it. Known: on
-// every write the emulator sends a listened query's whole result again, so a
-// write costs as much as its collection is large; production Firestore sends
-// only the change.
+// After each write, the emulator sends the complete result of a listened query again, so the
+// cost of a write grows with its collection. Firestore sends only the change.
 package firestore
 
 import (
@@ -26,29 +23,29 @@ import (
 )
 
 const (
-	startLimit = 3 * time.Minute // a machine that links programs beside it; usually one second
-	attempts   = 5               // to get a free port that stays free until the emulator has it
+	startLimit = 3 * time.Minute // on a machine that also links programs; usually one second
+	attempts   = 5
 	mainClass  = "com.google.cloud.datastore.emulator.firestore.CloudFirestore"
 )
 
-// Options are all optional.
+// Options configure an emulator.
 type Options struct {
-	IP    string    // that it listens on; "" is 127.0.0.1
-	Port  int       // 0 takes a free one
-	Log   io.Writer // takes the emulator's output; nil drops it
-	Env   []string  // added to this process's environment
-	Rules string    // file of security rules; without one, strangers may do everything
+	IP    string    // "" is 127.0.0.1
+	Port  int       // 0 is any free port
+	Log   io.Writer // receives the output; nil discards it
+	Env   []string  // in addition to this process's environment
+	Rules string    // security rules; without them, access is unrestricted
 }
 
 // Server is a running emulator.
 type Server struct {
-	*child.Service // its process
+	*child.Service
 
-	Host string // e.g. "127.0.0.1:8081", a value for FIRESTORE_EMULATOR_HOST
+	Host string // e.g. "127.0.0.1:8081"
 }
 
-// Start starts an emulator and waits until it answers. It ends with Close, and
-// with this process at the latest.
+// Start starts an emulator and waits until it is ready. It runs until Close or the end of this
+// process.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o.IP = cmp.Or(o.IP, "127.0.0.1")
 	jar, err := Jar(ctx)
@@ -75,14 +72,13 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return nil, err
 }
 
-// start runs the emulator on a port that should be free.
 func start(ctx context.Context, jar string, o Options) (*Server, error) {
 	host := net.JoinHostPort(o.IP, strconv.Itoa(o.Port))
 	service, err := child.Run(ctx, "firestore", startLimit, func() (child.Command, child.Check) {
 		out := &output{next: o.Log}
 		return command(jar, o, out), func(ctx context.Context) error {
 			if !out.serving.Load() {
-				return errors.New("it does not serve yet")
+				return errors.New("not serving yet")
 			}
 			return answers(ctx, host)
 		}
@@ -95,7 +91,7 @@ func start(ctx context.Context, jar string, o Options) (*Server, error) {
 
 func command(jar string, o Options, out *output) child.Command {
 	args := []string{
-		// The emulator runs for minutes: the optimizing compiler costs more than it saves.
+		// The optimizing compiler does not pay off within minutes.
 		"-Duser.language=en", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jar, mainClass,
 		"--host", o.IP, "--port", strconv.Itoa(o.Port),
 	}
@@ -110,26 +106,25 @@ func command(jar string, o Options, out *output) child.Command {
 	}
 }
 
-// Answers asks the emulator for a sign of life.
+// Answers returns an error if the emulator does not respond.
 func (s *Server) Answers(ctx context.Context) error { return answers(ctx, s.Host) }
 
 func answers(ctx context.Context, host string) error {
 	return child.Get(ctx, http.DefaultClient, "http://"+host+"/")
 }
 
-// output passes the emulator's output on and watches it for the line that says
-// that the port is this emulator's: an answer on the port alone could come from
-// another one.
+// output waits for the line that confirms that this emulator serves: another one could own the
+// port.
 type output struct {
-	next    io.Writer // may be nil
-	seen    []byte    // until serving
+	next    io.Writer
+	seen    []byte // until serving
 	serving atomic.Bool
 }
 
-// seenLimit bounds what is kept of the output until the emulator serves, in bytes.
+// seenLimit is in bytes.
 const seenLimit = 16 << 10
 
-// Write is called by one goroutine, the one that reads the child's output.
+// Write is called by one goroutine.
 func (o *output) Write(b []byte) (int, error) {
 	if !o.serving.Load() && len(o.seen) < seenLimit {
 		o.seen = append(o.seen, b...)

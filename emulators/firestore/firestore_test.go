@@ -24,7 +24,7 @@ func TestStartAndClose(t *testing.T) {
 	}
 	check.OK(t, s.Close())
 	if s.Answers(t.Context()) == nil {
-		t.Error("it answers after Close")
+		t.Error("got a response after Close, want an error")
 	}
 	if err := s.Close(); err != nil {
 		t.Errorf("second Close: %v", err)
@@ -63,7 +63,6 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// A port that is taken must fail: what answers there is not this emulator.
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	first, err := firestore.Start(t.Context(), firestore.Options{})
@@ -79,7 +78,7 @@ func TestPortInUse(t *testing.T) {
 	check.OK(t, err)
 	second, err := firestore.Start(t.Context(), firestore.Options{Port: port})
 	if err == nil {
-		t.Fatalf("a second emulator started on %s", second.Host)
+		t.Fatalf("second emulator: started on %s, want an error", second.Host)
 	}
 	if !strings.Contains(err.Error(), first.Host) {
 		t.Errorf("the error %q does not name %s", err, first.Host)

@@ -10,9 +10,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestRules: with the rules that Sluice ships, a stranger can neither read nor write a
-// document, nor list or query a collection, while the owner, as whom the emulator knows
-// the functions' server credentials, can.
+// TestRules checks that only the owner, as which the emulator treats server credentials, can
+// read and write.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	rules := filepath.Join("..", "..", "infra", "firestore", "firestore.rules")
@@ -33,10 +32,10 @@ func TestRules(t *testing.T) {
 	}
 	for _, test := range tests {
 		if status := ask(t, test.method, test.url, test.body, "Bearer owner"); status != http.StatusOK {
-			t.Errorf("%s by the owner: %d", test.name, status)
+			t.Errorf("%s by the owner: got %d, want 200", test.name, status)
 		}
 		if status := ask(t, test.method, test.url, test.body, ""); status != http.StatusForbidden {
-			t.Errorf("%s by a stranger: %d, want 403", test.name, status)
+			t.Errorf("%s without credentials: got %d, want 403", test.name, status)
 		}
 	}
 }

@@ -1,11 +1,7 @@
-// Package ingress runs Traefik, which thirdparty builds, on the API server of emulators/kube.
-//
-// It is set up as infra/traefik and infra/chart set it up in a cluster, as far as requests can
-// tell: routes come from Traefik's own resources (provider kubernetescrd, no
-// references across namespaces) and, asked for, from the Gateway API's, X-Forwarded-* headers of clients are not
-// trusted, and the access log holds no headers but X-Request-Id, so that no key
-// and no token is ever written. There is no limit on the time in which a request's body
-// arrives: Traefik's default of 60 s would cut long uploads and streams.
+// Package ingress runs Traefik as infra/traefik and infra/chart configure it. It does not trust
+// clients' X-Forwarded-* headers, and the access log contains no headers except X-Request-Id,
+// so it never contains a key or token. Request bodies have no time limit: Traefik's default of
+// 60 s would end long uploads.
 package ingress
 
 import (
@@ -24,42 +20,40 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
-const startLimit = 3 * time.Minute // for a machine that also links programs; usually one second
+const startLimit = 3 * time.Minute // on a machine that also links programs; usually one second
 
-// Options say where things go.
+// Options configure Traefik.
 type Options struct {
-	Root         string // of the repository; empty looks upwards from the working directory
-	LogDir       string // for traefik.log and traefik-access.log
+	Root         string // empty searches upwards from the working directory
+	LogDir       string
 	Kubeconfig   string
-	Port         int // of entry point "web" on 127.0.0.1; 0 is any that is free
-	InternalPort int // of entry point "traefik": /ping and /metrics; 0 is any that is free
+	Port         int // 0 is any free port
+	InternalPort int // /ping and /metrics; 0 is any free port
 
-	// Secure adds entry point "websecure", on any free port. It has no TLS of its own:
-	// the routes say that they are served over it.
+	// Secure adds the entry point "websecure". Routes enable TLS, not the entry point.
 	Secure bool
 
-	// Gateway adds the provider of the Gateway API, whose definitions must be there too.
+	// Gateway adds the provider of the Gateway API.
 	Gateway bool
 
-	// Throttle is the least time between two changes of Traefik's configuration; 0 is 100 ms.
+	// Throttle is the minimum time between configuration changes; 0 is 100 ms.
 	Throttle time.Duration
 
-	Env      []string  // added to this process's environment
-	Progress io.Writer // of a long build, for a person; nil drops it
+	Env      []string  // in addition to this process's environment
+	Progress io.Writer // of a long build; nil discards it
 }
 
 // Server is a running Traefik.
 type Server struct {
-	*child.Service // its process
+	*child.Service
 
-	URL       string // of entry point "web", e.g. "http://127.0.0.1:8080"
-	SecureURL string // of entry point "websecure", e.g. "https://127.0.0.1:7311"
-	AccessLog string // file, one JSON object a line
+	URL       string // e.g. "http://127.0.0.1:8080"
+	SecureURL string // e.g. "https://127.0.0.1:7311"
+	AccessLog string // one JSON object per line
 }
 
-// Start starts Traefik and waits until it answers. Its resource definitions must
-// be there (definitions.Traefik), else it logs errors until they are. It ends with Close,
-// and with this process at the latest.
+// Start starts Traefik and waits until it is ready. It runs until Close or the end of this
+// process. Traefik logs errors until its resources are defined (definitions.Traefik).
 func Start(ctx context.Context, o Options) (*Server, error) {
 	root, err := tool.Root(o.Root)
 	if err != nil {
@@ -86,7 +80,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	if o.Gateway {
 		args = append(args, "--providers.kubernetesgateway", "--providers.kubernetesgateway.throttleduration="+o.Throttle.String(),
-			"--providers.kubernetesgateway.nativelbbydefault") // as the routes of its own say
+			"--providers.kubernetesgateway.nativelbbydefault")
 	}
 	command := child.Command{
 		Path:    programs.Traefik,
@@ -109,11 +103,11 @@ func arguments(o Options, accessLog string) []string {
 		"--global.checknewversion=false", "--global.sendanonymoususage=false",
 		fmt.Sprintf("--entrypoints.web.address=127.0.0.1:%d", o.Port),
 		"--entrypoints.web.transport.respondingtimeouts.readtimeout=0s",
-		// Give up open requests soon when the stack ends.
+		// End open requests soon on shutdown.
 		"--entrypoints.web.transport.lifecycle.gracetimeout=2s",
 		fmt.Sprintf("--entrypoints.traefik.address=127.0.0.1:%d", o.InternalPort),
 		"--providers.kubernetescrd",
-		"--providers.kubernetescrd.allowexternalnameservices", // Knative's Services are such
+		"--providers.kubernetescrd.allowexternalnameservices",
 		"--providers.kubernetescrd.throttleduration=" + o.Throttle.String(),
 		"--providers.providersthrottleduration=" + o.Throttle.String(),
 		"--ping", "--ping.entrypoint=traefik",

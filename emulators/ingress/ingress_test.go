@@ -26,12 +26,11 @@ import (
 )
 
 const (
-	root     = "../.."
-	patience = 20 * time.Second // until the proxy has read a change
+	root    = "../.."
+	timeout = 20 * time.Second
 )
 
-// route sends a host's requests to a web server of the test, on the cluster IP of
-// a Service without pods.
+// route routes a host to a web server of the test, on a Service's cluster IP.
 const route = `
 apiVersion: v1
 kind: Service
@@ -66,8 +65,7 @@ func start(t *testing.T) (*ingress.Server, *rest.Config, kube.Options) {
 	return s, config, options
 }
 
-// backend is a web server on a cluster IP. It answers whom the proxy says that the
-// client is, which a client must not be able to forge.
+// backend returns X-Forwarded-For, which a client must not be able to forge.
 func backend(t *testing.T, ip string) (port string) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,43 +92,42 @@ func TestTraefikRoutesToAClusterIP(t *testing.T) {
 	applier, err := manifest.NewApplier(config)
 	check.OK(t, err)
 	check.OK(t, applier.Apply(t.Context(), objects))
-	answer := eventually(t, s)
-	if answer != "127.0.0.1" {
-		t.Errorf("the app was told %q as the client's address, not the real one", answer)
+	response := eventually(t, s)
+	if response != "127.0.0.1" {
+		t.Errorf("client address at the app: got %q, want 127.0.0.1", response)
 	}
 	checkLog(t, s)
 }
 
-// checkLog waits for the access log's line, which must not hold the header.
+// checkLog waits for the request in the access log, which must not contain request headers.
 func checkLog(t *testing.T, s *ingress.Server) {
 	t.Helper()
-	check.Eventually(t, "log the request", patience, func() error {
+	check.Eventually(t, "log the request", timeout, func() error {
 		log, err := os.ReadFile(s.AccessLog)
 		if err != nil {
 			return err
 		}
 		if strings.Contains(string(log), "a-key-that-must-not-be-logged") {
-			t.Fatal("the access log holds a request header")
+			t.Fatal("the access log contains a request header")
 		}
 		if !strings.Contains(string(log), `"DownstreamStatus":200`) {
-			return errors.New("no line of a served request")
+			return errors.New("the access log contains no served request")
 		}
 		return nil
 	})
 }
 
-// eventually asks until the route works.
-func eventually(t *testing.T, s *ingress.Server) (answer string) {
+func eventually(t *testing.T, s *ingress.Server) (response string) {
 	t.Helper()
-	check.Eventually(t, "route the request", patience, func() error {
+	check.Eventually(t, "route the request", timeout, func() error {
 		status, body, err := ask(t.Context(), s.URL)
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("status %d", status)
 		}
-		answer = body
+		response = body
 		return err
 	})
-	return answer
+	return response
 }
 
 func ask(ctx context.Context, url string) (int, string, error) {

@@ -1,10 +1,7 @@
-// Package issuer plays a CI system that issues tokens to its pipelines, as GitHub Actions
-// does: discovery and keys for whoever verifies them, and an address at which a job asks for
-// a token, as a runner's ACTIONS_ID_TOKEN_REQUEST_URL is.
+// Package issuer emulates a CI system that issues tokens to its pipelines, like GitHub Actions:
+// discovery, keys, and the address at which a job requests a token.
 //
-// It proves nothing to nobody: the request token of a job, which a real runner gets from its
-// system, is made by [RequestToken] from what the job claims to be. So it belongs on
-// loopback, and into no installation.
+// It authenticates nobody: [RequestToken] accepts any claims. Run it only on loopback.
 package issuer
 
 import (
@@ -25,10 +22,10 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Lifetime is how long a token is good for, as a job of GitHub Actions gets it.
+// Lifetime is the lifetime of a token.
 const Lifetime = 5 * time.Minute
 
-// Issuer is one; it is the handler of what is below its address.
+// Issuer is an issuer and its HTTP handler.
 type Issuer struct {
 	address string
 	mux     http.ServeMux
@@ -43,7 +40,7 @@ type key struct {
 	private *ecdsa.PrivateKey
 }
 
-// New makes an issuer with one key, known by its address, e.g. "http://127.0.0.1:8090".
+// New returns an issuer with one key and an address such as "http://127.0.0.1:8090".
 func New(address string) (*Issuer, error) {
 	i := &Issuer{address: address, now: time.Now}
 	i.mux.HandleFunc("GET /.well-known/openid-configuration", i.discovery)
@@ -55,7 +52,7 @@ func New(address string) (*Issuer, error) {
 // ServeHTTP implements [http.Handler].
 func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) { i.mux.ServeHTTP(w, r) }
 
-// Rotate makes a key that signs from now on; those before stay published.
+// Rotate creates a new signing key. Previous keys remain published.
 func (i *Issuer) Rotate() error {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -67,14 +64,14 @@ func (i *Issuer) Rotate() error {
 	return nil
 }
 
-// Withdraw publishes the newest key alone.
+// Withdraw removes all keys except the newest one.
 func (i *Issuer) Withdraw() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.keys = i.keys[len(i.keys)-1:]
 }
 
-// Key is the one that signs, with the name by which it is published.
+// Key returns the signing key and its ID.
 func (i *Issuer) Key() (id string, private *ecdsa.PrivateKey) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -82,8 +79,7 @@ func (i *Issuer) Key() (id string, private *ecdsa.PrivateKey) {
 	return k.id, k.private
 }
 
-// Token issues a token for an audience with a pipeline's claims; those that it sets itself
-// can be given too.
+// Token returns a token with the given claims, which override the issuer's own.
 func (i *Issuer) Token(audience string, claims map[string]any) (string, error) {
 	now := i.now()
 	all := jwt.MapClaims{
@@ -96,7 +92,7 @@ func (i *Issuer) Token(audience string, claims map[string]any) (string, error) {
 	return token.SignedString(private)
 }
 
-// Claims are what a job of a repository's branch says of itself, as GitHub Actions has it.
+// Claims returns the claims of a job, as in GitHub Actions.
 func Claims(repository, branch, workflow string) map[string]any {
 	ref := "refs/heads/" + branch
 	owner, _, _ := strings.Cut(repository, "/")
@@ -106,14 +102,14 @@ func Claims(repository, branch, workflow string) map[string]any {
 	}
 }
 
-// RequestToken is what a job with these claims asks for its tokens with.
+// RequestToken returns the token with which a job requests its tokens.
 func RequestToken(claims map[string]any) (string, error) {
 	text, err := json.Marshal(claims)
 	return base64.RawURLEncoding.EncodeToString(text), err
 }
 
 func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
-	answer(w, map[string]any{
+	writeJSON(w, map[string]any{
 		"issuer": i.address, "jwks_uri": i.address + "/keys", "id_token_signing_alg_values_supported": []string{"ES256"},
 		"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
 	})
@@ -126,14 +122,13 @@ func (i *Issuer) showKeys(w http.ResponseWriter, _ *http.Request) {
 		set.Keys = append(set.Keys, jose.JSONWebKey{Key: crypto.PublicKey(&k.private.PublicKey), KeyID: k.id, Algorithm: "ES256", Use: "sig"})
 	}
 	i.mu.Unlock()
-	answer(w, set)
+	writeJSON(w, set)
 }
 
-// issue answers a job that asks for a token.
 func (i *Issuer) issue(w http.ResponseWriter, r *http.Request) {
 	var claims map[string]any
-	asked := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-	text, err := base64.RawURLEncoding.DecodeString(asked)
+	request := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	text, err := base64.RawURLEncoding.DecodeString(request)
 	if err != nil || json.Unmarshal(text, &claims) != nil {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -143,10 +138,10 @@ func (i *Issuer) issue(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
-	answer(w, map[string]any{"value": token})
+	writeJSON(w, map[string]any{"value": token})
 }
 
-func answer(w http.ResponseWriter, v any) {
+func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // who has hung up needs no answer
+	_ = json.NewEncoder(w).Encode(v) // fails only if the client is gone
 }

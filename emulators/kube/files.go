@@ -15,8 +15,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// AuditPolicy has the API server write down what service accounts do: who, what and
-// whether they might, and no bodies.
+// AuditPolicy logs the calls of service accounts, without bodies.
 const AuditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -26,7 +25,6 @@ rules:
   - level: None
 `
 
-// The files that the API server reads, in a directory of their own.
 const (
 	certificateFile    = "server.crt"
 	keyFile            = "server.key"
@@ -38,22 +36,22 @@ const (
 
 func (o Options) pki(file string) string { return filepath.Join(o.Dir, "pki", file) }
 
-// writeFiles makes the directories, keys and configuration of one start. The API server
-// signs for itself, and its administrator has a token.
+// writeFiles writes the files of one start. The certificate is self-signed, and the
+// administrator has a token.
 func (o Options) writeFiles(url string) error {
 	for _, dir := range []string{o.pki(""), o.LogDir} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
-			return fmt.Errorf("make a place for the API server: %w", err)
+			return fmt.Errorf("create a directory of the API server: %w", err)
 		}
 	}
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{ServiceRange(o.Port).Addr().Next().AsSlice()},
 		[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"})
 	if err != nil {
-		return fmt.Errorf("make the API server's certificate: %w", err)
+		return fmt.Errorf("generate the API server's certificate: %w", err)
 	}
 	serviceAccountKey, err := keyutil.MakeEllipticPrivateKeyPEM()
 	if err != nil {
-		return fmt.Errorf("make the key of service accounts: %w", err)
+		return fmt.Errorf("generate the key of service accounts: %w", err)
 	}
 	token := rand.Text()
 	for name, text := range map[string]string{
@@ -71,11 +69,10 @@ func (o Options) writeFiles(url string) error {
 	return writeKubeconfig(filepath.Join(o.Dir, "kubeconfig"), url, certificate, token)
 }
 
-// Encryption gives an EncryptionConfiguration that has the API server encrypt Secrets with a new random key. The
-// second provider reads what is not encrypted; nothing is.
+// Encryption returns an EncryptionConfiguration with a new random key.
 func Encryption() string {
 	key := make([]byte, 32)
-	rand.Read(key) // it never fails
+	rand.Read(key) // never fails
 	return fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
 kind: EncryptionConfiguration
 resources:

@@ -1,17 +1,12 @@
-// Package kube runs a real Kubernetes API: etcd and kube-apiserver, which thirdparty builds as
-// one program.
+// Package kube runs etcd and kube-apiserver, without nodes and controllers.
 //
-// There are no nodes and no controllers. What makes it useful without them:
+//   - Each Service gets a cluster IP from a range in 127.0.0.0/8, on which a local process can
+//     listen. API servers reject loopback addresses as endpoints, so clients use the cluster
+//     IP.
+//   - Secrets are encrypted at rest with a new key at each start.
+//   - Authorization is RBAC. The kubeconfig is an administrator's.
 //
-//   - Every Service gets a cluster IP from a range inside 127.0.0.0/8, so a local
-//     process can listen on it and be the Service's pods. API servers refuse
-//     loopback addresses as endpoints, so Services have none: a client uses the
-//     cluster IP.
-//   - Secrets are encrypted at rest with a key made at each start.
-//   - Authorization is RBAC; the kubeconfig is an administrator's.
-//
-// All that is stored ends with Close: it is in a directory that Start empties,
-// and etcd does not wait for the disk.
+// Start empties the data directory: no data survives a restart.
 package kube
 
 import (
@@ -30,27 +25,25 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
-const startLimit = 90 * time.Second // a machine under load; usually three seconds
+const startLimit = 90 * time.Second // under load; usually three seconds
 
-// Options say where things go. The zero value takes free ports and a directory
-// under .local, which Close removes.
+// Options configure the servers. The zero value uses free ports and a temporary directory.
 type Options struct {
-	Root string // of the repository; empty looks upwards from the working directory
-	Dir  string // for data, certificates, the kubeconfig and, without LogDir, logs
+	Root string // empty searches upwards from the working directory
+	Dir  string // data, certificates and kubeconfig
 
-	LogDir string // for etcd.log and kube-apiserver.log
+	LogDir string // empty is Dir
 
-	Port, EtcdPort, EtcdPeerPort int // on 127.0.0.1; 0 takes a free one
+	Port, EtcdPort, EtcdPeerPort int // on 127.0.0.1; 0 is any free port
 
-	// Encryption is an EncryptionConfiguration; nil is one with a new key for Secrets.
+	// Encryption is an EncryptionConfiguration; nil encrypts Secrets with a new key.
 	Encryption []byte
 
-	// AuditLog takes a line of JSON for each call of a service account, without bodies;
-	// "" drops them.
+	// AuditLog is a file with a line of JSON per call of a service account; "" writes none.
 	AuditLog string
 
-	Env      []string  // added to this process's environment
-	Progress io.Writer // of long builds, for a person; nil drops it
+	Env      []string  // in addition to this process's environment
+	Progress io.Writer // of long builds; nil discards it
 }
 
 // Server is a running API server with its etcd.
@@ -58,15 +51,15 @@ type Server struct {
 	Etcd *child.Service
 	API  *child.Service
 
-	URL        string // of the API, e.g. "https://127.0.0.1:8082"
+	URL        string // e.g. "https://127.0.0.1:8082"
 	EtcdURL    string // e.g. "http://127.0.0.1:8083"
-	Kubeconfig string // file of an administrator
+	Kubeconfig string
 
-	remove string // directory that Close removes, if any
+	remove string
 }
 
-// Start starts both and waits until the API server is ready. They end with
-// Close, and with this process at the latest.
+// Start starts both servers and waits until they are ready. They run until Close or the end of
+// this process.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -115,8 +108,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// complete fills in what is not said. remove is the directory that was made for
-// this server alone, if any.
+// complete sets the defaults. remove is the directory that it created, or "".
 func (o Options) complete(ctx context.Context) (full Options, remove string, err error) {
 	if o.Root, err = tool.Root(o.Root); err != nil {
 		return o, "", err
@@ -133,10 +125,10 @@ func (o Options) complete(ctx context.Context) (full Options, remove string, err
 	local := filepath.Join(o.Root, ".local")
 	if o.Dir == "" {
 		if err = os.MkdirAll(local, 0o750); err != nil {
-			return o, "", fmt.Errorf("make a place for the API server: %w", err)
+			return o, "", fmt.Errorf("create a directory of the API server: %w", err)
 		}
 		if o.Dir, err = os.MkdirTemp(local, "kube-"); err != nil {
-			return o, "", fmt.Errorf("make a place for the API server: %w", err)
+			return o, "", fmt.Errorf("create a directory of the API server: %w", err)
 		}
 		remove = o.Dir
 	}
@@ -146,9 +138,9 @@ func (o Options) complete(ctx context.Context) (full Options, remove string, err
 	return o, remove, nil
 }
 
-// ServiceRange derives a /16 of loopback addresses from a port, so that servers
-// whose ports lie at least 10 and less than 2500 apart have different ones.
-// 127.0.0.0/16 and 127.1.0.0/16 are never it: systems keep addresses there.
+// ServiceRange returns a /16 of loopback addresses. Ports that are at least 10 and less than
+// 2500 apart have different ranges. 127.0.0.0/16 and 127.1.0.0/16, which systems use, are
+// excluded.
 func ServiceRange(port int) netip.Prefix {
 	second := 2 + (port/10)%250
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{127, byte(second), 0, 0}), 16)

@@ -30,8 +30,8 @@ func TestServer(t *testing.T) {
 	check.OK(t, err)
 	t.Run("a Service gets a loopback address", func(t *testing.T) { clusterIP(t, client) })
 	t.Run("a Secret is encrypted at rest", func(t *testing.T) { encrypted(t, client, s.EtcdURL) })
-	t.Run("strangers are refused", func(t *testing.T) { strangers(t, s) })
-	t.Run("it can be restarted", func(t *testing.T) { restart(t, client, s) })
+	t.Run("unauthenticated clients are rejected", func(t *testing.T) { unauthenticated(t, s) })
+	t.Run("the server can be restarted", func(t *testing.T) { restart(t, client, s) })
 }
 
 func clusterIP(t *testing.T, client kubernetes.Interface) {
@@ -44,7 +44,7 @@ func clusterIP(t *testing.T, client kubernetes.Interface) {
 	check.OK(t, err)
 	ip, err := netip.ParseAddr(got.Spec.ClusterIP)
 	if err != nil || !ip.IsLoopback() {
-		t.Errorf("cluster IP %q, %v; want a loopback address", got.Spec.ClusterIP, err)
+		t.Errorf("got cluster IP %q, %v, want a loopback address", got.Spec.ClusterIP, err)
 	}
 }
 
@@ -57,14 +57,14 @@ func encrypted(t *testing.T, client kubernetes.Interface, etcd string) {
 	}
 	stored := read(t, etcd, "/registry/secrets/default/hidden")
 	if len(stored) == 0 || bytes.Contains(stored, []byte(text)) {
-		t.Errorf("etcd holds %q", stored)
+		t.Errorf("got %q in etcd, want an encrypted value", stored)
 	}
 	if !bytes.HasPrefix(stored, []byte("k8s:enc:secretbox:v1:local:")) {
-		t.Errorf("etcd holds %.40q…, which is not secretbox", stored)
+		t.Errorf("got %.40q… in etcd, want a value encrypted with secretbox", stored)
 	}
 }
 
-// read gets a value straight from etcd, through its JSON gateway.
+// read reads from etcd through its JSON gateway.
 func read(t *testing.T, etcd, key string) []byte {
 	t.Helper()
 	body := fmt.Sprintf(`{"key":%q}`, base64.StdEncoding.EncodeToString([]byte(key)))
@@ -73,26 +73,26 @@ func read(t *testing.T, etcd, key string) []byte {
 	resp, err := http.DefaultClient.Do(req)
 	check.OK(t, err)
 	defer resp.Body.Close()
-	var answer struct {
+	var response struct {
 		KVs []struct {
 			Value []byte `json:"value"`
 		} `json:"kvs"`
 	}
-	check.OK(t, json.NewDecoder(resp.Body).Decode(&answer))
-	if len(answer.KVs) != 1 {
-		t.Fatalf("etcd has %d values of %s", len(answer.KVs), key)
+	check.OK(t, json.NewDecoder(resp.Body).Decode(&response))
+	if len(response.KVs) != 1 {
+		t.Fatalf("got %d values of %s in etcd, want 1", len(response.KVs), key)
 	}
-	return answer.KVs[0].Value
+	return response.KVs[0].Value
 }
 
-func strangers(t *testing.T, s *kube.Server) {
+func unauthenticated(t *testing.T, s *kube.Server) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	check.OK(t, err)
 	client, err := kubernetes.NewForConfig(rest.AnonymousClientConfig(config))
 	check.OK(t, err)
 	if list, err := client.CoreV1().Secrets("").List(t.Context(), meta.ListOptions{}); err == nil {
-		t.Errorf("%d secrets shown to nobody", len(list.Items))
+		t.Errorf("got %d secrets without authentication, want an error", len(list.Items))
 	}
 }
 
@@ -106,7 +106,7 @@ func restart(t *testing.T, client kubernetes.Interface, s *kube.Server) {
 	}
 }
 
-// names are the Services, but for the API server's own, which it makes when it has time.
+// names omits the Service kubernetes, which the API server creates late.
 func names(ctx context.Context, t *testing.T, client kubernetes.Interface) []string {
 	t.Helper()
 	list, err := client.CoreV1().Services("").List(ctx, meta.ListOptions{FieldSelector: "metadata.name!=kubernetes"})
@@ -124,11 +124,11 @@ func TestServiceRange(t *testing.T) {
 	for port := 8082; port < 8082+2500; port += 10 {
 		r := kube.ServiceRange(port)
 		if other, ok := seen[r]; ok {
-			t.Fatalf("ports %d and %d share %v", other, port, r)
+			t.Fatalf("ports %d and %d: got the same range %v", other, port, r)
 		}
 		seen[r] = port
 		if b := r.Addr().As4(); b[0] != 127 || b[1] < 2 || b[1] == 255 || r.Bits() != 16 {
-			t.Fatalf("port %d has %v", port, r)
+			t.Fatalf("port %d: got range %v", port, r)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 func startEtcd(ctx context.Context, o Options, program string) (*child.Service, error) {
 	data := filepath.Join(o.Dir, "etcd")
-	// What a former server left is encrypted with a key that is gone.
+	// The previous data is encrypted with a lost key.
 	if err := os.RemoveAll(data); err != nil {
 		return nil, fmt.Errorf("empty etcd: %w", err)
 	}
@@ -69,9 +69,8 @@ func apiArguments(o Options) []string {
 		"--service-account-key-file=" + o.pki(serviceAccountFile),
 		"--service-account-signing-key-file=" + o.pki(serviceAccountFile),
 		"--encryption-provider-config=" + o.pki(encryptionFile),
-		// Endpoints can't be loopback addresses, and no controller makes service accounts.
+		// Endpoints cannot be loopback addresses, and there are no service account controllers.
 		"--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
-		// The longest it may take to end, counted from SIGTERM.
 		"--shutdown-delay-duration=0s",
 	}
 	if o.AuditLog != "" {
@@ -80,7 +79,6 @@ func apiArguments(o Options) []string {
 	return arguments
 }
 
-// adminClient speaks to the API server as the kubeconfig's user.
 func adminClient(kubeconfig string) (*http.Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -88,7 +86,7 @@ func adminClient(kubeconfig string) (*http.Client, error) {
 	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("create a client of the API server: %w", err)
 	}
 	return client, nil
 }

@@ -1,8 +1,8 @@
-// Package services starts the emulators that the unit tests of one run share: Firestore and
-// a Kubernetes API with Traefik's and the Gateway API's resource definitions.
+// Package services starts the emulators that the unit tests of one run share: Firestore and a
+// Kubernetes API.
 //
-// Tests find them by environment variables. Where a variable is not set, storetest and
-// clustertest start an emulator for their own process.
+// Tests find them by environment variables. Without them, storetest and clustertest start
+// emulators per process.
 package services
 
 import (
@@ -22,16 +22,16 @@ import (
 	"github.com/sluicegate/sluice/emulators/kube"
 )
 
-// The environment variables that name shared services.
+// Variables of the shared services.
 const (
-	FirestoreVariable  = "FIRESTORE_EMULATOR_HOST" // e.g. "127.0.0.1:8081"
-	KubeconfigVariable = "SLUICE_TEST_KUBECONFIG"  // file of an administrator
+	FirestoreVariable  = "FIRESTORE_EMULATOR_HOST"
+	KubeconfigVariable = "SLUICE_TEST_KUBECONFIG"
 )
 
 // Options configure the services.
 type Options struct {
-	Root     string    // of the repository; "" looks upwards from the working directory
-	Progress io.Writer // of long builds; nil drops it
+	Root     string    // "" searches upwards from the working directory
+	Progress io.Writer // of long builds; nil discards it
 }
 
 // Services are the running services of one test run.
@@ -40,8 +40,8 @@ type Services struct {
 	Cluster   *Cluster
 }
 
-// Start starts all services and waits until they are ready. They end with Close, and with
-// this process at the latest.
+// Start starts all services and waits until they are ready. They run until Close or the end of
+// this process.
 func Start(ctx context.Context, o Options) (*Services, error) {
 	s := &Services{Cluster: &Cluster{Options: o}}
 	started := make(chan error)
@@ -57,7 +57,7 @@ func Start(ctx context.Context, o Options) (*Services, error) {
 	return s, nil
 }
 
-// Environment returns the variables by which tests find the services, as "NAME=value".
+// Environment returns the variables of the services, as "NAME=value".
 func (s *Services) Environment() []string {
 	return []string{
 		FirestoreVariable + "=" + s.Firestore.Host,
@@ -74,17 +74,17 @@ func (s *Services) Close() error {
 	return err
 }
 
-// Cluster is a Kubernetes API and, if a test needs it, Traefik. Its methods are not safe for concurrent use.
+// Cluster is a Kubernetes API and, on demand, Traefik. It is not safe for concurrent use.
 type Cluster struct {
 	Options
 
 	Kube    *kube.Server    // nil until StartKube
 	Ingress *ingress.Server // nil until StartIngress
 
-	logs string // Traefik's directory
+	logs string
 }
 
-// StartKube starts the API server, unless it runs, and defines the resources.
+// StartKube starts the API server unless it runs, and defines the resources.
 func (c *Cluster) StartKube(ctx context.Context) error {
 	if c.Kube != nil {
 		return nil
@@ -106,7 +106,7 @@ func (c *Cluster) StartKube(ctx context.Context) error {
 	return definitions.Define(ctx, cmp.Or(c.Root, "."), client, definitions.Traefik(), definitions.Gateway())
 }
 
-// StartIngress starts Traefik and the API server, unless they run.
+// StartIngress starts Traefik unless it runs.
 func (c *Cluster) StartIngress(ctx context.Context) error {
 	if c.Ingress != nil {
 		return nil
@@ -124,7 +124,7 @@ func (c *Cluster) StartIngress(ctx context.Context) error {
 	return err
 }
 
-// Close stops what runs and removes Traefik's logs.
+// Close stops the running parts and removes Traefik's logs.
 func (c *Cluster) Close() error {
 	var err error
 	if c.Ingress != nil {

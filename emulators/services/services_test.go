@@ -13,11 +13,9 @@ import (
 	"github.com/sluicegate/sluice/tests/long"
 )
 
-// TestStart starts all services, checks that each responds where the environment says, and
-// that Close ends them.
 func TestStart(t *testing.T) {
 	t.Parallel()
-	long.Only(t) // each run of the unit tests starts the services
+	long.Only(t) // other tests of a run also start them
 	s, err := services.Start(t.Context(), services.Options{Progress: t.Output()})
 	check.OK(t, err)
 	variables := map[string]string{}
@@ -42,6 +40,6 @@ func TestStart(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(variables[services.KubeconfigVariable]); !os.IsNotExist(err) {
-		t.Errorf("the kubeconfig after Close: %v", err)
+		t.Errorf("kubeconfig after Close: got %v, want no file", err)
 	}
 }

@@ -1,5 +1,5 @@
-// The projects whose resource definitions the API server of the local stack serves:
-// their modules hold them as YAML. Nothing here is compiled.
+// Modules with the resource definitions that the local stack's API server serves, as YAML.
+// Nothing here is compiled.
 module github.com/sluicegate/sluice/emulators/definitions/modules
 
 go 1.26.7

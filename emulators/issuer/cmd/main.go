@@ -1,5 +1,4 @@
-// A job of a CI system that package issuer plays, as a program: it prints the variables
-// that a runner of GitHub Actions gives to a job, for a shell to evaluate.
+// Command issuer prints the variables of a GitHub Actions job, for a shell to evaluate:
 //
 //	eval "$(go run ./emulators/issuer/cmd ISSUER REPOSITORY BRANCH WORKFLOW)"
 package main
@@ -27,7 +26,7 @@ func run(args []string) error {
 	}
 	token, err := issuer.RequestToken(issuer.Claims(args[1], args[2], args[3]))
 	if err != nil {
-		return fmt.Errorf("make the job's token: %w", err)
+		return fmt.Errorf("create the job's token: %w", err)
 	}
 	for _, v := range [][2]string{
 		{"GITHUB_ACTIONS", "true"},

@@ -19,17 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Namespace is the namespace in which the chart is installed.
+// Namespace is the chart's namespace.
 const Namespace = "sluice-system"
 
-// chartDir is the product's chart, below the repository's root.
 const chartDir = "infra/chart"
 
-// kubeVersion is the version that "helm template" assumes for the cluster.
+// kubeVersion is the cluster version for rendering.
 const kubeVersion = "v1.36.0"
 
-// Chart renders the product's chart with Helm's library, and returns the objects of "helm template" in the same order.
-// args are "--values FILE" and "--set NAME=VALUE". No cluster is read, so Secrets are new each time.
+// Chart returns the objects of "helm template" in the same order. args are "--values FILE" and
+// "--set NAME=VALUE". Secrets are new each time.
 func Chart(root string, args ...string) ([]*unstructured.Unstructured, error) {
 	out, err := render(filepath.Join(root, chartDir), args)
 	if err != nil {
@@ -83,7 +82,6 @@ func render(dir string, args []string) (string, error) {
 	return out.String(), nil
 }
 
-// values merges the values of args as Helm's command line does.
 func values(args []string) (map[string]any, error) {
 	flags := pflag.NewFlagSet("chart", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -108,7 +106,7 @@ func values(args []string) (map[string]any, error) {
 	return merged, nil
 }
 
-// OfKinds returns the objects of some kinds.
+// OfKinds returns the objects of the given kinds.
 func OfKinds(all []*unstructured.Unstructured, kinds ...string) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(all), func(o *unstructured.Unstructured) bool {
 		return !slices.Contains(kinds, o.GetKind())

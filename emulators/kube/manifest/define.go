@@ -17,11 +17,10 @@ import (
 
 const (
 	serveEvery = 50 * time.Millisecond
-	serveLimit = 3 * time.Minute // of all at once, on a busy machine; usually a second
+	serveLimit = 3 * time.Minute // on a busy machine; usually a second
 )
 
-// Define applies resource definitions and waits until the API server serves every
-// one of them.
+// Define applies resource definitions and waits until the API server serves them.
 func Define(ctx context.Context, client dynamic.Interface, list []*unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, serveLimit)
 	defer cancel()
@@ -37,7 +36,6 @@ func Define(ctx context.Context, client dynamic.Interface, list []*unstructured.
 	return group.Wait()
 }
 
-// define applies a definition and waits until a list of what it defines is answered.
 func define(ctx context.Context, client dynamic.Interface, d *unstructured.Unstructured) error {
 	definitions := client.Resource(schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
@@ -55,8 +53,7 @@ func define(ctx context.Context, client dynamic.Interface, d *unstructured.Unstr
 	})
 }
 
-// storedResource is what a definition defines, in the version that is stored, which
-// no webhook has to convert.
+// storedResource returns the resource in the stored version, which needs no conversion.
 func storedResource(d *unstructured.Unstructured) (r schema.GroupVersionResource, err error) {
 	var definition struct {
 		Spec struct {

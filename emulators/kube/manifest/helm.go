@@ -12,14 +12,14 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
-// Helm returns the file of the program helm. It builds the program when its pins in scripts/helm
-// are new to this machine. progress may be nil.
+// Helm returns the program helm. It builds it unless this machine has built its pins. progress
+// may be nil.
 func Helm(ctx context.Context, root string, progress io.Writer) (string, error) {
 	return tool.Program{Root: root, Module: "scripts/helm", Packages: []string{"helm.sh/helm/v4/cmd/helm"}, Name: "helm", Progress: progress}.Path(ctx)
 }
 
-// RunHelm runs helm without the person's own settings, and returns what it printed. The error
-// contains Helm's messages.
+// RunHelm runs helm without the user's settings and returns its output. Errors contain Helm's
+// messages.
 func RunHelm(ctx context.Context, root string, args ...string) ([]byte, error) {
 	program, err := Helm(ctx, root, nil)
 	if err != nil {
@@ -27,7 +27,7 @@ func RunHelm(ctx context.Context, root string, args ...string) ([]byte, error) {
 	}
 	home, err := os.MkdirTemp("", "sluice-helm-")
 	if err != nil {
-		return nil, fmt.Errorf("make a home for helm: %w", err)
+		return nil, fmt.Errorf("create a home for helm: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(home) }()
 	cmd := exec.CommandContext(ctx, program, args...)

@@ -1,6 +1,5 @@
-// Package manifest applies YAML documents to an API server the way "kubectl apply
-// --server-side --validate=strict" does: a field that the kind does not have is an
-// error, not a shrug.
+// Package manifest applies YAML documents like "kubectl apply --server-side --validate=strict":
+// an unknown field is an error.
 package manifest
 
 import (
@@ -28,11 +27,11 @@ import (
 
 const (
 	fieldManager = "sluice-manifest"
-	callLimit    = 15 * time.Second // for one object
-	kindLimit    = 3 * time.Second  // for a kind to be listed
+	callLimit    = 15 * time.Second
+	kindLimit    = 3 * time.Second // for a new kind to be listed
 )
 
-// Decode splits a file of YAML documents into objects.
+// Decode splits YAML documents into objects.
 func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 	var list []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
@@ -46,7 +45,7 @@ func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("read YAML: %w", err)
 		}
 		if text := bytes.TrimSpace(document); len(text) == 0 || string(text) == "null" {
-			continue // nothing but comments
+			continue
 		}
 		o := &unstructured.Unstructured{}
 		if err := o.UnmarshalJSON(document); err != nil {
@@ -56,37 +55,36 @@ func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Applier applies objects of any kind that its API server serves.
+// Applier applies objects of any kind that the API server serves.
 type Applier struct {
 	client dynamic.Interface
 	mapper *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// NewApplier makes one that speaks to the API server as config says.
+// NewApplier returns an applier for the API server of config.
 func NewApplier(config *rest.Config) (*Applier, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("create a client of the API server: %w", err)
 	}
 	kinds, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("create a client of the API server: %w", err)
 	}
 	return &Applier{client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds))}, nil
 }
 
-// Apply applies objects in their order, by force.
+// Apply applies objects in order and overrides conflicts.
 func (a *Applier) Apply(ctx context.Context, list []*unstructured.Unstructured) error {
 	return a.each(ctx, list, metav1.PatchOptions{})
 }
 
-// Check has the API server validate objects as if they were applied, and keeps
-// none of them. Their namespaces must be there.
+// Check makes the API server validate objects without storing them.
 func (a *Applier) Check(ctx context.Context, list []*unstructured.Unstructured) error {
 	return a.each(ctx, list, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// each goes on after an object that is refused, so that all that is wrong is told.
+// each applies all objects, even after an error.
 func (a *Applier) each(ctx context.Context, list []*unstructured.Unstructured, o metav1.PatchOptions) error {
 	force := true
 	o.Force, o.FieldManager, o.FieldValidation = &force, fieldManager, metav1.FieldValidationStrict
@@ -114,8 +112,7 @@ func (a *Applier) one(ctx context.Context, object *unstructured.Unstructured, o 
 	return err
 }
 
-// served is resource, which waits a moment for a kind that was only just defined: the API
-// server lists kinds some time after it has begun to serve their objects.
+// served is like resource, but waits for a new kind.
 func (a *Applier) served(ctx context.Context, object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	ctx, cancel := context.WithTimeout(ctx, kindLimit)
 	defer cancel()
@@ -130,11 +127,10 @@ func (a *Applier) served(ctx context.Context, object *unstructured.Unstructured)
 	return resource, errors.Join(err, failed)
 }
 
-// resource finds where objects of a kind are kept.
 func (a *Applier) resource(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := object.GroupVersionKind()
 	m, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) { // defined since the last look
+	if meta.IsNoMatchError(err) {
 		a.mapper.Reset()
 		m, err = a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	}
@@ -145,7 +141,7 @@ func (a *Applier) resource(object *unstructured.Unstructured) (dynamic.ResourceI
 		return a.client.Resource(m.Resource), nil
 	}
 	if object.GetNamespace() == "" {
-		return nil, errors.New("it names no namespace")
+		return nil, errors.New("the object has no namespace")
 	}
 	return a.client.Resource(m.Resource).Namespace(object.GetNamespace()), nil
 }

@@ -8,7 +8,7 @@ import (
 
 func TestDecode(t *testing.T) {
 	t.Parallel()
-	list, err := Decode([]byte("# a comment alone\n---\nkind: A\nmetadata: {name: a}\n---\n---\nkind: B\nmetadata: {name: b}\n"))
+	list, err := Decode([]byte("# only a comment\n---\nkind: A\nmetadata: {name: a}\n---\n---\nkind: B\nmetadata: {name: b}\n"))
 	check.OK(t, err)
 	var names []string
 	for _, o := range list {
@@ -16,6 +16,6 @@ func TestDecode(t *testing.T) {
 	}
 	check.Equal(t, "objects", []string{"A a", "B b"}, names)
 	if list, err := Decode([]byte("kind: [")); err == nil {
-		t.Errorf("Decode of no YAML = %v", list)
+		t.Errorf("invalid YAML: got %v, want an error", list)
 	}
 }
