@@ -1,15 +1,12 @@
-// Package cluster runs a real cluster of one node on this machine: etcd, Kubernetes'
-// programs and containerd, with CoreDNS, Knative Serving and Eventing, Tekton Pipelines and
-// Traefik, an OCI registry, a git server and the Firestore emulator, and Sluice as its
-// chart installs it.
+// Package cluster runs a single-node cluster on this machine, on which the chart installs
+// Sluice: etcd, Kubernetes and containerd, CoreDNS, Knative, Tekton Pipelines, Traefik, an OCI
+// registry, a git server and the Firestore emulator.
 //
-// The node is a process with namespaces of its own for processes, mounts and the network
-// ([Init]). All that Kubernetes starts is inside: when that process ends, the kernel ends
-// the rest, and takes the mounts and interfaces away. One pair of interfaces leads to it
-// from this machine, which can dial the node's address, every pod and every Service.
+// The node is a process with its own PID, mount and network namespaces ([Init]). When it ends,
+// the kernel ends all processes of Kubernetes and removes the mounts and interfaces. A veth
+// pair connects the node, pods and Services with this machine.
 //
-// Programs are built here once from the modules that tools pins, their images are made of
-// them without a container engine, and the projects' manifests come from the same modules.
+// Programs, images and manifests come from the modules in tools.
 package cluster
 
 import (
@@ -41,48 +38,48 @@ const (
 	lateEvery  = time.Second
 )
 
-// Cluster is one that is being started.
+// Cluster is a cluster during its start.
 type Cluster struct {
 	Options
 
-	say     *progress.Progress
-	machine *machine
-	client  kubernetes.Interface
-	dynamic dynamic.Interface
-	applier *manifest.Applier
-	refs    map[string]string // of images
-	tag     string            // of the images of Sluice's functions
+	progress *progress.Progress
+	machine  *machine
+	client   kubernetes.Interface
+	dynamic  dynamic.Interface
+	applier  *manifest.Applier
+	refs     map[string]string
+	tag      string
 }
 
-// Up starts a cluster and waits until all of it is ready; it runs on after this process.
-// What a former one left is removed first; one that is there stays as it is.
+// Up starts a cluster, which outlives this process, and waits until it is ready. It removes
+// what a previous cluster left, and keeps a running one.
 func Up(ctx context.Context, o Options, out io.Writer) (Info, error) {
 	if os.Geteuid() != 0 {
-		return Info{}, errors.New("a node needs root, for its namespaces, mounts and control groups")
+		return Info{}, errors.New("a node needs root for its namespaces, mounts and control groups")
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return Info{}, fmt.Errorf("make a place for the cluster: %w", err)
+		return Info{}, fmt.Errorf("create the cluster's directory: %w", err)
 	}
 	unlock, err := orphans.Lock(o.Dir)
 	if err != nil {
-		return Info{}, fmt.Errorf("another make cluster is at work: %w", err)
+		return Info{}, fmt.Errorf("another \"make cluster\" is running: %w", err)
 	}
-	defer unlock() //nolint:errcheck // it ends with this process
+	defer unlock() //nolint:errcheck // the lock ends with this process
 	if info, err := ReadInfo(o.path(infoFile)); err == nil && alive(ctx) {
 		return info, nil
 	}
-	c := &Cluster{Options: o, say: progress.New(out, time.Now)}
+	c := &Cluster{Options: o, progress: progress.New(out, time.Now)}
 	info, err := c.up(ctx)
-	if err != nil && ctx.Err() != nil { // what was asked to stop is not looked at any more
+	if err != nil && ctx.Err() != nil { // interrupted
 		_, left := o.sweep(context.WithoutCancel(ctx))
 		err = errors.Join(err, left)
 	}
 	return info, err
 }
 
-// alive tells whether a cluster's API server can be dialed.
+// alive reports whether the registry responds.
 func alive(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	return child.Get(ctx, http.DefaultClient, registryURL) == nil
 }
@@ -96,7 +93,7 @@ func (c *Cluster) up(ctx context.Context) (Info, error) {
 		run  func(context.Context) error
 	}{
 		{"programs", func(ctx context.Context) (err error) {
-			programs, err = Build(ctx, c.Root, c.say)
+			programs, err = Build(ctx, c.Root, c.progress)
 			return errors.Join(err, c.buildEcho(ctx))
 		}},
 		{"sweep", func(ctx context.Context) error {
@@ -108,22 +105,20 @@ func (c *Cluster) up(ctx context.Context) (Info, error) {
 		{"Sluice", c.installSluice},
 	}
 	for _, s := range steps {
-		if err := c.say.Step(s.name, func() error { return s.run(ctx) }); err != nil {
+		if err := c.progress.Step(s.name, func() error { return s.run(ctx) }); err != nil {
 			return Info{}, err
 		}
 	}
 	return c.writeInfo(ctx)
 }
 
-// clearLogs drops those of the last life.
 func (c *Cluster) clearLogs() error {
 	if err := os.RemoveAll(c.logs()); err != nil {
-		return fmt.Errorf("drop old logs: %w", err)
+		return fmt.Errorf("remove old logs: %w", err)
 	}
 	return os.MkdirAll(c.logs(), 0o700)
 }
 
-// startNode starts the node and fills the registry meanwhile.
 func (c *Cluster) startNode(ctx context.Context, programs Programs) (err error) {
 	if c.machine, err = c.startMachine(ctx, programs); err != nil {
 		return err
@@ -134,18 +129,17 @@ func (c *Cluster) startNode(ctx context.Context, programs Programs) (err error) 
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return c.say.Step("images", func() (err error) {
+		return c.progress.Step("images", func() (err error) {
 			c.refs, err = c.pushAll(ctx, programs)
 			return err
 		})
 	})
 	group.Go(func() error {
-		return c.say.Step("Kubernetes", func() error { return c.reach(ctx) })
+		return c.progress.Step("Kubernetes", func() error { return c.reach(ctx) })
 	})
 	return group.Wait()
 }
 
-// reach makes clients of the API server once it is there, and waits for the node.
 func (c *Cluster) reach(ctx context.Context) error {
 	return c.machine.until(ctx, "start Kubernetes", nodeLimit, func() error {
 		if c.client == nil {
@@ -164,34 +158,33 @@ func (c *Cluster) reach(ctx context.Context) error {
 func (c *Cluster) clients(config *rest.Config) (err error) {
 	config.QPS, config.Burst, config.WarningHandler = 200, 400, rest.NoWarnings{}
 	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return fmt.Errorf("make a client of the API server: %w", err)
+		return fmt.Errorf("create a client of the API server: %w", err)
 	}
 	if c.applier, err = manifest.NewApplier(config); err != nil {
 		return err
 	}
 	if c.client, err = kubernetes.NewForConfig(config); err != nil {
-		return fmt.Errorf("make a client of the API server: %w", err)
+		return fmt.Errorf("create a client of the API server: %w", err)
 	}
 	return nil
 }
 
-// install applies all parts side by side, makes Sluice's images meanwhile, and waits until
-// the parts run.
+// install applies the parts and builds Sluice's images concurrently.
 func (c *Cluster) install(ctx context.Context) error {
 	group, applying := errgroup.WithContext(ctx)
 	for _, p := range parts() {
 		group.Go(func() error {
-			return c.say.Step(p.name, func() error { return c.apply(applying, p) })
+			return c.progress.Step(p.name, func() error { return c.apply(applying, p) })
 		})
 	}
 	group.Go(func() error {
-		return c.say.Step("Sluice's images", func() (err error) {
+		return c.progress.Step("Sluice's images", func() (err error) {
 			c.tag, err = c.pushFunctions(applying)
 			return err
 		})
 	})
 	if err := group.Wait(); err != nil {
-		return errors.Join(err, troubles(context.WithoutCancel(ctx), c.client))
+		return errors.Join(err, podProblems(context.WithoutCancel(ctx), c.client))
 	}
 	return deploymentsReady(ctx, c.client, readyLimit)
 }
@@ -219,8 +212,8 @@ func (c *Cluster) apply(ctx context.Context, p part) error {
 	return nil
 }
 
-// Down ends the cluster in a directory and removes what it had, but for the registry, the
-// repositories and the logs. It tells whether there was one.
+// Down stops the cluster and removes its state, except the registry, the repositories and the
+// logs. It reports whether a cluster was running.
 func Down(ctx context.Context, o Options) (bool, error) {
 	if _, err := os.Stat(filepath.Clean(o.Dir)); errors.Is(err, os.ErrNotExist) {
 		return false, nil

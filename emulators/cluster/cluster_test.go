@@ -22,7 +22,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestAddresses: ranges do not overlap, and each address is in its range.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	link := netip.MustParsePrefix(hostIP + linkBits).Masked()
@@ -37,16 +36,14 @@ func TestAddresses(t *testing.T) {
 	}
 	text, err := own.ReadFile("manifests/dns.yaml")
 	if err != nil || !strings.Contains(string(text), "clusterIP: "+dnsIP) {
-		t.Errorf("the DNS service is not at %s, %v", dnsIP, err)
+		t.Errorf("DNS service: want address %s, got error %v", dnsIP, err)
 	}
 	text, err = own.ReadFile("manifests/traefik.yaml")
 	if err != nil || !strings.Contains(string(text), "externalIPs: ["+nodeIP+"]") {
-		t.Errorf("the ingress is not at %s, %v", nodeIP, err)
+		t.Errorf("ingress: want address %s, got error %v", nodeIP, err)
 	}
 }
 
-// TestPKI: the API server's certificate is good for its names, and a kubeconfig holds all
-// that it takes to be the administrator.
 func TestPKI(t *testing.T) {
 	t.Parallel()
 	o := Options{Dir: t.TempDir()}
@@ -59,7 +56,7 @@ func TestPKI(t *testing.T) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig())
 	check.OK(t, err)
 	if host, _, err := net.SplitHostPort(strings.TrimPrefix(config.Host, "https://")); err != nil || host != nodeIP {
-		t.Errorf("the API server is at %s, %v", config.Host, err)
+		t.Errorf("got API server %s, %v, want host %s", config.Host, err, nodeIP)
 	}
 	if _, err := tls.X509KeyPair(config.CertData, config.KeyData); err != nil {
 		t.Error(err)
@@ -98,48 +95,46 @@ kind: Namespace
 metadata: {name: queue}
 `
 
-// TestFit: images are put in, requests cut, settings set, and what scales left out.
 func TestFit(t *testing.T) {
 	t.Parallel()
 	if _, err := withImages(manifests, nil); err == nil {
-		t.Error("an image that nobody made is no error")
+		t.Error("unknown image: got no error, want one")
 	}
-	text, err := withImages(manifests, map[string]string{"example.test/cmd/queue": "there/queue@sha256:1"})
+	text, err := withImages(manifests, map[string]string{"example.test/cmd/queue": "built/queue@sha256:1"})
 	check.OK(t, err)
 	all, err := manifest.Decode([]byte(text))
 	check.OK(t, err)
 	namespaces, definitions, rest, late := stages(fit(all, map[string]map[string]string{"settings": {"a": "b"}}))
 	if len(namespaces) != 1 || len(definitions) != 0 || len(rest) != 2 || len(late) != 1 {
-		t.Fatalf("%d namespaces, %d definitions, %d of the rest, %d late", len(namespaces), len(definitions), len(rest), len(late))
+		t.Fatalf("got %d namespaces, %d definitions, %d rest, %d late, want 1, 0, 2, 1", len(namespaces), len(definitions), len(rest), len(late))
 	}
 	containers, _, err := unstructured.NestedSlice(rest[0].Object, "spec", "template", "spec", "containers")
 	check.OK(t, err)
 	want := []any{object{
-		"name": "queue", "image": "there/queue@sha256:1",
+		"name": "queue", "image": "built/queue@sha256:1",
 		"resources": object{"requests": object{"cpu": "5m", "memory": "1Mi"}},
 	}}
 	check.Equal(t, "containers", want, containers)
 	if got, _, err := unstructured.NestedString(rest[1].Object, "data", "a"); got != "b" || err != nil {
-		t.Errorf("setting %q, %v", got, err)
+		t.Errorf("got setting %q, %v, want \"b\"", got, err)
 	}
 }
 
-func TestTrouble(t *testing.T) {
+func TestPodProblem(t *testing.T) {
 	t.Parallel()
 	waiting := core.ContainerStatus{Name: "app", State: core.ContainerState{Waiting: &core.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}}
 	running := core.ContainerStatus{Name: "app", Ready: true, State: core.ContainerState{Running: &core.ContainerStateRunning{}}}
 	for want, status := range map[string]core.PodStatus{
-		"app waits: ImagePullBackOff not found": {ContainerStatuses: []core.ContainerStatus{waiting}},
-		"":                                      {ContainerStatuses: []core.ContainerStatus{running}},
-		"not scheduled: no room":                {Conditions: []core.PodCondition{{Type: core.PodScheduled, Status: core.ConditionFalse, Message: "no room"}}},
+		"app is waiting: ImagePullBackOff not found": {ContainerStatuses: []core.ContainerStatus{waiting}},
+		"":                       {ContainerStatuses: []core.ContainerStatus{running}},
+		"not scheduled: no room": {Conditions: []core.PodCondition{{Type: core.PodScheduled, Status: core.ConditionFalse, Message: "no room"}}},
 	} {
-		if got := trouble(core.Pod{Status: status}); got != want {
-			t.Errorf("trouble %q, want %q", got, want)
+		if got := podProblem(core.Pod{Status: status}); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
 
-// TestIdentify: an app's pod is called as the local stack calls it.
 func TestIdentify(t *testing.T) {
 	t.Parallel()
 	pod := core.Pod{
@@ -151,20 +146,19 @@ func TestIdentify(t *testing.T) {
 	}
 	want := workloads.Pod{App: "hello-world", Namespace: "shop-prod", Image: "registry.example/hello:v1", Revision: "7"}
 	if got := identify(pod); got != want {
-		t.Errorf("%+v, want %+v", got, want)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	pod.Labels = map[string]string{"serving.knative.dev/service": "hello"}
 	if got := identify(pod); got.App != "hello" {
-		t.Errorf("app %q", got.App)
+		t.Errorf("got app %q, want \"hello\"", got.App)
 	}
 }
 
-// TestSourceTag: the tag is that of what is built, and tests are not.
 func TestSourceTag(t *testing.T) {
 	t.Parallel()
 	tag := func(text string) string {
 		files := fstest.MapFS{"scripts/release/main.go": {}, "shared/a.go": {Data: []byte(text)}, "functions/a_test.go": {Data: []byte(text)}, "go.mod": {}, "go.sum": {}}
-		files[rand.Text()+"/x.go"] = &fstest.MapFile{} // beside what counts
+		files[rand.Text()+"/x.go"] = &fstest.MapFile{} // not built
 		files["functions/"+rand.Text()+"_test.go"] = &fstest.MapFile{}
 		got, err := sourceTag(files)
 		check.OK(t, err)
@@ -172,6 +166,6 @@ func TestSourceTag(t *testing.T) {
 	}
 	first, second, other := tag("a"), tag("a"), tag("b")
 	if first != second || first == other {
-		t.Errorf("the same sources are %s and %s, others %s", first, second, other)
+		t.Errorf("got tags %s and %s for the same sources, %s for others", first, second, other)
 	}
 }

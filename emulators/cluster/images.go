@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
-// Images that have names of their own; infra/tekton and Tekton's controller name the last.
+// infra/tekton and Tekton's controller refer to the images with a fixed tag.
 const (
 	echoImage     = "platform/echo:latest"
 	shellImage    = "platform/busybox"
@@ -26,12 +26,12 @@ const (
 	certificates  = "/etc/ssl/certs/ca-certificates.crt"
 	nonroot       = "65532:65532"
 	busybox       = "/bin/busybox"
-	imagesAtOnce  = 2 // each is in memory as it is pushed
+	imagesAtOnce  = 2 // images are in memory while they are pushed
 	anyoneMayUse  = 0o1777
 	readable      = 0o644
 	buildkitUser  = 1000
 	buildkitHome  = "/home/user"
-	noImage       = "platform/none:latest" // of what manifests name and nothing here uses
+	noImage       = "platform/none:latest" // for unused images in manifests
 	daemonless    = "examples/buildctl-daemonless/buildctl-daemonless.sh"
 	buildkitToml  = "[registry.\"%[1]s\"]\n  http = true\n  insecure = true\n[registry.\"docker.io\"]\n  mirrors = [\"%[1]s\"]\n[registry.\"" + exampleRegistry + "\"]\n  mirrors = [\"%[1]s\"]\n"
 	subordinate   = "user:100000:65536\n"
@@ -40,8 +40,8 @@ const (
 	buildkitDaemn = "github.com/moby/buildkit/cmd/buildkitd"
 )
 
-// pushAll makes and pushes all images but Sluice's, and gives what manifests are to name
-// for each program, by its package: "knative.dev/serving/cmd/queue".
+// pushAll pushes all images except Sluice's, and returns their references by package, such as
+// "knative.dev/serving/cmd/queue".
 func (o Options) pushAll(ctx context.Context, programs Programs) (map[string]string, error) {
 	special, err := o.tools(ctx, programs)
 	if err != nil {
@@ -54,7 +54,7 @@ func (o Options) pushAll(ctx context.Context, programs Programs) (map[string]str
 		}
 	}
 	if i, ok := all[tekton+"/cmd/resolvers"]; ok {
-		i.Files["/sbin/tini"] = image.File{From: "/usr/bin/tini-static"} // its manifest starts it by this
+		i.Files["/sbin/tini"] = image.File{From: "/usr/bin/tini-static"}
 	}
 	for _, i := range special {
 		all[i.Repository] = i
@@ -78,7 +78,7 @@ func (o Options) pushAll(ctx context.Context, programs Programs) (map[string]str
 	return refs, group.Wait()
 }
 
-// project is one whose programs run in images as ko makes them.
+// project is a project whose images have ko's layout.
 type project string
 
 func projectOf(pkg string) (project, bool) {
@@ -101,7 +101,6 @@ func (p project) image(name, file string) *image.Image {
 	}
 }
 
-// single is an image of one static program.
 func single(repository, file string) *image.Image {
 	program := "/" + path.Base(repository)
 	return &image.Image{
@@ -110,13 +109,13 @@ func single(repository, file string) *image.Image {
 	}
 }
 
-// tools are the images that are no project's own.
+// tools returns the images without a project.
 func (o Options) tools(ctx context.Context, programs Programs) ([]*image.Image, error) {
 	links, err := shell(ctx)
 	if err != nil {
 		return nil, err
 	}
-	with := func(i image.Image) *image.Image { // a shell, users, certificates
+	with := func(i image.Image) *image.Image { // shell, users, CA certificates
 		i.Files = map[string]image.File{
 			busybox: {From: busybox}, "/tmp": {Mode: anyoneMayUse}, "/root": {}, certificates: {From: certificates},
 			"/etc/passwd": {Text: usersFile, Mode: readable}, "/etc/group": {Text: groupsFile, Mode: readable},
@@ -127,7 +126,7 @@ func (o Options) tools(ctx context.Context, programs Programs) ([]*image.Image, 
 		return &i
 	}
 	echo := single("platform/echo", o.path("echo"))
-	echo.Env = []string{"WHO_URL=" + WhoURL}
+	echo.Env = []string{"IDENTITY_URL=" + IdentityURL}
 	traefik := &image.Image{
 		Repository: "platform/traefik", User: nonroot, Entrypoint: []string{"/traefik"},
 		Files: map[string]image.File{"/traefik": {From: programs["traefik"]}, certificates: {From: certificates}, "/tmp": {Mode: anyoneMayUse}},
@@ -154,11 +153,10 @@ func (o Options) tools(ctx context.Context, programs Programs) ([]*image.Image, 
 	}, nil
 }
 
-// shell lists the commands that busybox is.
 func shell(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, busybox, "--list").Output()
 	if err != nil {
-		return nil, fmt.Errorf("ask %s for its commands: %w", busybox, err)
+		return nil, fmt.Errorf("list the commands of %s: %w", busybox, err)
 	}
 	var names []string
 	for name := range strings.FieldsSeq(string(out)) {
@@ -169,8 +167,8 @@ func shell(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// buildkit is the image that builds without privileges. It differs from the project's in
-// the registries alone: all are the cluster's own, which has no TLS.
+// buildkit returns the rootless image. Only the registries differ from the project's: all are
+// the cluster's own, without TLS.
 func (o Options) buildkit(ctx context.Context, programs Programs, with func(image.Image) *image.Image) (*image.Image, error) {
 	i := with(image.Image{
 		Repository: "moby/buildkit", Tag: buildkitTag, User: "1000:1000", Entrypoint: []string{"rootlesskit"},
@@ -194,7 +192,7 @@ func (o Options) buildkit(ctx context.Context, programs Programs, with func(imag
 	if err := i.Libraries(ctx, runc); err != nil {
 		return nil, err
 	}
-	// Programs with the set-user-id bit fail in a pod; these capabilities do the same.
+	// Set-user-ID programs fail in a pod. These capabilities replace them.
 	const setgid, setuid = 1 << 6, 1 << 7
 	i.Files["/usr/bin/newuidmap"] = image.File{From: "/usr/bin/newuidmap", Caps: capability(setuid)}
 	i.Files["/usr/bin/newgidmap"] = image.File{From: "/usr/bin/newgidmap", Caps: capability(setgid)}
@@ -213,13 +211,12 @@ func (o Options) buildkit(ctx context.Context, programs Programs, with func(imag
 	return i, nil
 }
 
-// capability is the extended attribute that gives a program one of the first 32
-// capabilities (vfs_cap_data, revision 2, effective).
+// capability returns an extended attribute with one of the first 32 capabilities (vfs_cap_data,
+// revision 2, effective).
 func capability(mask byte) []byte {
 	return append([]byte{1, 0, 0, 2, mask}, make([]byte, 15)...)
 }
 
-// buildEcho builds the app of all images at registry.example.
 func (o Options) buildEcho(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", o.path("echo"), "./emulators/cluster/echo")
 	cmd.Dir = o.Root

@@ -18,7 +18,6 @@ import (
 
 const infoFile = "info.json"
 
-// What Sluice's own objects are called.
 const (
 	systemNamespace = "sluice-system"
 	adminSecret     = "sluice-admin" //nolint:gosec // the name of one
@@ -28,32 +27,30 @@ const (
 	googleProject   = "sluice-cluster"
 )
 
-// Info is what info.json says: what the local stack's stack.json does, so that tests read
-// either, and what a cluster has beside it. Pods' addresses are those of the moment in
-// which it was written. The file can be read by its owner alone.
+// Info is the content of info.json. It extends the local stack's stack.json, so that tests can
+// read both. Addresses of pods are those at the time of writing.
 type Info struct {
 	stack.Info
 
-	Registry string `json:"registry"` // host and port, the same for pods, containerd and this machine
-	GitURL   string `json:"git_url"`  // of the folder of repositories, the same for pods and this machine
-	GitDir   string `json:"git_dir"`  // bare repositories are made there
-	HostIP   string `json:"host_ip"`  // where pods reach what listens on this machine
-	PID      int    `json:"pid"`      // of the node's first process
+	Registry string `json:"registry"` // host and port
+	GitURL   string `json:"git_url"`  // folder of repositories
+	GitDir   string `json:"git_dir"`  // folder of the bare repositories
+	HostIP   string `json:"host_ip"`  // this machine, for pods
+	PID      int    `json:"pid"`      // first process of the node
 }
 
 // ReadInfo reads an info.json.
 func ReadInfo(file string) (info Info, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return info, fmt.Errorf("read where the cluster is: %w", err)
+		return info, fmt.Errorf("read the cluster's file: %w", err)
 	}
 	if err := json.Unmarshal(text, &info); err != nil {
-		return info, fmt.Errorf("read where the cluster is: %w", err)
+		return info, fmt.Errorf("read the cluster's file: %w", err)
 	}
 	return info, nil
 }
 
-// writeInfo says where everything is.
 func (c *Cluster) writeInfo(ctx context.Context) (Info, error) {
 	const baseURL = "http://" + nodeIP
 	info := Info{
@@ -84,8 +81,7 @@ func (c *Cluster) writeInfo(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// findAdmin reads the first admin's sign-in, and the authority that signs for the
-// checkers.
+// findAdmin reads the admin's credentials, and writes the CA of the checkers.
 func (c *Cluster) findAdmin(ctx context.Context, info *Info) error {
 	secrets, err := c.client.CoreV1().Secrets(systemNamespace).List(ctx, meta.ListOptions{})
 	if err != nil {
@@ -97,14 +93,14 @@ func (c *Cluster) findAdmin(ctx context.Context, info *Info) error {
 			info.Admin = stack.Admin{Username: string(s.Data["username"]), Password: string(s.Data["password"])}
 		case checkerTLS:
 			if err := os.WriteFile(info.CheckerCA, s.Data["ca.crt"], 0o600); err != nil {
-				return fmt.Errorf("write the checkers' authority: %w", err)
+				return fmt.Errorf("write the checkers' CA: %w", err)
 			}
 		}
 	}
 	return nil
 }
 
-// findPods lists the checkers and where each function serves its figures.
+// findPods sets the addresses of checkers and metrics.
 func (c *Cluster) findPods(ctx context.Context, info *Info) error {
 	pods, err := c.client.CoreV1().Pods(systemNamespace).List(ctx, meta.ListOptions{LabelSelector: "sluice.dev/function"})
 	if err != nil {
@@ -130,7 +126,6 @@ func (c *Cluster) findPods(ctx context.Context, info *Info) error {
 	return nil
 }
 
-// metricsPort is what the pod's own setting says.
 func metricsPort(p core.Pod) string {
 	for _, container := range p.Spec.Containers {
 		for _, e := range container.Env {
@@ -142,9 +137,8 @@ func metricsPort(p core.Pod) string {
 	return "9090"
 }
 
-// findServices lists where functions are inside of the cluster: those that Deployments run,
-// since Knative's are found by their Host alone. The checkers' certificate is for the name
-// of their Service.
+// findServices sets the addresses of functions in Deployments. Knative routes to the others
+// only by host.
 func (c *Cluster) findServices(ctx context.Context, info *Info) error {
 	list, err := c.client.CoreV1().Services(systemNamespace).List(ctx, meta.ListOptions{LabelSelector: "app.kubernetes.io/part-of=sluice,!serving.knative.dev/service"})
 	if err != nil {
@@ -162,7 +156,7 @@ func (c *Cluster) findServices(ctx context.Context, info *Info) error {
 	return nil
 }
 
-// Table tells a person where everything is.
+// Table returns the addresses of the cluster.
 func (i Info) Table() string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
@@ -172,13 +166,13 @@ func (i Info) Table() string {
 		row("Console", i.ConsoleURL)
 		row("Admin sign-in", i.Admin.Username+" / "+i.Admin.Password)
 	}
-	row("Ingress", i.IngressURL+", hosts by the Host header")
+	row("Ingress", i.IngressURL+" (set the Host header)")
 	row("Kubernetes", "KUBECONFIG="+i.Kubeconfig)
 	row("Registry", i.Registry)
-	row("Git", i.GitURL+", repositories in "+i.GitDir)
+	row("Git", i.GitURL+" (repositories in "+i.GitDir+")")
 	row("Firestore", "FIRESTORE_EMULATOR_HOST="+i.FirestoreEmulatorHost)
-	row("This machine", i.HostIP+", as pods see it")
+	row("This machine", i.HostIP+" (address for pods)")
 	row("Logs", i.LogsDir)
-	_ = w.Flush() // a strings.Builder takes everything
+	_ = w.Flush() // never fails for a strings.Builder
 	return out.String()
 }

@@ -12,12 +12,11 @@ import (
 // daemon is a program of the node.
 type daemon struct {
 	name    string
-	program string // path
+	program string
 	args    []string
-	url     string // that answers 200 once the daemon serves; "" does not wait
+	url     string // health check; "" does not wait
 }
 
-// The files that Kubernetes' programs read.
 const (
 	kubeletFile    = "kubelet.json"
 	proxyFile      = "kube-proxy.json"
@@ -26,7 +25,6 @@ const (
 	resolvFile     = "resolv.conf"
 )
 
-// daemons are the node's programs, in the order in which they start.
 func daemons(o Options, programs Programs) []daemon {
 	kubernetes := programs["kube"]
 	named := func(name string, args ...string) daemon {
@@ -74,7 +72,6 @@ func (o Options) apiArguments(etcd string) []string {
 	}
 }
 
-// writeKubernetes writes what Kubernetes' programs read, but for the keys.
 func (o Options) writeKubernetes() error {
 	files := map[string]any{kubeletFile: o.kubeletConfig(), proxyFile: o.proxyConfig()}
 	for name, config := range files {
@@ -85,7 +82,7 @@ func (o Options) writeKubernetes() error {
 		files[name] = string(text)
 	}
 	files[auditFile], files[encryptionFile] = kube.AuditPolicy, kube.Encryption()
-	files[resolvFile] = "nameserver " + nodeIP + "\n" // where nobody answers: nothing outside has a name here
+	files[resolvFile] = "nameserver " + nodeIP + "\n" // no server: outside names do not resolve
 	for name, text := range files {
 		if err := os.WriteFile(o.etc(name), fmt.Append(nil, text), 0o600); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
@@ -101,8 +98,7 @@ func (o Options) writeKubernetes() error {
 
 type object = map[string]any
 
-// kubeletConfig also says what a machine may lack: swap that is off, version 2 of control
-// groups, and disks that are large.
+// kubeletConfig tolerates swap, cgroups v1 and little free disk space.
 func (o Options) kubeletConfig() object {
 	return object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
@@ -120,7 +116,7 @@ func (o Options) kubeletConfig() object {
 	}
 }
 
-// proxyConfig leaves the machine's connection tracking as it is.
+// proxyConfig does not change connection tracking.
 func (o Options) proxyConfig() object {
 	return object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
@@ -130,15 +126,14 @@ func (o Options) proxyConfig() object {
 	}
 }
 
-// What containerd reads, and where it listens: in the node's own /run.
 const (
 	containerdFile   = "containerd.toml"
 	containerdSocket = "/run/containerd/containerd.sock"
 	pauseImage       = "platform/pause"
 )
 
-// containerdConfig keeps containers' oom_score_adj as it is, since runc may not lower it
-// everywhere, and drops layers that are unpacked: the registry has them.
+// containerdConfig keeps oom_score_adj, which runc may not be able to lower, and discards
+// unpacked layers.
 const containerdConfig = `version = 2
 root = "%[1]s/containerd/root"
 state = "/run/containerd/state"
@@ -161,12 +156,12 @@ state = "/run/containerd/state"
     config_path = "%[1]s/etc/certs.d"
 `
 
-// cniConfig has the node route every packet of a pod.
+// cniConfig routes all packets of pods through the node.
 const cniConfig = `{"cniVersion":"1.0.0","name":"pods","plugins":[
  {"type":"ptp","ipMasq":false,"ipam":{"type":"host-local","dataDir":"/run/cni","ranges":[[{"subnet":"` + podRange + `"}]],"routes":[{"dst":"0.0.0.0/0"}]}}]}
 `
 
-// writeContainerd also has all registries' images come from the cluster's own.
+// writeContainerd makes the cluster's registry the mirror of all others.
 func (o Options) writeContainerd() error {
 	files := map[string]string{
 		containerdFile:         fmt.Sprintf(containerdConfig, o.Dir, at(registryPort)),

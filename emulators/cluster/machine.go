@@ -21,11 +21,11 @@ import (
 
 const (
 	cgroups    = "/sys/fs/cgroup"
-	lookEvery  = 100 * time.Millisecond
+	pollEvery  = 100 * time.Millisecond
 	sweepLimit = 60 * time.Second
 )
 
-// machine is the node as this process sees it: a process with namespaces of its own.
+// machine is the node as a process.
 type machine struct {
 	cmd  *exec.Cmd
 	log  string
@@ -33,12 +33,11 @@ type machine struct {
 	err  error // valid once done is closed
 }
 
-// startMachine starts the node and leads a link into it. What runs inside goes on after
-// this process.
+// startMachine starts the node, which outlives this process.
 func (o Options) startMachine(ctx context.Context, programs Programs) (*machine, error) {
 	for _, dir := range append(o.stateDirs(), o.logs(), o.path("git"), o.path("registry")) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("make a place for the node: %w", err)
+			return nil, fmt.Errorf("create a directory of the node: %w", err)
 		}
 	}
 	if err := makeCgroups(); err != nil {
@@ -57,7 +56,7 @@ func (o Options) startMachine(ctx context.Context, programs Programs) (*machine,
 	}
 	wait, ready, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
+		return nil, fmt.Errorf("create a pipe: %w", err)
 	}
 	defer ready.Close() //nolint:errcheck // its other end is closed with it
 	m := &machine{log: o.log("node"), done: make(chan struct{})}
@@ -68,20 +67,19 @@ func (o Options) startMachine(ctx context.Context, programs Programs) (*machine,
 		return nil, errors.Join(err, m.cmd.Process.Kill())
 	}
 	if _, err := ready.Write([]byte{1}); err != nil {
-		return nil, errors.Join(fmt.Errorf("tell the node of its link: %w", err), m.cmd.Process.Kill())
+		return nil, errors.Join(fmt.Errorf("notify the node of its link: %w", err), m.cmd.Process.Kill())
 	}
 	return m, nil
 }
 
-// run starts the first process of the node's namespaces.
 func (m *machine) run(self string, wait *os.File, dir string) error {
-	defer wait.Close() //nolint:errcheck // the node has its own
+	defer wait.Close() //nolint:errcheck // the node has its own copy
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the node's log: %w", err)
 	}
-	defer log.Close()                       //nolint:errcheck // the node has its own
-	m.cmd = exec.Command(self, "init", dir) //nolint:noctx // it lives on
+	defer log.Close()                       //nolint:errcheck // the node has its own copy
+	m.cmd = exec.Command(self, "init", dir) //nolint:noctx // it outlives this process
 	if m.cmd.SysProcAttr, err = namespaces(); err != nil {
 		return err
 	}
@@ -97,8 +95,7 @@ func (m *machine) run(self string, wait *os.File, dir string) error {
 	return nil
 }
 
-// link makes a pair of interfaces, one here and one in the node's network, and routes the
-// cluster's addresses over it.
+// link connects the node with this machine by a pair of interfaces.
 func link(ctx context.Context, pid int) error {
 	return ip(ctx,
 		fmt.Sprintf("link add %s type veth peer name %s netns %d", hostLink, nodeLink, pid),
@@ -109,7 +106,6 @@ func link(ctx context.Context, pid int) error {
 	)
 }
 
-// until waits for a check, or for the node's end.
 func (m *machine) until(ctx context.Context, what string, limit time.Duration, check func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
 	defer cancel()
@@ -122,7 +118,7 @@ func (m *machine) until(ctx context.Context, what string, limit time.Duration, c
 		case <-stop:
 		}
 	}()
-	err := child.Until(ctx, lookEvery, check)
+	err := child.Until(ctx, pollEvery, check)
 	if err == nil {
 		return nil
 	}
@@ -134,7 +130,6 @@ func (m *machine) until(ctx context.Context, what string, limit time.Duration, c
 	}
 }
 
-// lastLines is the end of a log.
 func lastLines(file string) string {
 	const most = 2000
 	text, err := os.ReadFile(file)
@@ -144,15 +139,14 @@ func lastLines(file string) string {
 	return strings.TrimSpace(string(text[max(0, len(text)-most):]))
 }
 
-// hierarchies are the folders that control groups can be made in: that of version 2, or
-// those of each controller of version 1.
+// hierarchies returns the cgroup folders: one for version 2, one per controller for version 1.
 func hierarchies() ([]string, error) {
 	if _, err := os.Stat(filepath.Join(cgroups, "cgroup.procs")); err == nil {
 		return []string{cgroups}, nil
 	}
 	found, err := filepath.Glob(filepath.Join(cgroups, "*", "cgroup.procs"))
 	if err == nil && len(found) == 0 {
-		err = errors.New("nothing is mounted at " + cgroups)
+		err = errors.New("no file system is mounted at " + cgroups)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find control groups: %w", err)
@@ -163,7 +157,7 @@ func hierarchies() ([]string, error) {
 	return found, nil
 }
 
-// makeCgroups makes the groups that all pods are in, so that they are told from others.
+// makeCgroups creates the cgroups of all pods.
 func makeCgroups() error {
 	dirs, err := hierarchies()
 	if err != nil {
@@ -171,13 +165,12 @@ func makeCgroups() error {
 	}
 	for _, dir := range dirs {
 		if err := os.MkdirAll(filepath.Join(dir, cgroupName), 0o755); err != nil { //nolint:gosec // as the kernel makes them
-			return fmt.Errorf("make a control group: %w", err)
+			return fmt.Errorf("create a control group: %w", err)
 		}
 	}
 	return nil
 }
 
-// removeCgroups removes them from the innermost on.
 func removeCgroups() error {
 	dirs, err := hierarchies()
 	if err != nil {
@@ -190,7 +183,7 @@ func removeCgroups() error {
 			if err == nil && d.IsDir() {
 				all = append(all, path)
 			}
-			return nil // one that has just gone is what is wanted
+			return nil // already removed
 		})
 		for i := len(all) - 1; i >= 0 && err == nil; i-- {
 			if err = syscall.Rmdir(all[i]); errors.Is(err, fs.ErrNotExist) {
@@ -202,29 +195,27 @@ func removeCgroups() error {
 	return failed
 }
 
-// sweep ends a node that is there, and removes all that it had: processes, and with them
-// its namespaces and mounts, the link, control groups and state. It tells whether there
-// was a node.
+// sweep stops a running node and removes all that it used. It reports whether a node was
+// running.
 func (o Options) sweep(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, errors.New("it does not go away"))
+	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, errors.New("the node still exists"))
 	defer cancel()
 	was := false
-	err := child.Until(ctx, lookEvery, func() error {
+	err := child.Until(ctx, pollEvery, func() error {
 		left, err := orphans.Find(o.Dir)
 		if err != nil || len(left) == 0 {
 			return err
 		}
 		was = true
 		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended since
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		return fmt.Errorf("processes are left: %v", left)
+		return fmt.Errorf("remaining processes: %v", left)
 	})
 	if err == nil {
-		err = child.Until(ctx, lookEvery, removeCgroups)
+		err = child.Until(ctx, pollEvery, removeCgroups)
 	}
-	// The kernel takes it away by itself, but only when the last connection that was cut
-	// has given up.
+	// The kernel removes the link only after broken connections have timed out.
 	if _, found := net.InterfaceByName(hostLink); err == nil && found == nil {
 		err = ip(ctx, "link delete "+hostLink)
 	}
@@ -237,8 +228,7 @@ func (o Options) sweep(ctx context.Context) (bool, error) {
 	return was, nil
 }
 
-// processes gives the ids of the node's own programs, by name, as this machine counts
-// them.
+// processes returns the process IDs of the node's programs by name.
 func (o Options) processes() (map[string]int, error) {
 	pids, err := orphans.Find(o.Dir)
 	if err != nil {
@@ -248,11 +238,12 @@ func (o Options) processes() (map[string]int, error) {
 	for _, pid := range pids {
 		environment, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 		if err != nil {
-			continue // it has just ended
+			continue
 		}
 		for v := range strings.SplitSeq(string(environment), "\x00") {
 			name, ok := strings.CutPrefix(v, ProcessVariable+"=")
-			// The last one counts; of the processes of a name, the first: others are its children.
+			// The last value counts. The lowest process ID is the program; the others are its
+			// children.
 			if ok && (found[name] == 0 || pid < found[name]) {
 				found[name] = pid
 			}

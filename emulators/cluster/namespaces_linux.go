@@ -6,26 +6,25 @@ import (
 	"syscall"
 )
 
-// readyFD is the pipe on which the node is told that its link is there.
+// readyFD is a pipe that reports that the link exists.
 const readyFD = 3
 
-// namespaces are the node's own.
 func namespaces() (*syscall.SysProcAttr, error) {
 	return &syscall.SysProcAttr{
-		Setsid:     true, // a terminal that goes away leaves it alone
+		Setsid:     true, // survives the terminal
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
 	}, nil
 }
 
-// mountAll parts the node's mounts from the machine's, and gives it the folders that
-// Kubernetes and containerd write to wherever they are told to be.
+// mountAll separates the node's mounts from the machine's, and adds the folders to which
+// Kubernetes and containerd always write.
 func mountAll() error {
 	for _, m := range []struct {
 		what, on, kind string
 		flags          uintptr
 	}{
 		{"", "/", "", syscall.MS_REC | syscall.MS_PRIVATE},
-		{"", "/", "", syscall.MS_REC | syscall.MS_SHARED}, // among themselves, as the kubelet wants it
+		{"", "/", "", syscall.MS_REC | syscall.MS_SHARED}, // as the kubelet requires
 		{"proc", "/proc", "proc", 0},
 		{"tmpfs", "/run", "tmpfs", 0},
 		{"tmpfs", "/var/log", "tmpfs", 0},
@@ -34,8 +33,8 @@ func mountAll() error {
 			return fmt.Errorf("mount %s: %w", m.on, err)
 		}
 	}
-	if err := os.MkdirAll("/run/netns", 0o755); err != nil { //nolint:gosec // as every machine has it
-		return fmt.Errorf("make /run/netns: %w", err)
+	if err := os.MkdirAll("/run/netns", 0o755); err != nil { //nolint:gosec // the usual mode
+		return fmt.Errorf("create /run/netns: %w", err)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 const readyFD = 3
 
-var errNoLinux = errors.New("a node needs Linux: its namespaces and control groups") //nolint:gochecknoglobals // an error
+var errNoLinux = errors.New("a node needs the namespaces and control groups of Linux") //nolint:gochecknoglobals // an error
 
 func namespaces() (*syscall.SysProcAttr, error) { return nil, errNoLinux }
 func mountAll() error                           { return errNoLinux }

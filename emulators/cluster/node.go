@@ -23,11 +23,12 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/child"
 )
 
-// ProcessVariable names a process of the node in its environment, e.g. "kubelet".
+// ProcessVariable is the environment variable with the name of a node's process, e.g.
+// "kubelet".
 const ProcessVariable = "SLUICE_CLUSTER_PROCESS"
 
 const (
-	daemonLimit   = 2 * time.Minute // until a daemon answers, on a busy machine
+	daemonLimit   = 2 * time.Minute // on a busy machine
 	restartPause  = time.Second
 	headerLimit   = 10 * time.Second
 	programsFile  = "programs.json"
@@ -35,15 +36,14 @@ const (
 	forwardSwitch = "/proc/sys/net/ipv4/ip_forward"
 )
 
-// Node is what runs inside of the node's namespaces, until it is killed.
+// Node is the program in the node's namespaces.
 type Node struct {
 	o    Options
 	log  *slog.Logger
-	life context.Context //nolint:containedctx // of all that runs here
+	life context.Context //nolint:containedctx // of the node
 }
 
-// RunNode runs the node: its network, what the cluster needs beside Kubernetes, and
-// Kubernetes.
+// RunNode runs the node until it is killed.
 func RunNode(ctx context.Context, o Options) error {
 	n := &Node{o: o, log: slog.New(slog.NewJSONHandler(os.Stderr, nil)), life: ctx}
 	text, err := os.ReadFile(o.path(programsFile))
@@ -61,7 +61,7 @@ func RunNode(ctx context.Context, o Options) error {
 		return err
 	}
 	for _, write := range []func() error{
-		func() error { return o.writePKI(time.Now()) }, //nolint:forbidigo // the only time that is asked for here
+		func() error { return o.writePKI(time.Now()) }, //nolint:forbidigo // the start of the program
 		o.writeContainerd, o.writeKubernetes,
 	} {
 		if err := write(); err != nil {
@@ -82,24 +82,22 @@ func RunNode(ctx context.Context, o Options) error {
 	return nil
 }
 
-// network makes the node's side of the link and lets it route.
 func (n *Node) network(ctx context.Context) error {
 	err := ip(ctx,
 		"link set lo up",
 		"address add "+nodeIP+linkBits+" dev "+nodeLink,
 		"link set "+nodeLink+" up",
-		"route add default via "+hostIP, // what comes from the machine goes back there
+		"route add default via "+hostIP, // for responses to the machine
 	)
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(forwardSwitch, []byte("1"), 0); err != nil {
-		return fmt.Errorf("let the node route: %w", err)
+		return fmt.Errorf("enable routing: %w", err)
 	}
 	return nil
 }
 
-// ip runs commands of iproute2.
 func ip(ctx context.Context, commands ...string) error {
 	for _, c := range commands {
 		if out, err := exec.CommandContext(ctx, "ip", strings.Fields(c)...).CombinedOutput(); err != nil {
@@ -109,7 +107,7 @@ func ip(ctx context.Context, commands ...string) error {
 	return nil
 }
 
-// serveAll serves what is not a program of its own.
+// serveAll serves the registry, the git server and pod identities.
 func (n *Node) serveAll(ctx context.Context) error {
 	images, err := registry.New(n.o.path("registry"), at(registryPort), exampleRegistry, echoImage)
 	if err != nil {
@@ -119,14 +117,14 @@ func (n *Node) serveAll(ctx context.Context) error {
 		Path: gitBackend,
 		Env:  []string{"GIT_PROJECT_ROOT=" + n.o.path("git"), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
 	}
-	for port, handler := range map[int]http.Handler{registryPort: images, gitPort: git, whoPort: &who{kubeconfig: n.o.kubeconfig(), log: n.log}} {
+	for port, handler := range map[int]http.Handler{registryPort: images, gitPort: git, identityPort: &identityServer{kubeconfig: n.o.kubeconfig(), log: n.log}} {
 		var lc net.ListenConfig
 		l, err := lc.Listen(ctx, "tcp", at(port))
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
 		server := &http.Server{Handler: handler, ReadHeaderTimeout: headerLimit, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
-		go func() { n.log.Error("server ended", "port", port, "error", server.Serve(l)) }()
+		go func() { n.log.Error("server failed", "port", port, "error", server.Serve(l)) }()
 	}
 	return nil
 }
@@ -140,11 +138,10 @@ func (n *Node) startFirestore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	go n.keep(ctx, "firestore", server.Service)
+	go n.supervise(ctx, "firestore", server.Service)
 	return nil
 }
 
-// start starts a daemon, and again whenever it ends.
 func (n *Node) start(ctx context.Context, d daemon) error {
 	command := child.Command{
 		Path: d.program, Args: d.args, LogFile: n.o.log(d.name),
@@ -152,41 +149,39 @@ func (n *Node) start(ctx context.Context, d daemon) error {
 	}
 	check := func(context.Context) error { return nil }
 	if d.url != "" {
-		// Only whether it serves: the API server's certificate is checked by its clients.
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // as said
+		// Clients verify the API server's certificate.
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
 		check = func(ctx context.Context) error { return child.Get(ctx, client, d.url) }
 	}
 	service, err := child.Run(ctx, d.name, daemonLimit, func() (child.Command, child.Check) { return command, check })
 	if err != nil {
 		return err
 	}
-	go n.keep(ctx, d.name, service)
+	go n.supervise(ctx, d.name, service)
 	return nil
 }
 
-// keep starts a service again whenever it ends by itself or is killed.
-func (n *Node) keep(ctx context.Context, name string, service *child.Service) {
+func (n *Node) supervise(ctx context.Context, name string, service *child.Service) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-service.Process().Done():
 		}
-		n.log.Warn("a program ended and is started again", "name", name, "error", service.Process().Err())
+		n.log.Warn("program ended, restarting", "name", name, "error", service.Process().Err())
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(restartPause):
 		}
 		if err := service.Restart(ctx); err != nil {
-			n.log.Error("a program was not started again", "name", name, "error", err)
+			n.log.Error("restart program failed", "name", name, "error", err)
 		}
 	}
 }
 
-// Init is the first process of the node's namespaces: it waits for the link, makes the
-// mounts, runs serve, and takes the processes that are left to it. When it ends, the
-// kernel ends all others and with them the namespaces and mounts.
+// Init is the first process in the node's namespaces. It waits for the link, mounts file
+// systems, runs serve, and reaps orphaned processes. When it ends, the kernel ends all others.
 func Init(serve []string) error {
 	ready := os.NewFile(readyFD, "ready")
 	if _, err := ready.Read(make([]byte, 1)); err != nil {

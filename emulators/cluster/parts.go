@@ -18,23 +18,21 @@ import (
 //go:embed manifests/*.yaml
 var own embed.FS
 
-// source is some files of a project's module, or of this package.
+// source is a set of files of a module or of this package.
 type source struct {
-	pins   string // folder of the go.mod below emulators; "" is this package's manifests
+	pins   string // folder below emulators; "" is this package
 	module string
-	files  []string // patterns below the module
+	files  []string // glob patterns
 }
 
-// part is something that runs in the cluster.
+// part is a component of the cluster.
 type part struct {
-	name    string
-	sources []source
-	// settings are set in ConfigMaps before the project sees them, by name and key.
+	name     string
+	sources  []source
 	settings map[string]map[string]string
 }
 
-// parts are what the cluster has beside Kubernetes, from the projects' own manifests. What
-// their modules hold and is not named here has no use in a cluster of one node.
+// parts returns the components besides Kubernetes. It omits files that one node does not need.
 func parts() []part {
 	const pins, core = "cluster/tools/knative", "config/core/"
 	return []part{
@@ -59,7 +57,7 @@ func parts() []part {
 				"config-network": {"ingress-class": "traefik.ingress.networking.knative.dev"},
 				"config-domain":  {"knative.example.com": ""},
 				"config-deployment": {
-					// The last has no name in the cluster's DNS: containerd alone knows where it is.
+					// Only containerd knows the last registry.
 					"registries-skipping-tag-resolving": "kind.local,ko.local,dev.local," + exampleRegistry,
 					"queue-sidecar-cpu-request":         "5m",
 				},
@@ -77,7 +75,6 @@ func parts() []part {
 	}
 }
 
-// read gives a part's objects, with the images that were made for the programs.
 func (p part) read(ctx context.Context, root string, images map[string]string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, s := range p.sources {
@@ -135,14 +132,13 @@ func (s source) texts(ctx context.Context, root string) ([]string, error) {
 	return texts, nil
 }
 
-// withImages puts what was made into the places of the projects' image references: those
-// that ko would fill in, and Tekton's shell.
+// withImages replaces the references for ko and Tekton's shell.
 func withImages(text string, images map[string]string) (string, error) {
 	var missing error
 	text = regexp.MustCompile(`ko://[A-Za-z0-9./_-]+`).ReplaceAllStringFunc(text, func(reference string) string {
 		ref, ok := images[strings.TrimPrefix(reference, "ko://")]
 		if !ok {
-			missing = fmt.Errorf("no image was made for %s", reference)
+			missing = fmt.Errorf("no image was built for %s", reference)
 		}
 		return ref
 	})
@@ -152,10 +148,9 @@ func withImages(text string, images map[string]string) (string, error) {
 	return text, missing
 }
 
-// fit makes a project's objects fit a node of two processors: it leaves out what scales
-// or guards replicas, cuts what containers ask for, and changes settings.
+// fit removes autoscalers and disruption budgets, reduces CPU requests, and changes settings.
 func fit(all []*unstructured.Unstructured, settings map[string]map[string]string) []*unstructured.Unstructured {
-	var kept []*unstructured.Unstructured
+	var fitted []*unstructured.Unstructured
 	for _, o := range all {
 		switch o.GetKind() {
 		case "HorizontalPodAutoscaler", "PodDisruptionBudget":
@@ -164,28 +159,28 @@ func fit(all []*unstructured.Unstructured, settings map[string]map[string]string
 			cutRequests(o)
 		case "ConfigMap":
 			for key, value := range settings[o.GetName()] {
-				_ = unstructured.SetNestedField(o.Object, value, "data", key) // a ConfigMap's data is of strings
+				_ = unstructured.SetNestedField(o.Object, value, "data", key)
 			}
 		}
-		kept = append(kept, o)
+		fitted = append(fitted, o)
 	}
-	return kept
+	return fitted
 }
 
 func cutRequests(o *unstructured.Unstructured) {
 	containers, found, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
 	if err != nil || !found {
-		return // the API server says what is wrong with it
+		return
 	}
 	for _, c := range containers {
 		if container, ok := c.(map[string]any); ok {
-			_ = unstructured.SetNestedField(container, "5m", "resources", "requests", "cpu") // as above
+			_ = unstructured.SetNestedField(container, "5m", "resources", "requests", "cpu") // never fails
 		}
 	}
 	_ = unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers")
 }
 
-// stages sorts objects by what has to be there first. The last need a webhook that runs.
+// stages groups objects in the order of application. late needs running webhooks.
 func stages(all []*unstructured.Unstructured) (namespaces, definitions, rest, late []*unstructured.Unstructured) {
 	for _, o := range all {
 		group := o.GroupVersionKind().Group

@@ -19,14 +19,12 @@ import (
 
 const certificateLife = 365 * 24 * time.Hour
 
-// identity is a certificate to make: who it names, and where its holder serves.
 type identity struct {
 	file, name, group string
 	ips, hosts        []string
 }
 
-// identities are those of the node's programs, with the names that RBAC's default roles
-// are bound to.
+// identities returns the names to which RBAC's default roles are bound.
 func identities() []identity {
 	return []identity{
 		{
@@ -43,18 +41,18 @@ func identities() []identity {
 	}
 }
 
-// authority signs certificates.
+// authority is a CA.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	now         time.Time
 }
 
-// writePKI makes an authority, all certificates and the key of service accounts.
+// writePKI writes a CA, all certificates and the service account key.
 func (o Options) writePKI(now time.Time) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return fmt.Errorf("make a key: %w", err)
+		return fmt.Errorf("generate a key: %w", err)
 	}
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "sluice-cluster"}, IsCA: true, BasicConstraintsValid: true,
@@ -64,38 +62,37 @@ func (o Options) writePKI(now time.Time) error {
 	if a.certificate, err = a.write(o, "ca", template, template, key); err != nil {
 		return err
 	}
-	for _, who := range identities() {
-		if err := a.issue(o, who); err != nil {
+	for _, id := range identities() {
+		if err := a.issue(o, id); err != nil {
 			return err
 		}
 	}
-	return a.issue(o, identity{file: "service-accounts", name: "service-accounts"}) // of which the key alone is used
+	return a.issue(o, identity{file: "service-accounts", name: "service-accounts"})
 }
 
-func (a authority) issue(o Options, who identity) error {
+func (a authority) issue(o Options, id identity) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return fmt.Errorf("make a key: %w", err)
+		return fmt.Errorf("generate a key: %w", err)
 	}
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: who.name}, DNSNames: who.hosts, KeyUsage: x509.KeyUsageDigitalSignature,
+		Subject: pkix.Name{CommonName: id.name}, DNSNames: id.hosts, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	if who.group != "" {
-		template.Subject.Organization = []string{who.group}
+	if id.group != "" {
+		template.Subject.Organization = []string{id.group}
 	}
-	for _, ip := range who.ips {
+	for _, ip := range id.ips {
 		template.IPAddresses = append(template.IPAddresses, net.ParseIP(ip))
 	}
-	_, err = a.write(o, who.file, template, a.certificate, key)
+	_, err = a.write(o, id.file, template, a.certificate, key)
 	return err
 }
 
-// write signs a certificate and writes it beside its key.
 func (a authority) write(o Options, file string, template, parent *x509.Certificate, key *ecdsa.PrivateKey) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
-		return nil, fmt.Errorf("make a serial number: %w", err)
+		return nil, fmt.Errorf("generate a serial number: %w", err)
 	}
 	template.SerialNumber, template.NotBefore, template.NotAfter = serial, a.now.Add(-time.Hour), a.now.Add(certificateLife)
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), a.key)
@@ -116,14 +113,13 @@ func (a authority) write(o Options, file string, template, parent *x509.Certific
 	return x509.ParseCertificate(der)
 }
 
-// writeKubeconfig writes how a program comes to the API server as one of the identities.
-// Everything is in the file, so that it can be taken elsewhere.
+// writeKubeconfig includes the keys, so that the file can be copied.
 func (o Options) writeKubeconfig(file, identity string) error {
 	var text [3][]byte
 	for i, name := range []string{"ca.crt", identity + ".crt", identity + ".key"} {
 		var err error
 		if text[i], err = os.ReadFile(o.pki(name)); err != nil {
-			return fmt.Errorf("make the kubeconfig of %s: %w", identity, err)
+			return fmt.Errorf("write the kubeconfig of %s: %w", identity, err)
 		}
 	}
 	const name = "sluice-cluster"

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
-// buildsAtOnce bounds the linkers, which take up to 2.5 GB each.
+// buildsAtOnce limits the linkers, which need up to 2.5 GB each.
 const buildsAtOnce = 2
 
 const (
@@ -22,18 +22,16 @@ const (
 	tekton   = "github.com/tektoncd/pipeline"
 )
 
-// Programs are the files of the programs that were built, by package; Kubernetes' own are
-// one program, under "kube".
+// Programs are the files by package. "kube" is Kubernetes, which is one program.
 type Programs map[string]string
 
-// program is a row of what to build.
 type program struct {
-	module string // folder below tools
-	pkg    string // "" is the module's own program
+	module string // below tools
+	pkg    string // "" is the main package
 	tags   string
 }
 
-// programs is what runs on the node and in its images. The longest to build come first.
+// programs returns the longest builds first.
 func programs() []program {
 	rows := []program{{module: "kube"}}
 	for _, name := range []string{"queue", "controller", "webhook", "activator", "autoscaler"} {
@@ -42,7 +40,7 @@ func programs() []program {
 	for _, name := range []string{"controller", "webhook", "events", "resolvers", "entrypoint", "nop", "workingdirinit"} {
 		rows = append(rows, program{module: "tekton", pkg: tekton + "/cmd/" + name})
 	}
-	// Eventing does not compile with the client-go that Serving shares with the API server.
+	// Eventing does not compile with the client-go of Serving and the API server.
 	for _, name := range []string{"controller", "webhook", "mtping"} {
 		rows = append(rows, program{module: "eventing", pkg: eventing + "/cmd/" + name})
 	}
@@ -55,7 +53,6 @@ func programs() []program {
 	)
 }
 
-// key is the program's name in [Programs].
 func (p program) key() string {
 	if p.pkg == "" {
 		return p.module
@@ -77,7 +74,7 @@ func (p program) tool(root string, progress io.Writer) tool.Program {
 	return t
 }
 
-// Build gives all programs, and builds those whose pins are new to this machine.
+// Build returns all programs, and builds those with new pins.
 func Build(ctx context.Context, root string, progress io.Writer) (Programs, error) {
 	built := Programs{}
 	var mu sync.Mutex

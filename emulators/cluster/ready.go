@@ -20,7 +20,6 @@ const (
 	logTail    = 10 // lines
 )
 
-// nodeReady tells whether pods can be scheduled.
 func nodeReady(ctx context.Context, client kubernetes.Interface) error {
 	node, err := client.CoreV1().Nodes().Get(ctx, nodeName, meta.GetOptions{})
 	if err != nil {
@@ -34,8 +33,8 @@ func nodeReady(ctx context.Context, client kubernetes.Interface) error {
 	return errors.New("the node is not ready")
 }
 
-// deploymentsReady waits until all Deployments are available. When they are not in time,
-// the error says of each pod that is not ready what it waits for, and what it logged last.
+// deploymentsReady waits until all Deployments are available. Errors contain the reason and the
+// last log lines of each pod that is not ready.
 func deploymentsReady(ctx context.Context, client kubernetes.Interface, limit time.Duration) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not ready within %v", limit))
 	defer cancel()
@@ -46,7 +45,7 @@ func deploymentsReady(ctx context.Context, client kubernetes.Interface, limit ti
 		}
 		var missing []string
 		for _, d := range list.Items {
-			// The stand-in is ready only while no checker can be reached.
+			// The stand-in is ready only while no checker is reachable.
 			if d.Name != "sluice-standin" && !available(d) {
 				missing = append(missing, d.Namespace+"/"+d.Name)
 			}
@@ -59,7 +58,7 @@ func deploymentsReady(ctx context.Context, client kubernetes.Interface, limit ti
 	if err == nil {
 		return nil
 	}
-	return errors.Join(err, troubles(context.WithoutCancel(ctx), client))
+	return errors.Join(err, podProblems(context.WithoutCancel(ctx), client))
 }
 
 func available(d apps.Deployment) bool {
@@ -70,17 +69,16 @@ func available(d apps.Deployment) bool {
 	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas >= want && d.Status.AvailableReplicas >= want
 }
 
-// troubles tells of each pod that is not ready why.
-func troubles(ctx context.Context, client kubernetes.Interface) error {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+func podProblems(ctx context.Context, client kubernetes.Interface) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	list, err := client.CoreV1().Pods("").List(ctx, meta.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("ask why: %w", err)
+		return fmt.Errorf("list pods: %w", err)
 	}
 	var all error
 	for _, p := range list.Items {
-		reason := trouble(p)
+		reason := podProblem(p)
 		if reason == "" {
 			continue
 		}
@@ -99,8 +97,8 @@ func troubles(ctx context.Context, client kubernetes.Interface) error {
 	return all
 }
 
-// trouble says in a line why a pod is not ready, "" of one that is or has done its work.
-func trouble(p core.Pod) string {
+// podProblem returns the reason why a pod is not ready, or "".
+func podProblem(p core.Pod) string {
 	if p.Status.Phase == core.PodSucceeded {
 		return ""
 	}
@@ -108,11 +106,11 @@ func trouble(p core.Pod) string {
 	for _, c := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
 		switch {
 		case c.State.Waiting != nil:
-			reasons = append(reasons, fmt.Sprintf("%s waits: %s %s", c.Name, c.State.Waiting.Reason, c.State.Waiting.Message))
+			reasons = append(reasons, fmt.Sprintf("%s is waiting: %s %s", c.Name, c.State.Waiting.Reason, c.State.Waiting.Message))
 		case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
 			reasons = append(reasons, fmt.Sprintf("%s ended: %s, exit status %d", c.Name, c.State.Terminated.Reason, c.State.Terminated.ExitCode))
 		case c.State.Running != nil && !c.Ready:
-			reasons = append(reasons, c.Name+" runs and is not ready")
+			reasons = append(reasons, c.Name+" runs but is not ready")
 		}
 	}
 	for _, c := range p.Status.Conditions {

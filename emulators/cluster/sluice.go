@@ -26,8 +26,6 @@ import (
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
-// installSluice installs Sluice's chart, tells Tekton where its events go
-// and waits until everything is ready.
 func (c *Cluster) installSluice(ctx context.Context) error {
 	chart := filepath.Join(c.Root, "infra", "chart")
 	if err := c.makeNamespace(ctx); err != nil {
@@ -47,17 +45,16 @@ func (c *Cluster) installSluice(ctx context.Context) error {
 	return c.functionsReady(ctx)
 }
 
-// makeNamespace makes the one that Sluice is installed in, with the strictest of
-// Kubernetes' pod security standards, which its pods meet.
+// makeNamespace uses the strictest pod security standard.
 func (c *Cluster) makeNamespace(ctx context.Context) error {
 	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: systemNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 	if _, err := c.client.CoreV1().Namespaces().Create(ctx, namespace, meta.CreateOptions{}); err != nil && !kerrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make the namespace of Sluice: %w", err)
+		return fmt.Errorf("create the namespace of Sluice: %w", err)
 	}
 	return nil
 }
 
-// sendEvents has Tekton send its events to the function builds, which knows them by a token.
+// sendEvents sets the receiver of Tekton's events: the function builds, with a token.
 func (c *Cluster) sendEvents(ctx context.Context) error {
 	secret, err := c.client.CoreV1().Secrets(systemNamespace).Get(ctx, "sluice-builds-token", meta.GetOptions{})
 	if err != nil {
@@ -66,16 +63,15 @@ func (c *Cluster) sendEvents(ctx context.Context) error {
 	sink := fmt.Sprintf("http://builds.%s.svc.cluster.local/events/%s", systemNamespace, secret.Data["token"])
 	patch, err := json.Marshal(object{"data": object{"formats": "tektonv1", "sink": sink}})
 	if err != nil {
-		return fmt.Errorf("encode where Tekton's events go: %w", err)
+		return fmt.Errorf("encode the receiver of Tekton's events: %w", err)
 	}
 	_, err = c.client.CoreV1().ConfigMaps("tekton-pipelines").Patch(ctx, "config-events", types.MergePatchType, patch, meta.PatchOptions{})
 	if err != nil {
-		return fmt.Errorf("tell Tekton where its events go: %w", err)
+		return fmt.Errorf("set the receiver of Tekton's events: %w", err)
 	}
 	return nil
 }
 
-// functionsReady waits until Knative has made all functions ready.
 func (c *Cluster) functionsReady(ctx context.Context) error {
 	services := c.dynamic.Resource(schema.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "services"}).Namespace(systemNamespace)
 	waiting, cancel := context.WithTimeoutCause(ctx, readyLimit, fmt.Errorf("not ready within %v", readyLimit))
@@ -86,19 +82,19 @@ func (c *Cluster) functionsReady(ctx context.Context) error {
 			return err
 		}
 		for _, s := range list.Items {
-			if why := notReady(s); why != "" {
-				return fmt.Errorf("function %s: %s", s.GetName(), why)
+			if reason := notReady(s); reason != "" {
+				return fmt.Errorf("function %s: %s", s.GetName(), reason)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return errors.Join(err, troubles(context.WithoutCancel(ctx), c.client))
+		return errors.Join(err, podProblems(context.WithoutCancel(ctx), c.client))
 	}
 	return nil
 }
 
-// notReady says why a Knative Service is not ready, "" of one that is.
+// notReady returns the reason, or "" if a Knative Service is ready.
 func notReady(s unstructured.Unstructured) string {
 	conditions, _, err := unstructured.NestedSlice(s.Object, "status", "conditions")
 	if err != nil {
@@ -114,16 +110,16 @@ func notReady(s unstructured.Unstructured) string {
 			return fmt.Sprint(condition["reason"], " ", condition["message"])
 		}
 	}
-	return "not looked at yet"
+	return "no status yet"
 }
 
-// pushFunctions makes the images of Sluice's functions, unless those of the same sources
-// are there, and gives their tag.
+// pushFunctions pushes the images of Sluice's functions, unless images of the same sources
+// exist.
 func (c *Cluster) pushFunctions(ctx context.Context) (tag string, err error) {
 	if tag, err = sourceTag(os.DirFS(c.Root)); err != nil {
 		return "", err
 	}
-	// The tag is written last, so one that is there says that all images are.
+	// This image is pushed last.
 	const repository = "sluice/wiring"
 	if child.Get(ctx, http.DefaultClient, "http://"+at(registryPort)+"/v2/"+repository+"/manifests/"+tag) == nil {
 		return tag, nil
@@ -132,12 +128,11 @@ func (c *Cluster) pushFunctions(ctx context.Context) (tag string, err error) {
 		"--push", at(registryPort)+"/sluice", "--platforms", "linux/"+runtime.GOARCH, "--tag", tag)
 	cmd.Dir = c.Root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("make Sluice's images: %w: %s", err, out)
+		return "", fmt.Errorf("build Sluice's images: %w: %s", err, out)
 	}
 	return tag, nil
 }
 
-// sourceTag is a tag for what the functions are made of.
 func sourceTag(root fs.FS) (string, error) {
 	h := sha256.New()
 	for _, place := range []string{"go.mod", "go.sum", "scripts/release", "shared", "functions"} {
@@ -146,7 +141,7 @@ func sourceTag(root fs.FS) (string, error) {
 				return err
 			}
 			text, err := fs.ReadFile(root, file)
-			_, _ = fmt.Fprintf(h, "%s %d\n", file, len(text)) // a hash takes everything
+			_, _ = fmt.Fprintf(h, "%s %d\n", file, len(text)) // a hash never fails
 			h.Write(text)
 			return err
 		})

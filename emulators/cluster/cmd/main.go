@@ -1,11 +1,10 @@
-// The cluster on this machine, as a program:
+// Command cluster runs a Kubernetes cluster on this machine.
 //
-//	cluster up      starts it and waits until all of it is ready; it runs on
-//	cluster down    ends it
-//	cluster build   builds what "up" would build
+//	cluster up      starts the cluster and waits until it is ready
+//	cluster down    stops it
+//	cluster build   builds the programs that "up" needs
 //
-// What it starts by itself: "init" is the first process of the node's namespaces, and
-// "node" what runs in them.
+// It starts itself as "init" and "node" in the node's namespaces.
 package main
 
 import (
@@ -55,9 +54,9 @@ func run(ctx context.Context, args []string) error {
 	case "down":
 		was, err := cluster.Down(ctx, o)
 		if err == nil && was {
-			fmt.Println("the cluster is down")
+			fmt.Println("The cluster is stopped.")
 		} else if err == nil {
-			fmt.Println("no cluster is running")
+			fmt.Println("No cluster is running.")
 		}
 		return err
 	default:
@@ -71,6 +70,6 @@ func up(ctx context.Context, o cluster.Options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("ready after %.1f s\n\n%s\nmake cluster-down ends it.\n", time.Since(began).Seconds(), info.Table())
+	fmt.Printf("The cluster is ready after %.1f s.\n\n%s\nTo stop it, run make cluster-down.\n", time.Since(began).Seconds(), info.Table())
 	return nil
 }

@@ -1,4 +1,4 @@
-// The app of all images at registry.example: it answers as the local stack's apps do.
+// Command echo is the app in all images of registry.example, as on the local stack.
 package main
 
 import (
@@ -18,8 +18,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/workloads"
 )
 
-// drain is how long it goes on after it was told to end: whoever has its address as an
-// endpoint's forgets it meanwhile.
+// In the time between SIGTERM and the shutdown, the pod leaves the endpoints.
 const drain = 3 * time.Second
 
 func main() {
@@ -28,14 +27,13 @@ func main() {
 	defer stop()
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { time.AfterFunc(drain, end) })
-	id := &identity{url: os.Getenv("WHO_URL"), log: log}
+	id := &identity{url: os.Getenv("IDENTITY_URL"), log: log}
 	if err := workloads.Serve(life, net.JoinHostPort("", cmp.Or(os.Getenv("PORT"), "8080")), id.get, log); err != nil {
 		fmt.Fprintln(os.Stderr, "echo:", err)
 		os.Exit(1)
 	}
 }
 
-// identity is who this pod is, asked for once.
 type identity struct {
 	url string
 	log *slog.Logger
@@ -50,7 +48,7 @@ func (i *identity) get(r *http.Request) (workloads.Pod, bool) {
 	if i.known == nil {
 		pod, err := i.ask(r.Context())
 		if err != nil {
-			i.log.Warn("not known yet", "error", err)
+			i.log.Warn("request pod identity failed", "error", err)
 			return workloads.Pod{}, true
 		}
 		i.known = &pod
@@ -69,7 +67,7 @@ func (i *identity) ask(ctx context.Context) (pod workloads.Pod, err error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return pod, fmt.Errorf("%s answers %s", i.url, resp.Status)
+		return pod, fmt.Errorf("GET %s: %s", i.url, resp.Status)
 	}
 	return pod, json.NewDecoder(resp.Body).Decode(&pod)
 }

@@ -1,5 +1,4 @@
-// Package image makes images of programs and files of this machine, and pushes those that
-// a registry does not have.
+// Package image builds images of files of this machine and pushes them.
 package image
 
 import (
@@ -30,21 +29,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// File is one of an image. From, Link and Text say what it is; without any of them it is
-// a folder.
+// File is a file of an image. Without From, Text and Link it is a folder.
 type File struct {
-	From  string // a file of this machine
+	From  string
 	Text  string
-	Link  string // what a symbolic link leads to
-	Mode  int64  // 0 is that of a program, or of a folder
-	Owner int    // user and group
+	Link  string
+	Mode  int64 // 0 is 0755
+	Owner int
 	Caps  []byte // extended attribute security.capability
 }
 
-// Image is what to make.
+// Image is an image to build.
 type Image struct {
 	Repository string // e.g. "knative/serving-controller"
-	Tag        string // "" is "latest"
+	Tag        string
 	Files      map[string]File
 	User       string
 	Entrypoint []string
@@ -52,7 +50,7 @@ type Image struct {
 	Volumes    []string
 }
 
-// WithLibraries adds programs of this machine with the libraries that they are linked to.
+// WithLibraries adds programs and their libraries.
 func (i *Image) WithLibraries(ctx context.Context, files ...string) error {
 	for _, file := range files {
 		if err := i.Libraries(ctx, file); err != nil {
@@ -63,7 +61,7 @@ func (i *Image) WithLibraries(ctx context.Context, files ...string) error {
 	return nil
 }
 
-// Libraries adds the libraries that a program is linked to, where it finds them.
+// Libraries adds the libraries of a program.
 func (i *Image) Libraries(ctx context.Context, program string) error {
 	out, err := exec.CommandContext(ctx, "ldd", program).CombinedOutput()
 	if err != nil && !bytes.Contains(out, []byte("not a dynamic executable")) {
@@ -75,8 +73,8 @@ func (i *Image) Libraries(ctx context.Context, program string) error {
 	return nil
 }
 
-// Push makes an image and pushes it to a registry, unless one of the same files is there,
-// and gives its reference by digest.
+// Push pushes an image unless the registry has one of the same files. It returns the reference
+// by digest.
 func (i *Image) Push(ctx context.Context, registry string) (string, error) {
 	key, err := i.key()
 	if err != nil {
@@ -88,25 +86,24 @@ func (i *Image) Push(ctx context.Context, registry string) (string, error) {
 	}
 	made := repository.Tag("made-" + key)
 	option := remote.WithContext(ctx)
-	there, err := remote.Head(made, option)
+	existing, err := remote.Head(made, option)
 	var refused *transport.Error
 	switch {
 	case err == nil:
-		// It may have another tag since.
-		return repository.Digest(there.Digest.String()).String(), i.tag(repository, made, option)
+		return repository.Digest(existing.Digest.String()).String(), i.tag(repository, made, option)
 	case !errors.As(err, &refused) || refused.StatusCode != http.StatusNotFound:
-		return "", fmt.Errorf("ask for the image %s: %w", i.Repository, err)
+		return "", fmt.Errorf("look up the image %s: %w", i.Repository, err)
 	}
 	img, err := i.make()
 	if err != nil {
-		return "", fmt.Errorf("make the image %s: %w", i.Repository, err)
+		return "", fmt.Errorf("build the image %s: %w", i.Repository, err)
 	}
 	if err := remote.Write(made, img, option); err != nil {
 		return "", fmt.Errorf("push the image %s: %w", i.Repository, err)
 	}
 	digest, err := img.Digest()
 	if err != nil {
-		return "", fmt.Errorf("make the image %s: %w", i.Repository, err)
+		return "", fmt.Errorf("build the image %s: %w", i.Repository, err)
 	}
 	return repository.Digest(digest.String()).String(), i.tag(repository, made, option)
 }
@@ -126,27 +123,25 @@ func (i *Image) tag(repository name.Repository, made name.Tag, option remote.Opt
 	return nil
 }
 
-// key tells images of different files apart without reading them: a built program is
-// never written over, and a package's file has a time of its own.
+// key identifies the files by size and time: built programs are never overwritten.
 func (i *Image) key() (string, error) {
 	h := sha256.New()
 	if err := json.NewEncoder(h).Encode(i); err != nil {
-		return "", fmt.Errorf("name the image %s: %w", i.Repository, err)
+		return "", fmt.Errorf("compute the key of the image %s: %w", i.Repository, err)
 	}
 	for _, place := range slices.Sorted(maps.Keys(i.Files)) {
 		if from := i.Files[place].From; from != "" {
 			info, err := os.Stat(from)
 			if err != nil {
-				return "", fmt.Errorf("name the image %s: %w", i.Repository, err)
+				return "", fmt.Errorf("compute the key of the image %s: %w", i.Repository, err)
 			}
-			_, _ = fmt.Fprintln(h, info.Size(), info.ModTime().UnixNano()) // a hash takes everything
+			_, _ = fmt.Fprintln(h, info.Size(), info.ModTime().UnixNano()) // a hash never fails
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:10]), nil
 }
 
-// make makes the image: one layer, which is not packed, since it goes from one folder of
-// this machine to another.
+// make builds one uncompressed layer, because it stays on this machine.
 func (i *Image) make() (v1.Image, error) {
 	layer, err := i.layer()
 	if err != nil {
@@ -169,7 +164,7 @@ func (i *Image) make() (v1.Image, error) {
 	return mutate.ConfigFile(img, file)
 }
 
-// layer has the files in the order of their names, each after its folder.
+// layer returns the files in order, each after its folder.
 func (i *Image) layer() ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -190,7 +185,7 @@ func (i *Image) layer() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// parents gives the folders above a place: "/usr" and "/usr/bin" of "/usr/bin/git".
+// parents returns "/usr" and "/usr/bin" for "/usr/bin/git".
 func parents(place string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for i, c := range place {

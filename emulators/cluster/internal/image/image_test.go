@@ -20,8 +20,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestPush: an image has its files below their folders, is found again by the same files
-// and made anew of others.
 func TestPush(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -39,7 +37,7 @@ func TestPush(t *testing.T) {
 	}
 	first := push()
 	if second := push(); second != first {
-		t.Errorf("the same files are %s, then %s", first, second)
+		t.Errorf("got %s, then %s for the same files", first, second)
 	}
 	ref, err := name.ParseReference(address + "/shop/hello:1")
 	check.OK(t, err)
@@ -62,6 +60,6 @@ func TestPush(t *testing.T) {
 	check.Equal(t, "files", want, got)
 	check.OK(t, errors.Join(os.WriteFile(program, []byte("another"), 0o600), os.Chtimes(program, time.Now(), time.Now().Add(time.Minute))))
 	if third := push(); third == first {
-		t.Error("another program makes the same image")
+		t.Error("got the same image for another program")
 	}
 }

@@ -1,5 +1,4 @@
-// Package registry is an OCI registry that keeps everything on disk, and that can make
-// images of a name when they are asked for.
+// Package registry is an OCI registry on disk that can create images on demand.
 package registry
 
 import (
@@ -26,26 +25,25 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// What no image is called, for tests of images that can't be pulled.
+// These images do not exist, for tests of failed pulls.
 const (
 	brokenTag = "broken"
-	missing   = "missing/" // and all below it
+	missing   = "missing/"
 )
 
 // Registry is an [http.Handler].
 type Registry struct {
-	next    http.Handler // has the manifests in memory and the blobs on disk
+	next    http.Handler // manifests in memory, blobs on disk
 	dir     string       // of the manifests
 	address string
-	mirror  string // the registry whose images are all made from base
+	mirror  string // images of this registry are created from base
 	base    string // e.g. "platform/echo:latest"
 
 	making sync.Mutex
 }
 
-// New opens the registry in a directory, which is served at address. Whoever asks for an
-// image of the registry mirror, as containerd does of a mirror, gets one that is made
-// from base, but for the tag "broken" and what is below "missing".
+// New opens the registry in a directory. It creates images of the registry mirror from base
+// when a client requests them, except the tag "broken" and repositories below "missing".
 func New(dir, address, mirror, base string) (*Registry, error) {
 	blobs := filepath.Join(dir, "blobs")
 	r := &Registry{
@@ -54,7 +52,7 @@ func New(dir, address, mirror, base string) (*Registry, error) {
 	}
 	for _, d := range []string{blobs, r.dir} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
-			return nil, fmt.Errorf("make a place for images: %w", err)
+			return nil, fmt.Errorf("create the folder of images: %w", err)
 		}
 	}
 	return r, r.load()
@@ -77,7 +75,6 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// manifestOf reads "/v2/shop/hello/manifests/v1".
 func manifestOf(p string) (repository, reference string, ok bool) {
 	p, ok = strings.CutPrefix(p, "/v2/")
 	i := strings.LastIndex(p, "/manifests/")
@@ -87,7 +84,7 @@ func manifestOf(p string) (repository, reference string, ok bool) {
 	return p[:i], p[i+len("/manifests/"):], true
 }
 
-// put keeps a manifest once the registry has taken it.
+// put also stores a manifest on disk.
 func (r *Registry) put(w http.ResponseWriter, req *http.Request, repository, reference string) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -95,19 +92,18 @@ func (r *Registry) put(w http.ResponseWriter, req *http.Request, repository, ref
 		return
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
-	answer := &recorder{ResponseWriter: w}
-	r.next.ServeHTTP(answer, req)
-	if answer.status >= http.StatusBadRequest {
+	response := &recorder{ResponseWriter: w}
+	r.next.ServeHTTP(response, req)
+	if response.status >= http.StatusBadRequest {
 		return
 	}
 	dir := filepath.Join(r.dir, url.PathEscape(repository))
 	text := append([]byte(req.Header.Get("Content-Type")+"\n"), body...)
 	if err := errors.Join(os.MkdirAll(dir, 0o700), replace(filepath.Join(dir, reference), text)); err != nil {
-		log.Printf("a manifest was not kept: %v", err) // it is pushed again in the next life
+		log.Printf("write manifest failed: %v", err) // the next start pushes it again
 	}
 }
 
-// replace writes a file in one step.
 func replace(file string, text []byte) error {
 	part, err := os.CreateTemp(filepath.Dir(filepath.Dir(file)), "part-*")
 	if err != nil {
@@ -120,7 +116,6 @@ func replace(file string, text []byte) error {
 	return os.Rename(part.Name(), file)
 }
 
-// recorder sees an answer's status.
 type recorder struct {
 	http.ResponseWriter
 	status int
@@ -132,7 +127,7 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// load puts back what is on disk: images first, since an index names them.
+// load reads the manifests. Indexes come last, because they refer to images.
 func (r *Registry) load() error {
 	var indexes []*http.Request
 	files := os.DirFS(r.dir)
@@ -150,7 +145,7 @@ func (r *Registry) load() error {
 			return err
 		}
 		kind, body, _ := bytes.Cut(text, []byte("\n"))
-		req := httptest.NewRequest(http.MethodPut, "/v2/"+repository+"/manifests/"+d.Name(), bytes.NewReader(body)) //nolint:noctx // answered in this process
+		req := httptest.NewRequest(http.MethodPut, "/v2/"+repository+"/manifests/"+d.Name(), bytes.NewReader(body)) //nolint:noctx // handled in this process
 		req.Header.Set("Content-Type", string(kind))
 		if types.MediaType(kind).IsIndex() {
 			indexes = append(indexes, req)
@@ -168,21 +163,20 @@ func (r *Registry) load() error {
 }
 
 func (r *Registry) restore(req *http.Request) error {
-	answer := httptest.NewRecorder()
-	r.next.ServeHTTP(answer, req)
-	if answer.Code >= http.StatusBadRequest {
-		return fmt.Errorf("%s: %d %s", req.URL.Path, answer.Code, answer.Body)
+	response := httptest.NewRecorder()
+	r.next.ServeHTTP(response, req)
+	if response.Code >= http.StatusBadRequest {
+		return fmt.Errorf("%s: %d %s", req.URL.Path, response.Code, response.Body)
 	}
 	return nil
 }
 
-// make makes the image of a repository and tag, unless it is there. Each has a digest of
-// its own, as images of different versions have.
+// make creates an image with its own digest if it does not exist.
 func (r *Registry) make(repository, tag string) error {
 	r.making.Lock()
 	defer r.making.Unlock()
 	if tag == brokenTag || strings.HasPrefix(repository, missing) {
-		return errors.New("no image is called so")
+		return errors.New("image does not exist")
 	}
 	ref, err := name.NewTag(r.address+"/"+repository+":"+tag, name.Insecure)
 	if err != nil {

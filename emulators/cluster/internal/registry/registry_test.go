@@ -16,7 +16,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// serve gives a registry over a directory, and its address.
 func serve(t *testing.T, dir string) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
@@ -36,8 +35,7 @@ func tag(t *testing.T, s string) name.Tag {
 	return ref
 }
 
-// TestNextLife: what was pushed is there again, images and indexes of them.
-func TestNextLife(t *testing.T) {
+func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	address := serve(t, dir)
@@ -50,12 +48,11 @@ func TestNextLife(t *testing.T) {
 	got, err := remote.Image(tag(t, serve(t, dir)+"/shop/hello:v1"))
 	check.OK(t, err)
 	if digest, err := got.Digest(); err != nil || digest != want {
-		t.Errorf("digest %v, %v; want %v", digest, err, want)
+		t.Errorf("got digest %v, %v, want %v", digest, err, want)
 	}
 }
 
-// TestMirror: an image of the mirrored registry is made when it is asked for, each with
-// its own digest; one that is asked for elsewhere is not.
+// TestMirror checks that only images of the mirrored registry are created.
 func TestMirror(t *testing.T) {
 	t.Parallel()
 	address := serve(t, t.TempDir())
@@ -78,15 +75,15 @@ func TestMirror(t *testing.T) {
 		check.OK(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != want {
-			t.Errorf("%s answers %d, want %d", path, resp.StatusCode, want)
+			t.Errorf("%s: got status %d, want %d", path, resp.StatusCode, want)
 		}
 		if digest := resp.Header.Get("Docker-Content-Digest"); want == http.StatusOK && !strings.HasPrefix(digest, "sha256:") {
-			t.Errorf("%s has the digest %q", path, digest)
+			t.Errorf("%s: got digest %q, want sha256:…", path, digest)
 		} else if want == http.StatusOK {
 			digests[digest] = true
 		}
 	}
 	if len(digests) != 3 {
-		t.Errorf("three images have the digests %v", digests)
+		t.Errorf("got digests %v, want three", digests)
 	}
 }

@@ -19,20 +19,20 @@ import (
 	"github.com/sluicegate/sluice/emulators/workloads"
 )
 
-// WhoURL is where a pod is told who it is, as a [workloads.Pod].
-const WhoURL = "http://" + nodeIP + ":8083/"
+// IdentityURL returns a pod's identity as a [workloads.Pod].
+const IdentityURL = "http://" + nodeIP + ":8083/"
 
-const lookLimit = 5 * time.Second
+const callLimit = 5 * time.Second
 
-// who tells the pod that asks, known by its address, what an echo shows of it. A pod
-// can't know its image by itself, and apps may not ask the API server.
-type who struct {
+// identityServer identifies pods by address. They do not know their image, and apps may not call
+// the API server.
+type identityServer struct {
 	kubeconfig string
 	log        *slog.Logger
 }
 
 // ServeHTTP implements [http.Handler].
-func (h *who) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *identityServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err == nil {
 		var pod workloads.Pod
@@ -41,13 +41,13 @@ func (h *who) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		h.log.Warn("a pod is not known", "address", r.RemoteAddr, "error", err)
+		h.log.Warn("find pod failed", "address", r.RemoteAddr, "error", err)
 		w.WriteHeader(http.StatusNotFound)
 	}
 }
 
-func (h *who) find(ctx context.Context, address string) (workloads.Pod, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+func (h *identityServer) find(ctx context.Context, address string) (workloads.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	config, err := clientcmd.BuildConfigFromFlags("", h.kubeconfig)
 	if err != nil {
@@ -55,7 +55,7 @@ func (h *who) find(ctx context.Context, address string) (workloads.Pod, error) {
 	}
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return workloads.Pod{}, fmt.Errorf("make a client of the API server: %w", err)
+		return workloads.Pod{}, fmt.Errorf("create a client of the API server: %w", err)
 	}
 	list, err := api.CoreV1().Pods("").List(ctx, meta.ListOptions{FieldSelector: "status.podIP=" + address})
 	if err != nil {
@@ -69,19 +69,19 @@ func (h *who) find(ctx context.Context, address string) (workloads.Pod, error) {
 	return workloads.Pod{}, fmt.Errorf("no pod has the address %s", address)
 }
 
-// identify says of a pod what the local stack's apps say of themselves.
+// identify returns the identity as on the local stack.
 func identify(p core.Pod) workloads.Pod {
-	who := workloads.Pod{Namespace: p.Namespace, Revision: p.Annotations["sluice.dev/revision"]}
+	pod := workloads.Pod{Namespace: p.Namespace, Revision: p.Annotations["sluice.dev/revision"]}
 	for _, c := range p.Spec.Containers {
 		if c.Name != "queue-proxy" {
-			who.Image = cmp.Or(who.Image, c.Image)
+			pod.Image = cmp.Or(pod.Image, c.Image)
 		}
 	}
 	for _, owner := range p.OwnerReferences {
 		if i := strings.LastIndex(owner.Name, "-"); owner.Kind == "ReplicaSet" && i > 0 {
-			who.App = owner.Name[:i]
+			pod.App = owner.Name[:i]
 		}
 	}
-	who.App = cmp.Or(p.Labels["serving.knative.dev/service"], who.App)
-	return who
+	pod.App = cmp.Or(p.Labels["serving.knative.dev/service"], pod.App)
+	return pod
 }
