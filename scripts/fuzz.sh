@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the repository, as many at once as there are processors,
-# each with one worker. What they print is in .local/fuzz.
-# usage: fuzz.sh [time for each, default 30s]
+# Runs every fuzz target of the repository, as many concurrently as there are processors, each
+# with one worker. Their output is in .local/fuzz.
+#
+# Usage: fuzz.sh [TIME_PER_TARGET] (default 30s)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 time=${1:-30s}
 
-# "go test -list" prints the names, then a line "ok <package> <time>". The tests of
-# the whole stack have no targets, and listing would start it.
+# "go test -list" prints the names and then a line "ok <package> <time>". The tests of the whole
+# stack have no fuzz targets, and listing them would start it.
 targets=$(
 	go list ./... | grep -v '/sluice/tests' | xargs go test -list '^Fuzz' | awk '
 		/^Fuzz/    { targets[++n] = $1 }
@@ -30,8 +31,8 @@ fuzz() {
 	go test -run '^$' -fuzz "^$2\$" -fuzztime "$FUZZ_TIME" -parallel 1 "$1" </dev/null >"$3" 2>&1
 }
 
-# A run whose time is over in the middle of an input sometimes ends with "context
-# deadline exceeded" and no failing input: that is go test's fault, not the target's.
+# If the time ends during an input, go test sometimes fails with "context deadline exceeded" and
+# no failing input. That is not a failure of the target.
 only_late() {
 	grep -q 'context deadline exceeded' "$1" && ! grep -q 'Failing input written' "$1"
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Asks the Go vulnerability database about every module and function that is used.
-# Where the database, or the program that asks it, cannot be reached, it says so and
-# that nothing was checked, and exits 0: it is no finding. GOVULNDB names another
-# database, e.g. file:///srv/vulndb.
-# usage: vuln.sh [packages, default ./...]
+# Checks all used modules and functions against the Go vulnerability database. If the database
+# or govulncheck cannot be reached, the script reports that nothing was checked and exits with
+# 0. GOVULNDB selects another database, e.g. file:///srv/vulndb.
+#
+# Usage: vuln.sh [PACKAGES] (default ./...)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ cat "$output"
 if [ "$status" -eq 0 ]; then
 	exit 0
 fi
-# 3 is govulncheck's own status for findings; go run gives 1 and names it.
+# govulncheck exits with 3 for findings. go run prints that status and exits with 1.
 if grep -qE '^exit status 3$|^Vulnerability #' "$output"; then
 	echo "vuln.sh: vulnerabilities found" >&2
 	exit 1

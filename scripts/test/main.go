@@ -2,11 +2,9 @@
 //
 //	test [-v] [-long] [PART ...]
 //
-// It prints one line per package, and the whole output of failed tests. The file
-// .local/test/PART.log has the output of all tests. A failed part does not stop the
-// next one. The last line is "N passed, N failed, N skipped": top-level tests, and one
-// failure for each package that failed outside of its tests. The exit status is 1 if
-// anything failed or no test ran.
+// The file .local/test/PART.log contains the output of all tests. The last line is "N passed, N
+// failed, N skipped": top-level tests, and one failure for each package that failed outside of
+// its tests. The exit status is 1 if anything failed or no test ran.
 package main
 
 import (
@@ -28,7 +26,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/services"
 )
 
-// grace is the time that go test has to end after an interrupt.
+// grace is the time for go test to end after an interrupt.
 const grace = 20 * time.Second
 
 func main() {
@@ -54,11 +52,11 @@ func main() {
 	}
 }
 
-// saveCPU makes all programs that the tests start collect garbage less often, unless the
-// caller has set GOGC. The tests of tests/infra then need 23% less processor time.
+// saveCPU reduces garbage collection in tests unless GOGC is set. The tests of tests/infra then
+// need 23% less processor time.
 func saveCPU() {
 	if os.Getenv("GOGC") == "" {
-		_ = os.Setenv("GOGC", "400") // fails only for a bad name
+		_ = os.Setenv("GOGC", "400")
 	}
 }
 
@@ -70,20 +68,18 @@ func startServices(ctx context.Context) (env []string, stop func() error, err er
 	return s.Environment(), s.Close, nil
 }
 
-// runner runs parts.
 type runner struct {
 	out           io.Writer
-	dir           string // of the module; empty for the working directory
-	logs          string // the folder of the logs
-	module        string // its path is not printed
+	dir           string // empty is the working directory
+	logs          string
+	module        string // removed from printed paths
 	verbose, long bool
 	now           func() time.Time
 
-	// start starts the services that a part shares, and returns their environment variables.
+	// start starts the shared services of a part and returns their environment variables.
 	start func(ctx context.Context) (env []string, stop func() error, err error)
 }
 
-// all runs parts one after the other, until ctx ends.
 func (r *runner) all(ctx context.Context, parts []part) summary {
 	var s summary
 	for _, p := range parts {
@@ -105,8 +101,7 @@ func (r *runner) all(ctx context.Context, parts []part) summary {
 	return s
 }
 
-// part runs go test once and returns the results. It returns an error if go test
-// fails.
+// part runs go test once. It returns an error if go test fails.
 func (r *runner) part(ctx context.Context, p part) (res *result, err error) {
 	res = &result{part: p.name}
 	packages, err := r.packages(ctx, p)
@@ -126,7 +121,7 @@ func (r *runner) part(ctx context.Context, p part) (res *result, err error) {
 	cmd := r.command(ctx, p.arguments(packages, r.long)...)
 	cmd.Stdout = s
 	cmd.Stderr = (*plain)(s)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10") // by default each program sleeps 1 s at its end
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10") // by default, programs sleep 1 s at their end
 	if p.services {
 		env, stop, failed := r.start(ctx)
 		if failed != nil {
@@ -136,7 +131,7 @@ func (r *runner) part(ctx context.Context, p part) (res *result, err error) {
 		cmd.Env = append(cmd.Env, env...)
 	}
 	if slices.Contains(cmd.Args, "-race") {
-		cmd.Env = append(cmd.Env, "CGO_ENABLED=1") // the Makefile turns it off
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1") // the Makefile disables it
 	}
 	if r.long {
 		cmd.Env = append(cmd.Env, "SLUICE_LONG=1")
@@ -149,7 +144,7 @@ func (r *runner) part(ctx context.Context, p part) (res *result, err error) {
 	return res, err
 }
 
-// packages returns the import paths of a part's packages, in the order of its patterns.
+// packages returns import paths in the order of the patterns.
 func (r *runner) packages(ctx context.Context, p part) ([]string, error) {
 	all, err := r.list(ctx, p.packages)
 	if err != nil || len(p.except) == 0 {
@@ -169,8 +164,7 @@ func (r *runner) list(ctx context.Context, patterns []string) ([]string, error) 
 	return strings.Fields(string(out)), nil
 }
 
-// command returns a go command with its own process group. The end of ctx interrupts
-// the group.
+// command returns a go command in its own process group, which ctx interrupts.
 func (r *runner) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // The arguments come from the table of parts.
 	cmd.Dir = r.dir

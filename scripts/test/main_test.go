@@ -37,7 +37,6 @@ func TestSelected(t *testing.T) {
 	}
 }
 
-// module writes a module with a package per entry, and returns its folder.
 func module(t *testing.T, tests map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +53,6 @@ func module(t *testing.T, tests map[string]string) string {
 
 const passing = "import \"testing\"\n\nfunc TestPasses(*testing.T) {}\n"
 
-// TestFailedPartDoesNotStopTheNext runs three parts; the second has no package.
 func TestFailedPartDoesNotStopTheNext(t *testing.T) {
 	t.Parallel()
 	dir := module(t, map[string]string{
@@ -82,7 +80,6 @@ func TestFailedPartDoesNotStopTheNext(t *testing.T) {
 	}
 }
 
-// cancelAt ends a context when a text is printed.
 type cancelAt struct {
 	out    strings.Builder
 	text   string
@@ -96,8 +93,8 @@ func (c *cancelAt) Write(text []byte) (int, error) {
 	return c.out.Write(text)
 }
 
-// TestInterruptEndsTests interrupts a test that waits forever. Its process ends, the
-// test counts as failed, and the next part does not run.
+// TestInterruptEndsTests checks that the process ends, the test fails, and the next part does
+// not run.
 func TestInterruptEndsTests(t *testing.T) {
 	t.Parallel()
 	dir := module(t, map[string]string{

@@ -2,18 +2,17 @@ package main
 
 import "slices"
 
-// part is a group of packages that one go test command runs.
+// part is a set of packages for one go test command.
 type part struct {
 	name      string
-	flags     []string // of go test
-	longFlags []string // with -long, in addition; the last value of a repeated flag counts
-	packages  []string // patterns, in the order in which go test starts them
-	except    []string // patterns of packages to leave out
-	services  bool     // the tests share one Firestore emulator and one Kubernetes API
-	longOnly  bool     // the part runs only with -long
+	flags     []string
+	longFlags []string // additional; the last value of a flag applies
+	packages  []string // patterns, in the order of their start
+	except    []string
+	services  bool // starts Firestore and a Kubernetes API
+	longOnly  bool
 }
 
-// parts returns all parts, in the order in which they run.
 func parts() []part {
 	return []part{
 		{
@@ -47,8 +46,8 @@ func parts() []part {
 	}
 }
 
-// concurrent returns the packages whose unit tests use several goroutines. The reconcilers
-// are not among them: the end-to-end tests call them with the race detector.
+// concurrent returns the packages whose unit tests use several goroutines, except reconcilers,
+// which the end-to-end tests run with the race detector.
 func concurrent() []string {
 	return []string{
 		"./functions/checker", "./functions/checker/internal/bucket", "./functions/checker/internal/canary", "./functions/checker/internal/denials",
@@ -60,8 +59,8 @@ func concurrent() []string {
 	}
 }
 
-// selected returns the parts with the given names, or all parts that a run without
-// names has. It returns the first name without a part.
+// selected returns the named parts, or all parts without names. unknown is the first unknown
+// name.
 func selected(all []part, names []string, long bool) (run []part, unknown string) {
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(p part) bool { return p.name == name }) {
@@ -76,8 +75,7 @@ func selected(all []part, names []string, long bool) (run []part, unknown string
 	return run, ""
 }
 
-// arguments returns the arguments of the go command. With long, the race detector is
-// always on.
+// arguments enables the race detector if long is true.
 func (p part) arguments(packages []string, long bool) []string {
 	args := append([]string{"test", "-json"}, p.flags...)
 	if long {

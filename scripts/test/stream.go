@@ -19,11 +19,10 @@ type event struct {
 	Output      string
 	Elapsed     float64 // seconds
 	ImportPath  string  // of a build
-	FailedBuild string  // the ImportPath of the build that failed the package
+	FailedBuild string  // the ImportPath of that build
 }
 
-// stream reads the output of go test -json. It prints packages and failed tests, writes
-// the log, and adds to the result.
+// stream processes the output of go test -json.
 type stream struct {
 	result   *result
 	module   string
@@ -31,26 +30,26 @@ type stream struct {
 	verbose  bool
 
 	mu       sync.Mutex
-	rest     []byte // the start of a line
+	rest     []byte
 	packages map[string]*running
-	builds   map[string]*strings.Builder // output by ImportPath
+	builds   map[string]*strings.Builder
 }
 
-// running is a package whose tests run.
+// running is a package with unfinished tests.
 type running struct {
-	log    strings.Builder // the whole output
-	own    strings.Builder // the output outside of tests
+	log    strings.Builder
+	own    strings.Builder
 	tests  map[string]*attempt
 	cached bool
-	failed bool // a test has failed
-	count  int  // of finished tests
+	failed bool
+	count  int
 }
 
-// attempt is a top-level test that runs, with its subtests.
+// attempt is an unfinished top-level test.
 type attempt struct {
 	output []line
-	passed map[string]bool // by the names of tests that passed or were skipped
-	failed []string        // names of subtests
+	passed map[string]bool // tests that passed or were skipped
+	failed []string
 }
 
 type line struct{ test, text string }
@@ -62,10 +61,8 @@ func newStream(res *result, module string, out, log io.Writer, verbose bool) *st
 	}
 }
 
-// plain is the part of a stream that takes text, such as the standard error of go test.
 type plain stream
 
-// Write prints text and logs it.
 func (p *plain) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +70,6 @@ func (p *plain) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Write reads lines.
 func (s *stream) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +84,6 @@ func (s *stream) Write(text []byte) (int, error) {
 	}
 }
 
-// close ends the packages that did not end.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +163,6 @@ func (s *stream) output(e event) {
 	}
 }
 
-// endTest counts a top-level test, and prints the output of a failed one.
 func (s *stream) endTest(e event) {
 	p, t := s.running(e.Package), s.attempt(e)
 	t.passed[e.Test] = e.Action != "fail"
@@ -189,7 +183,6 @@ func (s *stream) endTest(e event) {
 	}
 }
 
-// printFailed prints the output of a failed test, without its passed subtests.
 func (s *stream) printFailed(e event, t *attempt) {
 	if s.verbose {
 		return
@@ -202,8 +195,7 @@ func (s *stream) printFailed(e event, t *attempt) {
 	}
 }
 
-// endPackage prints a package's line, and the output of a failed one. Tests that did not
-// end have failed.
+// endPackage prints a package's line, and counts its unfinished tests as failed.
 func (s *stream) endPackage(e event) {
 	p, name := s.running(e.Package), s.short(e.Package)
 	if e.Action == "fail" {
@@ -215,7 +207,7 @@ func (s *stream) endPackage(e event) {
 	delete(s.packages, e.Package)
 	_, _ = io.WriteString(s.log, p.log.String())
 	if e.Action == "skip" && p.count == 0 {
-		return // no test files
+		return
 	}
 	s.result.packages++
 	if p.cached {
@@ -233,7 +225,6 @@ func (s *stream) endPackage(e event) {
 	s.print(fmt.Sprintf("%s %s  %s\n", word, took, name))
 }
 
-// endFailed prints the output of a failed package, and counts a failure outside of tests.
 func (s *stream) endFailed(e event, p *running, name string) {
 	build := s.builds[e.FailedBuild]
 	if !p.failed {

@@ -13,7 +13,6 @@ const brokenOutput = `# example.com/app/broken [example.com/app/broken.test]
 broken/broken_test.go:5:30: undefined: missing
 `
 
-// TestStream reads recorded output of go test -json.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -89,7 +88,6 @@ FAIL     0.0 s  bad
 	}
 }
 
-// feed writes a record in pieces that do not end with a line.
 func feed(t *testing.T, s *stream, record string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", record+".jsonl"))
@@ -102,9 +100,9 @@ func feed(t *testing.T, s *stream, record string) {
 	s.close()
 }
 
-// withoutStacks removes the lines from "goroutine" to the next line of a package.
+// withoutStacks removes the stack traces of panics.
 func withoutStacks(text string) string {
-	var kept strings.Builder
+	var output strings.Builder
 	stack := false
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "goroutine ") {
@@ -113,10 +111,10 @@ func withoutStacks(text string) string {
 			stack = false
 		}
 		if !stack {
-			kept.WriteString(line)
+			output.WriteString(line)
 		}
 	}
-	return kept.String()
+	return output.String()
 }
 
 func TestLogHasWholeOutput(t *testing.T) {
@@ -154,7 +152,6 @@ ok  	example.com/app/good	0.024s
 	}
 }
 
-// TestStreamThatEndsEarly: a test and a package without an end have failed.
 func TestStreamThatEndsEarly(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

@@ -9,29 +9,25 @@ import (
 	"time"
 )
 
-// slowest is the number of slow tests that the summary lists.
 const slowest = 10
 
-// result holds the results of a part.
 type result struct {
 	part     string
 	wall     time.Duration
 	packages int
 	tests    []test
-	failures []string // outside of tests: a package or a part, and the reason
+	failures []string // outside of tests
 }
 
-// test is the result of a top-level test.
 type test struct {
 	pkg, name string
 	status    string // pass, fail or skip
 	seconds   float64
-	cached    bool     // the result is that of an earlier run
-	failed    []string // names of failed subtests
+	cached    bool
+	failed    []string
 }
 
-// count returns the number of tests with a status. A failure outside of tests counts as
-// one failed test.
+// count includes failures outside of tests.
 func (r *result) count(status string) int {
 	n := 0
 	for _, t := range r.tests {
@@ -45,7 +41,6 @@ func (r *result) count(status string) int {
 	return n
 }
 
-// summary has the results of all parts.
 type summary []*result
 
 func (s summary) count(status string) int {
@@ -59,7 +54,6 @@ func (s summary) count(status string) int {
 // ok reports whether tests passed and nothing failed.
 func (s summary) ok() bool { return s.count("fail") == 0 && s.count("pass") > 0 }
 
-// write prints the summary. With verbose, it lists the skipped tests.
 func (s summary) write(w io.Writer, verbose bool) {
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 	p("\n")
