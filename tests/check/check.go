@@ -1,4 +1,4 @@
-// Package check fails tests whose results are not the wanted ones.
+// Package check provides checks that fail a test.
 package check
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// OK ends the test if there is an error.
+// OK ends the test on an error.
 func OK(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -19,7 +19,7 @@ func OK(tb testing.TB, err error) {
 	}
 }
 
-// Equal reports the difference between two values. Its message begins with what.
+// Equal reports the difference between two values. what begins the message.
 func Equal(tb testing.TB, what string, want, got any, options ...cmp.Option) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
@@ -27,7 +27,7 @@ func Equal(tb testing.TB, what string, want, got any, options ...cmp.Option) {
 	}
 }
 
-// Problem reports an error that is not the problem with the code. With the code "", it reports
+// Problem reports an error that is not the problem with the code. If the code is "", it reports
 // any error.
 func Problem(tb testing.TB, err error, code problem.Code) {
 	tb.Helper()
@@ -36,7 +36,7 @@ func Problem(tb testing.TB, err error, code problem.Code) {
 	}
 }
 
-// Closes closes c when the test ends, and reports the error if there is one.
+// Closes closes c when the test ends.
 func Closes(tb testing.TB, c io.Closer) {
 	tb.Helper()
 	tb.Cleanup(func() {
@@ -46,12 +46,11 @@ func Closes(tb testing.TB, c io.Closer) {
 	})
 }
 
-// Eventually calls ready until it returns no error. It ends the test with the last error after
-// the limit.
+// Eventually calls ready until it returns nil, and ends the test after the limit.
 func Eventually(tb testing.TB, what string, limit time.Duration, ready func() error) {
 	tb.Helper()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
 	late := time.After(limit)
 	for {
 		err := ready()
@@ -59,7 +58,7 @@ func Eventually(tb testing.TB, what string, limit time.Duration, ready func() er
 			return
 		}
 		select {
-		case <-again.C:
+		case <-tick.C:
 		case <-late:
 			tb.Fatalf("%s: not within %v: %v", what, limit, err)
 		}

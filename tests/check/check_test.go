@@ -11,7 +11,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// recorder is a test that notes its failure.
 type recorder struct {
 	testing.TB
 	failure  string
@@ -24,12 +23,10 @@ func (r *recorder) Errorf(format string, args ...any) { r.failure = "error" }
 func (r *recorder) Fatal(args ...any)                 { r.failure = "fatal"; runtime.Goexit() }
 func (r *recorder) Fatalf(format string, args ...any) { r.Fatal() }
 
-// closer is a resource whose Close returns an error, or nil.
 type closer struct{ err error }
 
 func (c closer) Close() error { return c.err }
 
-// TestFailures runs each check with a right and with a wrong result.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -63,7 +60,7 @@ func TestFailures(t *testing.T) {
 			f()
 		}
 		if r.failure != tt.want {
-			t.Errorf("case %d failed with %q, want %q", i, r.failure, tt.want)
+			t.Errorf("case %d: got failure %q, want %q", i, r.failure, tt.want)
 		}
 	}
 }

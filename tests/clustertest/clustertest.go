@@ -1,14 +1,9 @@
-// Package clustertest gives tests a real Kubernetes API with Traefik's resource
-// definitions and the Gateway API's, and a real Traefik on it. The environment variable
-// SLUICE_TEST_KUBECONFIG names the API server of a whole test run; see package services.
-// Without it each test process starts its own when a test first needs it. Tests share the
-// servers and use separate namespaces.
-//
-// A package that uses it has
+// Package clustertest provides a Kubernetes API with the resource definitions of Traefik and
+// the Gateway API, and a Traefik. SLUICE_TEST_KUBECONFIG selects the API server of a test run
+// (see package services); otherwise each test process starts one. Tests share it and use
+// separate namespaces. A package needs
 //
 //	func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
-//
-// so that they end with the tests and leave no files behind.
 package clustertest
 
 import (
@@ -35,7 +30,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// servers are the servers that this process has started.
 type servers struct {
 	services.Cluster
 
@@ -50,7 +44,7 @@ var (
 	mark = rand.Text()[:6] // part of this process's names
 )
 
-// Main runs a package's tests and stops the servers that they have started.
+// Main runs a package's tests and stops the servers.
 func Main(m *testing.M) int {
 	code := m.Run()
 	own.mu.Lock()
@@ -62,8 +56,7 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// MainAlone is Main for a package whose code lists the whole cluster: it never shares the
-// API server of a test run, where other packages' objects would slow it down.
+// MainAlone is Main without the shared API server, for packages that list the whole cluster.
 func MainAlone(m *testing.M) int {
 	if err := os.Unsetenv(services.KubeconfigVariable); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -72,7 +65,7 @@ func MainAlone(m *testing.M) int {
 	return Main(m)
 }
 
-// Kubeconfig returns the file of an administrator of the API server.
+// Kubeconfig returns the kubeconfig of an administrator.
 func Kubeconfig(tb testing.TB) string {
 	tb.Helper()
 	if file := os.Getenv(services.KubeconfigVariable); file != "" {
@@ -87,8 +80,7 @@ func Kubeconfig(tb testing.TB) string {
 	return own.Kube.Kubeconfig
 }
 
-// Start starts an API server that stops when the test ends. It returns the server and the
-// configuration of an administrator's client.
+// Start starts an API server for one test, and returns an administrator's configuration.
 func Start(tb testing.TB, o kube.Options) (*kube.Server, *rest.Config) {
 	tb.Helper()
 	o.Progress = tb.Output()
@@ -100,7 +92,7 @@ func Start(tb testing.TB, o kube.Options) (*kube.Server, *rest.Config) {
 	return s, config
 }
 
-// Config connects to the API server, for tests that look at objects themselves.
+// Config returns an administrator's configuration.
 func Config(tb testing.TB) *rest.Config {
 	tb.Helper()
 	cfg, err := restConfig(Kubeconfig(tb))
@@ -108,24 +100,23 @@ func Config(tb testing.TB) *rest.Config {
 	return cfg
 }
 
-// Ingress returns the URL of Traefik's entry point "web". The package needs [MainAlone].
+// Ingress returns the URL of Traefik's entry point "web". It needs [MainAlone].
 func Ingress(tb testing.TB) string {
 	tb.Helper()
 	return traefik(tb).URL
 }
 
-// SecureIngress returns the URL of Traefik's entry point "websecure", for routes that are
-// served over TLS. The package needs [MainAlone].
+// SecureIngress returns the URL of Traefik's entry point "websecure". It needs [MainAlone].
 func SecureIngress(tb testing.TB) string {
 	tb.Helper()
 	return traefik(tb).SecureURL
 }
 
-// ThrottledIngress starts another Traefik, which changes its configuration at most once in
-// the given time. It returns the URL of its entry point "web". The package needs [MainAlone].
+// ThrottledIngress starts another Traefik, which waits for throttle between configuration
+// changes. It needs [MainAlone].
 func ThrottledIngress(tb testing.TB, throttle time.Duration) string {
 	tb.Helper()
-	traefik(tb) // defines Traefik's resources
+	traefik(tb)
 	s, err := ingress.Start(tb.Context(), ingress.Options{
 		LogDir: tb.TempDir(), Kubeconfig: Kubeconfig(tb), Throttle: throttle, Progress: tb.Output(),
 	})
@@ -150,8 +141,7 @@ func traefik(tb testing.TB) *ingress.Server {
 	return own.Ingress
 }
 
-// Gateway returns the process's Gateway of Traefik's entry point "web" as "namespace/name".
-// It takes HTTPRoutes of every namespace.
+// Gateway returns a Gateway as "namespace/name". It accepts HTTPRoutes from all namespaces.
 func Gateway(tb testing.TB) string {
 	tb.Helper()
 	own.gatewayOnce.Do(func() { own.gateway = makeGateway(tb) })
@@ -188,14 +178,14 @@ func makeGateway(tb testing.TB) string {
 	return namespace + "/apps"
 }
 
-// Name returns a name that no other test has, such as "test-k3j5h2mzqaxy".
+// Name returns a unique name, such as "test-k3j5h2mzqaxy".
 func Name() string { return "test-" + strings.ToLower(mark+rand.Text()[:8]) }
 
-// Named reports whether a test of this process chose name, or the part that it begins
-// with. Controllers of tests use it to leave other packages' namespaces alone.
+// Named reports whether a name begins with one that Name returned in this process. Controllers
+// use it to ignore other namespaces.
 func Named(name string) bool { return strings.HasPrefix(name, "test-"+strings.ToLower(mark)) }
 
-// Namespace makes a namespace that no other test has.
+// Namespace creates a namespace with a unique name.
 func Namespace(tb testing.TB) string {
 	tb.Helper()
 	client, err := dynamic.NewForConfig(Config(tb))

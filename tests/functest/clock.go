@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until a test changes it.
+// Clock is a clock that tests set.
 type Clock struct{ now atomic.Pointer[time.Time] }
 
 // Set sets the clock.
 func (c *Clock) Set(t time.Time) { c.now.Store(&t) }
 
-// Now returns the time that the clock was set to.
+// Now returns the time.
 func (c *Clock) Now() time.Time { return *c.now.Load() }
 
 // Advance moves the clock forward.

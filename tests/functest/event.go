@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Event returns the call that delivers a CloudEvent. Without a subject, subject is "".
+// Event returns a call with a CloudEvent. An empty subject is omitted.
 func Event(tb testing.TB, kind, subject string) Call {
 	tb.Helper()
 	e := cloudevents.NewEvent()
@@ -24,5 +24,5 @@ func Event(tb testing.TB, kind, subject string) Call {
 	return Call{Method: http.MethodPost, Path: "/", Header: r.Header}
 }
 
-// Bearer returns the header that authenticates a call with a token.
+// Bearer returns an Authorization header.
 func Bearer(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }

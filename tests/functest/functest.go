@@ -1,4 +1,4 @@
-// Package functest calls functions in unit tests and checks their answers.
+// Package functest calls functions in unit tests and checks their responses.
 package functest
 
 import (
@@ -22,13 +22,13 @@ import (
 // Call is a request to a function.
 type Call struct {
 	Method, Path string
-	Body         string      // "" sends no body
-	User         string      // who calls a function that uses [Sessions]
-	From         string      // IP address of the client; "" is that of net/http/httptest
-	Header       http.Header // without it, a body is JSON
+	Body         string
+	User         string      // for functions that use [Sessions]
+	From         string      // "" is the one of net/http/httptest
+	Header       http.Header // Content-Type defaults to JSON
 }
 
-// Send makes the call.
+// Send sends the request.
 func (c Call) Send(tb testing.TB, h http.Handler) Answer {
 	tb.Helper()
 	var body io.Reader = http.NoBody
@@ -51,7 +51,7 @@ func (c Call) Send(tb testing.TB, h http.Handler) Answer {
 	return a
 }
 
-// Serve is [Call.Send] for a request that no Call describes.
+// Serve is [Call.Send] for requests that a Call cannot describe.
 func Serve(tb testing.TB, h http.Handler, r *http.Request) Answer {
 	tb.Helper()
 	w := httptest.NewRecorder()
@@ -72,13 +72,13 @@ type Answer struct {
 	Body   []byte
 }
 
-// Tag returns the entity tag.
+// Tag returns the ETag.
 func (a Answer) Tag() string { return a.Header.Get(api.ETag) }
 
 // Text returns the body.
 func (a Answer) Text() string { return string(a.Body) }
 
-// Shows checks that the answer has the status and that its body contains the texts.
+// Shows checks the status, and that the body contains the texts.
 func (a Answer) Shows(status int, texts ...string) {
 	a.Helper()
 	if a.Status != status {
@@ -86,12 +86,12 @@ func (a Answer) Shows(status int, texts ...string) {
 	}
 	for _, text := range texts {
 		if !strings.Contains(a.Text(), text) {
-			a.Errorf("%s %s: %q is missing in %s", a.Call.Method, a.Call.Path, text, a.Body)
+			a.Errorf("%s %s: got a body without %q: %s", a.Call.Method, a.Call.Path, text, a.Body)
 		}
 	}
 }
 
-// Is ends the test unless the answer has the status.
+// Is ends the test unless the response has the status.
 func (a Answer) Is(status int) Answer {
 	a.Helper()
 	if a.Status != status {
@@ -100,7 +100,7 @@ func (a Answer) Is(status int) Answer {
 	return a
 }
 
-// Refused checks that the answer is a problem with the status and the code.
+// Refused checks the status and the problem code.
 func (a Answer) Refused(status int, code problem.Code) {
 	a.Helper()
 	if a.Status != status || a.Code() != code {
@@ -108,7 +108,7 @@ func (a Answer) Refused(status int, code problem.Code) {
 	}
 }
 
-// Code returns the code of the problem that the answer is, or "".
+// Code returns the problem code of the response, or "".
 func (a Answer) Code() problem.Code {
 	var e wire.Error
 	if json.Unmarshal(a.Body, &e) != nil || e.Message == "" {
@@ -117,8 +117,7 @@ func (a Answer) Code() problem.Code {
 	return problem.Code(e.Code)
 }
 
-// Into decodes an answer with the status into v, a pointer. It ends the test if the answer has
-// another status or an unknown field.
+// Into decodes the response. It ends the test if the status differs or a field is unknown.
 func (a Answer) Into(status int, v any) {
 	a.Helper()
 	a.Is(status)
@@ -129,7 +128,7 @@ func (a Answer) Into(status int, v any) {
 	}
 }
 
-// Read is [Answer.Into] a new value.
+// Read is [Answer.Into] for a new value.
 func Read[T any](a Answer, status int) T {
 	a.Helper()
 	var v T
@@ -137,16 +136,16 @@ func Read[T any](a Answer, status int) T {
 	return v
 }
 
-// Within polls a condition until it is true, and reports whether it is after the limit.
+// Within polls a condition. It returns false after the limit.
 func Within(tb testing.TB, limit time.Duration, condition func() bool) bool {
 	tb.Helper()
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
 	for !condition() {
 		select {
-		case <-again.C:
+		case <-tick.C:
 		case <-deadline.C:
 			return false
 		}
@@ -154,16 +153,16 @@ func Within(tb testing.TB, limit time.Duration, condition func() bool) bool {
 	return true
 }
 
-// Quiet returns a logger that discards everything.
+// Quiet returns a logger without output.
 func Quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// Log is a log that a test reads while requests write to it.
+// Log is a log that can be read while it is written.
 type Log struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-// Logger returns a logger that writes everything to the log, as JSON.
+// Logger returns a JSON logger for all levels.
 func (l *Log) Logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
@@ -175,7 +174,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// String returns what has been logged.
+// String returns the content.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,15 +8,14 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// NewKey returns an active key of plan-a in shop-prod and its full text. change changes the
-// key unless it is nil.
+// NewKey returns an active key of plan-a in shop-prod. change may be nil.
 func NewKey(tb testing.TB, change func(*apikey.Key)) (apikey.Key, string) {
 	tb.Helper()
 	prefix, err := apikey.NewPrefix(apikey.Random())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	full, err := apikey.NewSecret(apikey.Random(), prefix) // not check.OK: benchmarks make a million keys
+	full, err := apikey.NewSecret(apikey.Random(), prefix) // not check.OK: benchmarks create a million keys
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -27,7 +26,7 @@ func NewKey(tb testing.TB, change func(*apikey.Key)) (apikey.Key, string) {
 	return k, string(full)
 }
 
-// Keyring returns a new key pair that signs sessions.
+// Keyring returns a new keyring for sessions.
 func Keyring(tb testing.TB) *identity.Keyring {
 	tb.Helper()
 	dir := tb.TempDir()

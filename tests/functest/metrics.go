@@ -8,8 +8,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Metrics returns the values of counters and gauges. Their keys are the name and the values of
-// the labels, with spaces between them.
+// Metrics returns counters and gauges by name and label values, separated by spaces.
 func Metrics(tb testing.TB, all ...prometheus.Collector) map[string]float64 {
 	tb.Helper()
 	registry := prometheus.NewRegistry()

@@ -7,16 +7,16 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// UserHeader names the user of a request to a function that uses [Sessions].
+// UserHeader is the header with the user for [Sessions].
 const UserHeader = "X-Test-User"
 
 // Admin is the username of an administrator.
 const Admin = "admin"
 
-// Sessions accepts every request of a named user.
+// Sessions accepts every user.
 type Sessions struct{}
 
-// Session returns a session of the user that the request names. Problem: unauthenticated.
+// Session returns an unauthenticated problem without UserHeader.
 func (Sessions) Session(r *http.Request) (identity.Session, error) {
 	name := r.Header.Get(UserHeader)
 	if name == "" {

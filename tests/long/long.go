@@ -1,5 +1,5 @@
-// Package long selects how much a heavy test does. "make test" runs a reduced size, and
-// "make test-long" the full size.
+// Package long selects the size of heavy tests: "make test" is reduced, "make test-long" is
+// full.
 package long
 
 import (
@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// variable is the environment variable that selects the full size.
 const variable = "SLUICE_LONG"
 
 // Enabled reports whether tests run at full size.

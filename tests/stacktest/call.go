@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Call is a request to an app through the ingress, to be filled in and sent.
+// Call is a request to an app through the ingress.
 type Call struct {
 	site   *Site
 	method string
@@ -26,14 +26,14 @@ type Call struct {
 	within time.Duration
 }
 
-// Answer is what came back, read whole.
+// Answer is a response with its complete body.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// Echo is the answer of the workloads emulator's backend.
+// Echo is the response of the echo app.
 type Echo struct {
 	App       string              `json:"app"`
 	Namespace string              `json:"namespace"`
@@ -46,15 +46,15 @@ type Echo struct {
 	Trailers  map[string][]string `json:"trailers"`
 }
 
-// Call begins a GET of an app's "/".
+// Call returns a GET request for an app's "/".
 func (s *Site) Call(app string) *Call {
 	return &Call{site: s, method: http.MethodGet, host: s.Host(app), path: "/", header: http.Header{}}
 }
 
-// Key sends an issued key.
+// Key adds the key header.
 func (c *Call) Key(k Key) *Call { return c.Header("X-API-Key", k.Full) }
 
-// Header adds a header, its name as written.
+// Header adds a header with its name as written.
 func (c *Call) Header(name, value string) *Call {
 	c.header[name] = append(c.header[name], value)
 	return c
@@ -66,10 +66,10 @@ func (c *Call) Method(m string) *Call { c.method = m; return c }
 // Path sets the path and query.
 func (c *Call) Path(p string) *Call { c.path = p; return c }
 
-// Body sends a body.
+// Body sets the body.
 func (c *Call) Body(b []byte) *Call { c.body = b; return c }
 
-// Within lets [Call.Gets] ask again until the answer is as wanted.
+// Within makes [Call.Gets] retry.
 func (c *Call) Within(d time.Duration) *Call { c.within = d; return c }
 
 // Send sends the request once.
@@ -80,7 +80,7 @@ func (c *Call) Send() Answer {
 	return a
 }
 
-// Try sends the request once; without an answer it gives an error.
+// Try is Send with an error instead of a failed test.
 func (c *Call) Try(ctx context.Context) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, c.method, "http://"+c.host+c.path, bytes.NewReader(c.body))
 	if err != nil {
@@ -90,8 +90,8 @@ func (c *Call) Try(ctx context.Context) (Answer, error) {
 	return Do(c.site.ingress, req)
 }
 
-// Do sends a request and reads the whole response. If its body breaks off, Do returns the part
-// that was read, and the error.
+// Do sends a request and reads the complete response. It returns an incomplete body together
+// with the error.
 func Do(client *http.Client, req *http.Request) (Answer, error) {
 	res, err := client.Do(req)
 	if err != nil {
@@ -102,15 +102,14 @@ func Do(client *http.Client, req *http.Request) (Answer, error) {
 	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}, err
 }
 
-// AddHeaders adds pairs of a name and a value to a request.
+// AddHeaders adds pairs of names and values.
 func AddHeaders(req *http.Request, pairs ...string) {
 	for i := 0; i < len(pairs); i += 2 {
 		req.Header.Add(pairs[i], pairs[i+1])
 	}
 }
 
-// AtKnative asks Knative's public gateway for an app, by the name that Knative gives it,
-// and tells the status of the answer.
+// AtKnative calls an app through Knative's public gateway and returns the status.
 func (s *Site) AtKnative(app string) int {
 	s.T.Helper()
 	namespace, name := "knative-serving", "knative-ingress-gateway"
@@ -129,7 +128,7 @@ func (s *Site) AtKnative(app string) int {
 	return res.StatusCode
 }
 
-// Gets sends the request and wants a status and, for a denial, its code.
+// Gets checks the status and, if given, the denial code.
 func (c *Call) Gets(status int, code ...string) Answer {
 	c.site.T.Helper()
 	want := ""
@@ -145,13 +144,13 @@ func (c *Call) Gets(status int, code ...string) Answer {
 			return a
 		}
 		if time.Now().After(deadline) {
-			c.site.T.Fatalf("%s %s%s: %d %s, want %d %s", c.method, c.host, c.path, a.Status, strings.TrimSpace(a.Body), status, want)
+			c.site.T.Fatalf("%s %s%s: got %d %s, want %d %s", c.method, c.host, c.path, a.Status, strings.TrimSpace(a.Body), status, want)
 		}
 		<-tick.C
 	}
 }
 
-// Code is the code of a denial, "" of anything else.
+// Code returns the code of a denial, or "".
 func (a Answer) Code() string {
 	var e wire.Error
 	if json.Unmarshal([]byte(a.Body), &e) != nil {
@@ -160,12 +159,12 @@ func (a Answer) Code() string {
 	return e.Code
 }
 
-// Echo reads the backend's answer.
+// Echo decodes a response.
 func (s *Site) Echo(a Answer) Echo {
 	s.T.Helper()
 	var e Echo
 	if err := json.Unmarshal([]byte(a.Body), &e); err != nil {
-		s.T.Fatalf("not the backend's answer: %v: %.200s", err, a.Body)
+		s.T.Fatalf("decode the backend's response: %v: %.200s", err, a.Body)
 	}
 	return e
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Checkout returns the root of a tree of the commit, which the end of the test removes. The
-// repository needs the commit in its history.
+// Checkout checks out a commit of the repository into a folder for the test.
 func Checkout(t testing.TB, commit string) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Webhook enables an app's webhook and gives its address and token.
+// Webhook enables an app's webhook.
 func (s *Site) Webhook(app string) (url, token string) {
 	s.T.Helper()
 	w, err := s.Client.EnableWebhook(s.T.Context(), s.Project, s.Env, app)
@@ -20,8 +20,8 @@ func (s *Site) Webhook(app string) (url, token string) {
 	return w.URL, string(w.Token)
 }
 
-// Deliveries waits until so many deliveries of an app's webhook are listed, which is a
-// moment after their calls were answered, and gives them, newest first.
+// Deliveries waits for n deliveries, which are listed shortly after the response, and returns
+// them, newest first.
 func (s *Site) Deliveries(app string, n int) []wire.WebhookDelivery {
 	s.T.Helper()
 	var list wire.List[wire.WebhookDelivery]
@@ -34,20 +34,19 @@ func (s *Site) Deliveries(app string, n int) []wire.WebhookDelivery {
 	return list.Items
 }
 
-// Post sends a webhook call, with header pairs, as curl would.
+// Post sends a webhook call with pairs of header names and values.
 func (s *Site) Post(url string, body []byte, header ...string) Answer {
 	s.T.Helper()
-	return ask(s.T, http.MethodPost, url, body, header...)
+	return send(s.T, http.MethodPost, url, body, header...)
 }
 
-// Get reads an address of the stack itself, such as a function's metrics, with header
-// pairs.
+// Get reads an address of the stack, with pairs of header names and values.
 func Get(t testing.TB, url string, header ...string) Answer {
 	t.Helper()
-	return ask(t, http.MethodGet, url, nil, header...)
+	return send(t, http.MethodGet, url, nil, header...)
 }
 
-func ask(t testing.TB, method, url string, body []byte, header ...string) Answer {
+func send(t testing.TB, method, url string, body []byte, header ...string) Answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
 	check.OK(t, err)
@@ -60,7 +59,7 @@ func ask(t testing.TB, method, url string, body []byte, header ...string) Answer
 	return a
 }
 
-// History is an app's deploy history, newest first.
+// History returns an app's deployments, newest first.
 func (s *Site) History(app string) []wire.Deployment {
 	s.T.Helper()
 	all, err := client.Collect(s.Client.Deployments(s.T.Context(), s.Project, s.Env, app))
@@ -68,7 +67,7 @@ func (s *Site) History(app string) []wire.Deployment {
 	return all
 }
 
-// Runs waits until the app answers with an image.
+// Runs waits until the app runs an image.
 func (s *Site) Runs(app, image string) Echo {
 	s.T.Helper()
 	var e Echo
@@ -98,13 +97,13 @@ func (s *Site) Settled(app string, revision int64, status string) wire.Deploymen
 	return found
 }
 
-// Until is the function [Until] for the site's test.
+// Until is [Until] for the site's test.
 func (s *Site) Until(what string, done func() bool) {
 	s.T.Helper()
 	Until(s.T, what, done)
 }
 
-// Until waits until done returns true, and ends the test after a minute.
+// Until waits until done returns true, for at most a minute.
 func Until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -114,7 +113,7 @@ func Until(t testing.TB, what string, done func() bool) {
 			return
 		}
 		if time.Since(begin) > time.Minute {
-			t.Fatalf("does not %s within a minute", what)
+			t.Fatalf("%s: not within a minute", what)
 		}
 	}
 }

@@ -22,31 +22,28 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 )
 
-// described is that of the package's stack: a process has one, as it has one
-// http.DefaultTransport. There is none until the stack has started, and in benchmarks.
+// described is per process, like http.DefaultTransport. It is nil before the stack has started
+// and in benchmarks.
 var described atomic.Pointer[description]
 
-// Described is a transport that holds what goes over it to the API against its
-// description.
+// Described returns a transport that checks calls of the API against its description.
 func Described(t http.RoundTripper) http.RoundTripper { return describedTransport{&described, t} }
 
-// description holds what tests see of the API against its OpenAPI description: each
-// answer, and each request that succeeded. What differs fails the package in the end.
+// description checks each response, and each successful request, against the OpenAPI
+// description. A difference fails the package.
 type description struct {
 	base      *url.URL
-	rows      *http.ServeMux // of the table, as the functions have them
+	rows      *http.ServeMux
 	paths     map[string]*v3.PathItem
 	validator validator.Validator
 
-	mu   sync.Mutex
-	seen int
-	lies map[string]string // an example, by what is wrong
+	mu          sync.Mutex
+	checked     int
+	differences map[string]string
 }
 
-// maxLies bounds what is told.
-const maxLies = 50
+const maxDifferences = 50
 
-// describe reads the description of the API at base.
 func describe(base string) (*description, error) {
 	document, err := exact(api.OpenAPI)
 	if err != nil {
@@ -60,7 +57,7 @@ func describe(base string) (*description, error) {
 	if len(errs) != 0 {
 		return nil, fmt.Errorf("read the description: %v", errs)
 	}
-	d := &description{rows: http.NewServeMux(), paths: map[string]*v3.PathItem{}, validator: made, lies: map[string]string{}}
+	d := &description{rows: http.NewServeMux(), paths: map[string]*v3.PathItem{}, validator: made, differences: map[string]string{}}
 	if d.base, err = url.Parse(base); err != nil {
 		return nil, err
 	}
@@ -71,8 +68,7 @@ func describe(base string) (*description, error) {
 	return d, nil
 }
 
-// probe makes sure that what goes to the API over http.DefaultTransport is held against the
-// description: it would not be missed.
+// probe checks that the transport is in use. Tests would not notice otherwise.
 func (d *description) probe(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.base.JoinPath(api.GetDescription.Path).String(), nil)
 	if err != nil {
@@ -87,23 +83,22 @@ func (d *description) probe(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.seen == 0 {
-		return fmt.Errorf("the API's answer %s was not held against its description", res.Status)
+	if d.checked == 0 {
+		return fmt.Errorf("the API's response %s was not checked against its description", res.Status)
 	}
 	return nil
 }
 
-// exact is a description of which answers have the fields that are told and no others.
-// Clients are told less, so that fields can come.
+// exact forbids additional fields in responses. Clients must tolerate them.
 func exact(description []byte) (libopenapi.Document, error) {
 	var d map[string]any
 	if err := json.Unmarshal(description, &d); err != nil {
 		return nil, err
 	}
-	schemas := d["components"].(map[string]any)["schemas"].(map[string]any) //nolint:forcetypeassert // it is generated
+	schemas := d["components"].(map[string]any)["schemas"].(map[string]any) //nolint:forcetypeassert // the description is generated
 	for name, schema := range schemas {
-		if name != "Error" && name != "WebhookCall" { // the one is completed where it stands, the other ignores what it does not know
-			schema.(map[string]any)["additionalProperties"] = false //nolint:forcetypeassert // it is generated
+		if name != "Error" && name != "WebhookCall" { // Error is extended; WebhookCall ignores unknown fields
+			schema.(map[string]any)["additionalProperties"] = false //nolint:forcetypeassert // the description is generated
 		}
 	}
 	b, err := json.Marshal(d)
@@ -118,7 +113,6 @@ type describedTransport struct {
 	next        http.RoundTripper
 }
 
-// RoundTrip sends a request.
 func (t describedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	d := t.description.Load()
 	if d == nil || !d.concerns(r) {
@@ -126,7 +120,7 @@ func (t describedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	var sent []byte
-	whole := r.ContentLength >= 0 && r.ContentLength <= maxHeld
+	whole := r.ContentLength >= 0 && r.ContentLength <= maxBody
 	if whole {
 		var err error
 		if sent, _, err = read(&r.Body); err != nil {
@@ -139,17 +133,16 @@ func (t describedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	got, complete, err := read(&res.Body)
 	if err != nil || !complete || !whole && res.StatusCode < http.StatusMultipleChoices {
-		return res, nil //nolint:nilerr // whoever reads it is told
+		return res, nil //nolint:nilerr // the reader of the body gets the error
 	}
-	d.hold(r, sent, res, got)
+	d.check(r, sent, res, got)
 	return res, nil
 }
 
-// maxHeld bounds bodies that are held against the description, in bytes. Attackers'
-// have no end.
-const maxHeld = 2 << 20
+// maxBody is in bytes. Attack tests send unlimited bodies.
+const maxBody = 2 << 20
 
-// concerns tells whether a request is one to the API. It may reach it by its address.
+// concerns reports whether a request is a call of the API.
 func (d *description) concerns(r *http.Request) bool {
 	host := r.Host
 	if host == "" {
@@ -158,49 +151,47 @@ func (d *description) concerns(r *http.Request) bool {
 	return strings.EqualFold(strings.Split(host, ":")[0], d.base.Hostname()) && strings.HasPrefix(r.URL.Path, api.Base+"/")
 }
 
-// read reads a body of at most maxHeld bytes, and puts back what it has read.
 func read(body *io.ReadCloser) (got []byte, complete bool, err error) {
 	if *body == nil || *body == http.NoBody {
 		return nil, true, nil
 	}
-	got, err = io.ReadAll(io.LimitReader(*body, maxHeld+1))
+	got, err = io.ReadAll(io.LimitReader(*body, maxBody+1))
 	rest := io.Reader(*body)
 	if err != nil {
 		rest = failing{err}
 	}
 	*body = putBack{io.MultiReader(bytes.NewReader(got), rest), *body}
-	return got, len(got) <= maxHeld, err
+	return got, len(got) <= maxBody, err
 }
 
-// putBack reads what was read before, and closes the body that it was read from.
+// putBack is a restored body.
 type putBack struct {
 	io.Reader
 	io.Closer
 }
 
-// failing fails to be read.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// hold holds an answer, and the request if it succeeded, against the description.
-func (d *description) hold(r *http.Request, sent []byte, res *http.Response, got []byte) {
+// check checks a response, and a successful request.
+func (d *description) check(r *http.Request, sent []byte, res *http.Response, got []byte) {
 	request := r.Clone(r.Context())
 	request.Body = io.NopCloser(bytes.NewReader(sent))
-	answer := *res
-	answer.Body = io.NopCloser(bytes.NewReader(got))
+	response := *res
+	response.Body = io.NopCloser(bytes.NewReader(got))
 	if res.StatusCode >= http.StatusInternalServerError && res.Header.Get("X-Request-Id") == "" {
-		return // the proxy's own: no function was there to answer
+		return // the proxy's own response
 	}
 	if res.Header.Get("X-Request-Id") == "" {
-		d.lie(r, res, got, "no X-Request-Id")
+		d.report(r, res, got, "no X-Request-Id")
 	}
 	_, pattern := d.rows.Handler(r)
 	_, path, _ := strings.Cut(pattern, " ")
 	item := d.paths[path]
-	if item == nil { // no route
+	if item == nil {
 		if res.StatusCode != http.StatusNotFound && res.StatusCode != http.StatusMethodNotAllowed {
-			d.lie(r, res, got, "no such route, but no such answer either")
+			d.report(r, res, got, "unknown route, but neither 404 nor 405")
 		}
 		return
 	}
@@ -209,40 +200,39 @@ func (d *description) hold(r *http.Request, sent []byte, res *http.Response, got
 		_, more := d.validator.ValidateHttpRequestSyncWithPathItem(request, item, path)
 		wrong = append(wrong, more...)
 	}
-	_, more := d.validator.GetResponseBodyValidator().ValidateResponseBodyWithPathItem(request, &answer, item, path)
+	_, more := d.validator.GetResponseBodyValidator().ValidateResponseBodyWithPathItem(request, &response, item, path)
 	for _, w := range append(wrong, more...) {
 		detail := w.Message + ": " + w.Reason
 		for _, s := range w.SchemaValidationErrors {
 			detail += "; " + s.FieldPath + " " + s.Reason
 		}
-		d.lie(r, res, append(append(sent, " -> "...), got...), pattern+" "+res.Status+": "+detail)
+		d.report(r, res, append(append(sent, " -> "...), got...), pattern+" "+res.Status+": "+detail)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.seen++
+	d.checked++
 }
 
-// foreign tells whether a request is an event of a git provider, whose body is the
-// provider's own.
+// foreign reports whether a git provider defines the body.
 func foreign(r *http.Request, path string) bool {
 	return path == api.CallWebhook.Path && r.Header.Get("X-GitHub-Event") != ""
 }
 
-func (d *description) lie(r *http.Request, res *http.Response, example []byte, what string) {
+func (d *description) report(r *http.Request, res *http.Response, example []byte, what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.lies) < maxLies {
-		d.lies[what] = fmt.Sprintf("%s %s %s %.600s", r.Method, r.URL, res.Status, example)
+	if len(d.differences) < maxDifferences {
+		d.differences[what] = fmt.Sprintf("%s %s %s %.600s", r.Method, r.URL, res.Status, example)
 	}
 }
 
-// tell says what was wrong, and how much was seen.
-func (d *description) tell() (ok bool) {
+// summarize returns false if there are differences.
+func (d *description) summarize() (ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	fmt.Fprintf(os.Stderr, "%d requests and their answers were held against the API's description, and differ from it in %d ways\n", d.seen, len(d.lies))
-	for what, example := range d.lies {
-		fmt.Fprintf(os.Stderr, "not as described: %s\n\te.g. %s\n", what, example)
+	fmt.Fprintf(os.Stderr, "%d calls were checked against the API's description: %d differences\n", d.checked, len(d.differences))
+	for what, example := range d.differences {
+		fmt.Fprintf(os.Stderr, "differs from the description: %s\n\te.g. %s\n", what, example)
 	}
-	return len(d.lies) == 0
+	return len(d.differences) == 0
 }

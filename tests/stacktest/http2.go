@@ -13,8 +13,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// SpeakHTTP2 sends one HTTP/2 request of exactly these fields over a fresh connection
-// with prior knowledge, and reads the answer; status 0 is a refusal of the protocol.
+// SpeakHTTP2 sends one HTTP/2 request with exactly these fields over a new connection. The
+// status is 0 if the server rejects the protocol.
 func SpeakHTTP2(t testing.TB, conn net.Conn, fields [][2]string, body []byte) Answer {
 	t.Helper()
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {

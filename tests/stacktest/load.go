@@ -10,35 +10,34 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// Load is a bounded number of checks, sent straight to the replicas in turn over
-// many connections.
+// Load is a number of checks, sent directly to the replicas in turn.
 type Load struct {
-	Replicas    func() []Replica // one connection's worth; called once for each
+	Replicas    func() []Replica // called once per connection
 	Connections int
 	Requests    int
-	PerSecond   int             // how many to send in a second; 0 is as fast as it goes
-	Pick        func(i int) Key // the key of request i
+	PerSecond   int             // 0 is unlimited
+	Pick        func(i int) Key // key of request i
 	App         string
 
-	// At is called once, when half of the requests have been sent.
+	// At is called after half of the requests.
 	At func()
 }
 
-// Tally is what the client saw.
+// Tally counts responses.
 type Tally struct {
 	mu      sync.Mutex
-	totals  map[string]usage.Totals // by key id
-	unclear map[string]uint64       // requests without an answer, by key id: they may have been counted
+	totals  map[string]usage.Totals // by key ID
+	unclear map[string]uint64       // without a response; they may have been counted
 	last    []map[string][]time.Time
 }
 
-// Totals gives what was answered for a key.
+// Totals returns the counts of a key.
 func (y *Tally) Totals(id string) usage.Totals { return y.totals[id] }
 
-// Unclear is how many requests of a key got no answer.
+// Unclear returns the number of a key's requests without a response.
 func (y *Tally) Unclear(id string) uint64 { return y.unclear[id] }
 
-// AnsweredSince is how many requests of a key a replica answered from t on.
+// AnsweredSince returns the number of a key's responses from a replica since t.
 func (y *Tally) AnsweredSince(replica int, id string, t time.Time) (n uint64) {
 	for _, at := range y.last[replica][id] {
 		if !at.Before(t) {
@@ -48,7 +47,7 @@ func (y *Tally) AnsweredSince(replica int, id string, t time.Time) (n uint64) {
 	return n
 }
 
-// Run sends the load and counts the answers.
+// Run runs the load.
 func (s *Site) Run(l Load) *Tally {
 	s.T.Helper()
 	y := &Tally{totals: map[string]usage.Totals{}, unclear: map[string]uint64{}}
@@ -82,7 +81,6 @@ func (s *Site) Run(l Load) *Tally {
 	return y
 }
 
-// wait lets time pass until the next request is due.
 func (s *Site) wait(d time.Duration) {
 	select {
 	case <-s.T.Context().Done():

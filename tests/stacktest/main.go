@@ -11,31 +11,26 @@ import (
 	"github.com/sluicegate/sluice/emulators/stack"
 )
 
-// Elsewhere tells whether the tests run over a stack that is there already, such as a
-// cluster: SLUICE_STACK names the file that describes it.
+// Elsewhere reports whether the tests use the stack that SLUICE_STACK describes.
 func Elsewhere() bool { return os.Getenv(elsewhere) != "" }
 
 const elsewhere = "SLUICE_STACK"
 
-// Insides skips a test that looks at, or takes hold of, what only a local stack has: its
-// processes, its logs, their settings, and its emulators.
-func Insides(t testing.TB, why string) {
+// Insides skips a test that needs the processes or emulators of a local stack.
+func Insides(t testing.TB, reason string) {
 	t.Helper()
 	if Elsewhere() {
-		t.Skip("of the local stack alone: " + why)
+		t.Skip("needs the local stack: " + reason)
 	}
 }
 
-// Main runs a package's tests over a stack of its own, built with the race detector
-// in a folder of its own, and gives the exit status. with completes the options and
-// may use the folder; ready takes the stack before the first test. The folder, and
-// the logs in it, are kept when a test has failed. [Elsewhere], all but ready is left out.
+// Main runs a package's tests with a separate stack, built with the race detector. with
+// sets the options, except if [Elsewhere] is true; ready runs before the tests.
 func Main(m *testing.M, with func(dir string, o *stack.Options) error, ready func(*stack.Stack)) int {
 	return InFolder(func(dir string) (int, error) { return run(m, dir, with, ready) })
 }
 
-// InFolder calls run with a new folder for logs, and returns its exit status, or at least 1 after
-// an error. The folder is deleted if the status is 0.
+// InFolder calls run with a folder for logs, which remains after a failure.
 func InFolder(run func(dir string) (int, error)) int {
 	dir, err := os.MkdirTemp("", "sluice-tests-")
 	if err != nil {
@@ -48,7 +43,7 @@ func InFolder(run func(dir string) (int, error)) int {
 		code = max(code, 1)
 	}
 	if code != 0 {
-		fmt.Fprintln(os.Stderr, "the logs are kept:", dir)
+		fmt.Fprintln(os.Stderr, "The logs are in", dir)
 		return code
 	}
 	_ = os.RemoveAll(dir)
@@ -62,7 +57,7 @@ func run(m *testing.M, dir string, with func(dir string, o *stack.Options) error
 			return 1, err
 		}
 	}
-	http.DefaultTransport = Described(http.DefaultTransport) // before anything of the stack uses it
+	http.DefaultTransport = Described(http.DefaultTransport) // before its first use
 	s, err := open(o)
 	if err != nil {
 		return 1, err
@@ -77,7 +72,7 @@ func run(m *testing.M, dir string, with func(dir string, o *stack.Options) error
 	}
 	ready(s)
 	code := m.Run()
-	if !d.tell() {
+	if !d.summarize() {
 		code = max(code, 1)
 	}
 	if err := s.Close(); err != nil {
@@ -86,7 +81,7 @@ func run(m *testing.M, dir string, with func(dir string, o *stack.Options) error
 	return code, nil
 }
 
-// open starts a stack, or finds the one that is there.
+// open starts or attaches to a stack.
 func open(o stack.Options) (*stack.Stack, error) {
 	if file := os.Getenv(elsewhere); file != "" {
 		return stack.Attach(context.Background(), file)

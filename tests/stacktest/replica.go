@@ -11,13 +11,13 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Replica is one checker, asked directly as the proxy would.
+// Replica is a checker that tests call directly.
 type Replica struct {
 	URL    string
 	client *http.Client
 }
 
-// Replicas gives the stack's checkers.
+// Replicas returns the stack's checkers.
 func Replicas(t testing.TB, s *stack.Stack) []Replica {
 	t.Helper()
 	var all []Replica
@@ -29,7 +29,7 @@ func Replicas(t testing.TB, s *stack.Stack) []Replica {
 	return all
 }
 
-// checkers are the addresses of the replicas; elsewhere, those that are ready now.
+// checkers returns the ready replicas if [Elsewhere] is true.
 func checkers(t testing.TB, s *stack.Stack) []string {
 	t.Helper()
 	if !Elsewhere() {
@@ -40,8 +40,7 @@ func checkers(t testing.TB, s *stack.Stack) []string {
 	return now.Info().Checkers
 }
 
-// Patient gives the same replica, asked over the same connections, to those who wait
-// that long for an answer.
+// Patient returns a replica with a longer timeout.
 func (r Replica) Patient(d time.Duration) Replica {
 	client := *r.client
 	client.Timeout = d
@@ -49,7 +48,7 @@ func (r Replica) Patient(d time.Duration) Replica {
 	return r
 }
 
-// Check asks about a request of a key to an app; header pairs are added.
+// Check sends a check, with additional pairs of header names and values.
 func (r Replica) Check(ctx context.Context, namespace, app, key string, header ...string) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL+"/check/"+namespace+"/"+app, nil)
 	if err != nil {
@@ -67,25 +66,22 @@ func (r Replica) Check(ctx context.Context, namespace, app, key string, header .
 	return Do(r.client, req)
 }
 
-// propagation is how long a change may take to reach every replica of a busy machine;
-// the ceiling is 90 s, and what is promised is seconds (promise F3).
+// propagation is the limit on a busy machine; promise F3 is seconds, and the ceiling 90 s.
 const propagation = 30 * time.Second
 
-// Opens waits until every replica allows a key's requests to an app. Each learns of a
-// change by itself, so an answer through the ingress speaks for one of them only. One
-// request is allowed, and counted, at each.
+// Opens waits until every replica allows a key at an app. Each allows and counts one request.
 func (s *Site) Opens(app string, k Key) {
 	s.T.Helper()
 	s.everywhere(app, k, http.StatusOK)
 }
 
-// Refuses waits until every replica refuses a key at an app.
+// Refuses waits until every replica rejects a key.
 func (s *Site) Refuses(app string, k Key) {
 	s.T.Helper()
 	s.everywhere(app, k, http.StatusUnauthorized)
 }
 
-// Limits sends requests with a key to every replica until it limits their rate.
+// Limits sends requests until every replica limits their rate.
 func (s *Site) Limits(app string, k Key) {
 	s.T.Helper()
 	s.everywhere(app, k, http.StatusTooManyRequests)
@@ -98,7 +94,7 @@ func (s *Site) everywhere(app string, k Key, status int) {
 	}
 }
 
-// Until asks until the replica answers with a status.
+// Until sends checks until one returns the status.
 func (r Replica) Until(s *Site, app, key string, status int, within time.Duration) {
 	s.T.Helper()
 	ctx, cancel := context.WithTimeout(s.T.Context(), within)
@@ -118,7 +114,7 @@ func (r Replica) Until(s *Site, app, key string, status int, within time.Duratio
 		}
 		select {
 		case <-ctx.Done():
-			s.T.Fatalf("%s: the last response is %v, want %d", r.URL, last, status)
+			s.T.Fatalf("%s: got %v, want %d", r.URL, last, status)
 		case <-tick.C:
 		}
 	}

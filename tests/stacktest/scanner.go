@@ -17,29 +17,27 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Scanner is a secret-scanning program: it publishes keys, and signs what it reports with
-// them.
+// Scanner is a secret scanning program that publishes keys and signs reports.
 type Scanner struct {
 	Name string
 
 	site *httptest.Server
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards keys and down
 	keys map[string]*ecdsa.PrivateKey
 	down bool
 }
 
-// NewScanner starts one that has published no key; it goes on until the process ends. It must
-// be there before the stack that is to trust it.
+// NewScanner starts a scanner, which must exist before the stack that trusts it.
 func NewScanner(name string) *Scanner {
 	s := &Scanner{Name: name, keys: map[string]*ecdsa.PrivateKey{}}
 	s.site = httptest.NewServer(s)
 	return s
 }
 
-// Setting is what LEAK_PROGRAMS says of it.
+// Setting returns the scanner's entry of LEAK_PROGRAMS.
 func (s *Scanner) Setting() string { return s.Name + "=" + s.site.URL }
 
-// Publish adds a key to the list.
+// Publish adds a key.
 func (s *Scanner) Publish(identifier string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s.mu.Lock()
@@ -48,14 +46,14 @@ func (s *Scanner) Publish(identifier string) error {
 	return err
 }
 
-// Down has the list answer with errors, or not any more.
+// Down makes the list fail or work again.
 func (s *Scanner) Down(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = down
 }
 
-// ServeHTTP sends the list.
+// ServeHTTP serves the keys.
 func (s *Scanner) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,11 +74,11 @@ func (s *Scanner) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"public_keys": list})
 }
 
-// Sign returns the headers of a report with this body, signed with a published key. It skips
-// the test where there is no local stack: no other stack trusts the scanner.
+// Sign returns the headers of a signed report. It needs a local stack, because no other stack
+// trusts the scanner.
 func (s *Scanner) Sign(t testing.TB, identifier, body string) http.Header {
 	t.Helper()
-	Insides(t, "its LEAK_PROGRAMS names the test's secret scanner")
+	Insides(t, "LEAK_PROGRAMS must contain the test's scanner")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum := sha256.Sum256([]byte(body))

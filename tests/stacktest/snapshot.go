@@ -23,13 +23,11 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Snapshot is what is kept of a site: its environment's Secrets and workloads as
-// they stand in the cluster, and every document of the store that belongs to it but for the
-// receipts of webhooks' calls, which tell of what changed nothing too, and summaries, which
-// rollup writes.
+// Snapshot contains the stored state of a site: Secrets, Deployments and documents. It omits
+// webhook receipts, which calls without an effect also create, and summaries, which rollup writes.
 type Snapshot map[string]string
 
-// Snapshot reads it all, by name, as text that can be compared and searched.
+// Snapshot reads the state.
 func (s *Site) Snapshot() Snapshot {
 	s.T.Helper()
 	all := s.Documents()
@@ -56,7 +54,7 @@ func (s *Site) Snapshot() Snapshot {
 	return all
 }
 
-// Kubernetes gives an administrator's client of the stack's API server.
+// Kubernetes returns an administrator's client.
 func Kubernetes(t testing.TB, s *stack.Stack) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Info().Kubeconfig)
@@ -66,7 +64,6 @@ func Kubernetes(t testing.TB, s *stack.Stack) kubernetes.Interface {
 	return api
 }
 
-// webhookTokens are the Secrets with the tokens of the environment's webhooks.
 func (s *Site) webhookTokens(api kubernetes.Interface) []corev1.Secret {
 	s.T.Helper()
 	list, err := api.CoreV1().Secrets("sluice-webhooks").List(s.T.Context(), metav1.ListOptions{})
@@ -76,7 +73,7 @@ func (s *Site) webhookTokens(api kubernetes.Interface) []corev1.Secret {
 	})
 }
 
-// Documents reads every document of the stack's store, by path.
+// Documents reads all documents by path.
 func (s *Site) Documents() Snapshot {
 	s.T.Helper()
 	c := Store(s.T, s.Stack)
@@ -105,8 +102,7 @@ func (s *Site) text(v any) string {
 	return string(b)
 }
 
-// Store opens the stack's document store, past all functions, and closes it when the
-// test ends. It is opened as the owner: the store's rules let nobody else in.
+// Store opens the store as the owner, who bypasses the security rules.
 func Store(t testing.TB, s *stack.Stack) *firestore.Client {
 	t.Helper()
 	info := s.Info()
@@ -119,7 +115,6 @@ func Store(t testing.TB, s *stack.Stack) *firestore.Client {
 	return c
 }
 
-// owner is how the emulator knows the owner of a project.
 type owner struct{}
 
 func (owner) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {

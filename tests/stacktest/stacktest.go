@@ -1,6 +1,5 @@
-// Package stacktest lets black-box tests read aloud: a site is a project of its
-// own on a running stack, with an app, plans and keys, and calls go through the
-// real ingress.
+// Package stacktest provides sites for black-box tests. A site is a project on a running stack.
+// Its calls go through the real ingress.
 //
 //	s := stacktest.New(t, stack)
 //	key := s.Key(s.Plan(wire.CreatePlan{…}))
@@ -26,10 +25,10 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Image is one that the workloads emulator runs.
+// Image is an image of the echo app.
 const Image = "registry.example/echo:v1"
 
-// Site is a project with the environment "prod" for one test.
+// Site is a project with the environment "prod".
 type Site struct {
 	T       testing.TB
 	Stack   *stack.Stack
@@ -46,13 +45,13 @@ type Key struct {
 	Full string
 }
 
-// New makes a site. What the test made stays until the stack ends.
+// New creates a site, which exists until the stack ends.
 func New(t testing.TB, s *stack.Stack) *Site {
 	t.Helper()
 	return Named(t, s, "p"+strings.ToLower(rand.Text()[:12]))
 }
 
-// Named makes the one site of a stack whose project has a certain name.
+// Named creates a site with a project name.
 func Named(t testing.TB, s *stack.Stack, project string) *Site {
 	t.Helper()
 	c := SignIn(t, s, s.Info().Admin.Username, s.Info().Admin.Password)
@@ -64,7 +63,7 @@ func Named(t testing.TB, s *stack.Stack, project string) *Site {
 	return site
 }
 
-// SignIn gives a client with a session.
+// SignIn returns a client with a session.
 func SignIn(t testing.TB, s *stack.Stack, username, password string) *client.Client {
 	t.Helper()
 	anonymous := client.New(s.Info().BaseURL)
@@ -75,8 +74,7 @@ func SignIn(t testing.TB, s *stack.Stack, username, password string) *client.Cli
 	return anonymous.WithToken(session.Token)
 }
 
-// Ingress gives an HTTP client that reaches every host through the stack's
-// ingress, as public DNS would, and follows no redirect.
+// Ingress returns a client that sends all requests to the ingress, and follows no redirects.
 func Ingress(s *stack.Stack) *http.Client {
 	address := strings.TrimPrefix(s.Info().IngressURL, "http://")
 	var d net.Dialer
@@ -90,7 +88,7 @@ func Ingress(s *stack.Stack) *http.Client {
 	}
 }
 
-// In gives the same site in another environment, which it makes.
+// In returns the site with a new environment.
 func (s *Site) In(env string) *Site {
 	s.T.Helper()
 	other := &Site{T: s.T, Stack: s.Stack, Client: s.Client, Project: s.Project, Env: env, ingress: s.ingress}
@@ -99,7 +97,7 @@ func (s *Site) In(env string) *Site {
 	return other
 }
 
-// For gives the same site to another test, such as a subtest.
+// For returns the site for another test.
 func (s *Site) For(t testing.TB) *Site {
 	t.Helper()
 	other := *s
@@ -107,7 +105,7 @@ func (s *Site) For(t testing.TB) *Site {
 	return &other
 }
 
-// App makes an app and waits until it answers.
+// App creates an app and waits until it responds.
 func (s *Site) App(name string) wire.App {
 	s.T.Helper()
 	image := Image
@@ -117,7 +115,7 @@ func (s *Site) App(name string) wire.App {
 	return a
 }
 
-// Gate switches Require API key on and waits until the gate is engaged.
+// Gate turns Require API key on and waits until the gate is engaged.
 func (s *Site) Gate(app string) {
 	s.T.Helper()
 	_, err := s.Client.RequireAPIKey(s.T.Context(), s.Project, s.Env, app, true)
@@ -136,14 +134,14 @@ func (s *Site) WaitGate(app, state string) {
 	}
 }
 
-// GatedApp makes an app and engages its gate.
+// GatedApp creates an app and engages its gate.
 func (s *Site) GatedApp(name string) {
 	s.T.Helper()
 	s.App(name)
 	s.Gate(name)
 }
 
-// Plan makes a plan; fields left out allow more than any test asks for.
+// Plan creates a plan, by default without effective limits.
 func (s *Site) Plan(p wire.CreatePlan) wire.Plan {
 	s.T.Helper()
 	if p.Name == nil {
@@ -163,7 +161,7 @@ func (s *Site) Plan(p wire.CreatePlan) wire.Plan {
 	return made
 }
 
-// Key issues a key of a plan, changed as asked.
+// Key issues a key of a plan.
 func (s *Site) Key(p wire.Plan, change ...func(*wire.CreateKey)) Key {
 	s.T.Helper()
 	req := wire.CreateKey{Plan: &p.ID}
@@ -172,8 +170,8 @@ func (s *Site) Key(p wire.Plan, change ...func(*wire.CreateKey)) Key {
 	}
 	k, full, err := s.Client.CreateKey(s.T.Context(), s.Project, s.Env, req)
 	if e := (*client.Error)(nil); errors.As(err, &e) && e.Status >= http.StatusInternalServerError {
-		// Hundreds of keys are made before a load: one hiccup of the emulator is not
-		// what is tested. Another key is as good.
+		// The emulator may fail once while hundreds of keys are created. A second key does no
+		// harm.
 		s.T.Logf("create a key again after: %v", err)
 		k, full, err = s.Client.CreateKey(s.T.Context(), s.Project, s.Env, req)
 	}
@@ -181,34 +179,34 @@ func (s *Site) Key(p wire.Plan, change ...func(*wire.CreateKey)) Key {
 	return Key{Key: k, Full: string(full)}
 }
 
-// AnyKey issues a key of a plan of its own that allows everything.
+// AnyKey issues a key without effective limits.
 func (s *Site) AnyKey(change ...func(*wire.CreateKey)) Key {
 	s.T.Helper()
 	return s.Key(s.Plan(wire.CreatePlan{}), change...)
 }
 
-// Disable switches a key off.
+// Disable disables a key.
 func (s *Site) Disable(k Key) {
 	s.T.Helper()
 	_, err := s.Client.DisableKey(s.T.Context(), s.Project, k.ID)
 	s.must(err)
 }
 
-// Enable switches a disabled key on again.
+// Enable enables a disabled key.
 func (s *Site) Enable(k Key) {
 	s.T.Helper()
 	_, err := s.Client.EnableKey(s.T.Context(), s.Project, k.ID)
 	s.must(err)
 }
 
-// Revoke ends a key for good.
+// Revoke revokes a key.
 func (s *Site) Revoke(k Key) {
 	s.T.Helper()
 	_, err := s.Client.RevokeKey(s.T.Context(), s.Project, k.ID)
 	s.must(err)
 }
 
-// Rotate gives a key a new secret.
+// Rotate replaces a key's secret.
 func (s *Site) Rotate(k Key, grace time.Duration) Key {
 	s.T.Helper()
 	rotated, full, err := s.Client.RotateKey(s.T.Context(), s.Project, k.ID, grace)
@@ -216,7 +214,7 @@ func (s *Site) Rotate(k Key, grace time.Duration) Key {
 	return Key{Key: rotated, Full: string(full)}
 }
 
-// Host is an app's public host.
+// Host returns an app's public host.
 func (s *Site) Host(app string) string { return app + "." + s.Project + "-" + s.Env + ".localhost" }
 
 func (s *Site) must(err error) {
@@ -224,10 +222,10 @@ func (s *Site) must(err error) {
 	check.OK(s.T, err)
 }
 
-// OnlyHas checks how many plans, keys and apps the site's environment holds.
+// OnlyHas checks the numbers of plans, keys and apps in the environment.
 func (s *Site) OnlyHas(plans, keys, apps int) {
 	s.T.Helper()
-	ctx := context.WithoutCancel(s.T.Context()) // also in a test's cleanup
+	ctx := context.WithoutCancel(s.T.Context())
 	p, err := client.Collect(s.Client.Plans(ctx, s.Project, s.Env))
 	s.must(err)
 	k, err := client.Collect(s.Client.Keys(ctx, s.Project, client.KeyFilter{Environment: s.Env}))
@@ -235,6 +233,6 @@ func (s *Site) OnlyHas(plans, keys, apps int) {
 	a, err := client.Collect(s.Client.Apps(ctx, s.Project, s.Env))
 	s.must(err)
 	if len(p) != plans || len(k) != keys || len(a) != apps {
-		s.T.Errorf("%d plans, %d keys and %d apps are stored, want %d, %d and %d", len(p), len(k), len(a), plans, keys, apps)
+		s.T.Errorf("got %d plans, %d keys and %d apps, want %d, %d and %d", len(p), len(k), len(a), plans, keys, apps)
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Upgrades are ways to ask a proxy for another protocol than HTTP and WebSocket, as
-// header lines: what passes of them is a tunnel around the gate.
+// Upgrades returns headers that request another protocol. A proxy that accepts one opens a
+// tunnel around the gate.
 func Upgrades() map[string]string {
 	const connection = "Connection: Upgrade\r\n"
 	return map[string]string{
 		"h2c":                      connection + "Upgrade: h2c\r\n",
-		"h2c, as RFC 7540 has it":  "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
+		"h2c, as in RFC 7540":      "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
 		"settings not named":       connection + "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
 		"other case":               "CONNECTION: uPGRADE\r\nUPGRADE: H2C\r\n",
 		"kept alive":               "Connection: keep-alive, upgrade\r\nUpgrade: h2c\r\n",
@@ -26,7 +26,7 @@ func Upgrades() map[string]string {
 		"spaces":                   connection + "Upgrade: \t h2c \t \r\n",
 		"WebSocket and h2c":        connection + "Upgrade: websocket, h2c\r\n",
 		"h2c and WebSocket":        connection + "Upgrade: h2c, websocket\r\n",
-		"an empty one and h2c":     connection + "Upgrade: ,h2c\r\n",
+		"an empty value and h2c":   connection + "Upgrade: ,h2c\r\n",
 		"WebSocket, again for h2c": connection + "Upgrade: websocket\r\nUpgrade: h2c\r\n",
 		"h2c, again for WebSocket": connection + "Upgrade: h2c\r\nUpgrade: websocket\r\n",
 		"empty, again for h2c":     connection + "Upgrade:\r\nUpgrade: h2c\r\n",
@@ -36,12 +36,11 @@ func Upgrades() map[string]string {
 	}
 }
 
-// Through speaks HTTP/2 over a connection that a proxy has switched and asks n times for
-// an app's "/tunnel", with an identity that nobody gave. It gives how many times the app
-// answered.
+// Through sends n requests with a forged identity over an upgraded connection. It returns the
+// number of successful responses.
 func Through(t testing.TB, conn net.Conn, host string, n int) (answered int) {
 	t.Helper()
-	c, err := (&http2.Transport{AllowHTTP: true}).NewClientConn(conn) //nolint:staticcheck // the connection is there already; net/http wants to make its own
+	c, err := (&http2.Transport{AllowHTTP: true}).NewClientConn(conn) //nolint:staticcheck // net/http cannot use an existing connection
 	if err != nil {
 		return 0
 	}
@@ -61,20 +60,20 @@ func Through(t testing.TB, conn net.Conn, host string, n int) (answered int) {
 	return answered
 }
 
-// Raw is a connection to say HTTP/1 by hand.
+// Raw is a connection for HTTP/1 by hand.
 type Raw struct {
 	net.Conn
 	reader *bufio.Reader
 }
 
-// NewRaw begins with a fresh connection.
+// NewRaw returns a Raw for a new connection.
 func NewRaw(conn net.Conn) Raw { return Raw{conn, bufio.NewReader(conn)} }
 
-// Read implements [net.Conn], also after an answer was read.
+// Read implements [net.Conn], also after a response was read.
 func (r Raw) Read(b []byte) (int, error) { return r.reader.Read(b) }
 
-// Say sends text as it stands and reads one answer; an answer of the status 101 has no
-// body, and the connection is the new protocol's.
+// Say sends text and reads one response. After the status 101, the connection uses the new
+// protocol.
 func (r Raw) Say(text string) (Answer, error) {
 	if _, err := io.WriteString(r.Conn, text); err != nil {
 		return Answer{}, err
