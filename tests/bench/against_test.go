@@ -26,11 +26,10 @@ import (
 const (
 	turnsByDefault = 20
 	fewestTurns    = 9
-	shortWindow    = 200 * time.Millisecond // of one load in a comparison
-	repeats        = 8                      // loads of each server in a turn
+	shortWindow    = 200 * time.Millisecond
+	repeats        = 8 // loads of each server in a turn
 )
 
-// suite is a set of benchmarks of a package that one process runs in a turn.
 type suite struct {
 	pkg, bench, benchtime string
 	count                 int
@@ -39,14 +38,13 @@ type suite struct {
 
 // speedRow is a row of the comparison.
 type speedRow struct {
-	bench, unit string // of a benchmark's output
+	bench, unit string // of the benchmark's output
 	name        string // of the row
-	format      string // of a value, e.g. "%.0f ns"
+	format      string // e.g. "%.0f ns"
 	rate        bool   // a larger value is faster
 }
 
-// suites returns the benchmarks in process. Setting up 1,000,000 keys takes most of the
-// time.
+// suites contains the benchmarks without HTTP. Creating 1,000,000 keys takes most of the time.
 func suites() []suite {
 	const checker = "./functions/checker"
 	return []suite{
@@ -76,7 +74,6 @@ func suites() []suite {
 	}
 }
 
-// side is one of two trees: the commit's and this one.
 type side struct {
 	root, programs string
 }
@@ -87,13 +84,12 @@ type contest struct {
 	sides  [2]side
 	wanted *regexp.Regexp
 	rows   []speedRow
-	values map[string]*[2][]float64 // by the row's name: a value per turn
-	absent []string                 // rows that the commit lacks
+	values map[string]*[2][]float64
+	absent []string // one tree lacks them
 }
 
-// TestAgainst compares the speed of this tree with that of the commit that
-// SLUICE_AGAINST names. SLUICE_TURNS is the number of turns, and SLUICE_ROWS is a
-// pattern of the rows to measure.
+// TestAgainst compares this tree with the commit SLUICE_AGAINST. SLUICE_TURNS is the number of
+// turns, and SLUICE_ROWS a pattern of rows.
 func TestAgainst(t *testing.T) {
 	commit := os.Getenv("SLUICE_AGAINST")
 	if commit == "" {
@@ -103,7 +99,7 @@ func TestAgainst(t *testing.T) {
 	if text := os.Getenv("SLUICE_TURNS"); text != "" {
 		var err error
 		if turns, err = strconv.Atoi(text); err != nil || turns < fewestTurns {
-			t.Fatalf("SLUICE_TURNS must be a number from %d, not %q", fewestTurns, text)
+			t.Fatalf("SLUICE_TURNS is %[2]q; it must be a number of at least %[1]d", fewestTurns, text)
 		}
 	}
 	wanted, err := regexp.Compile(os.Getenv("SLUICE_ROWS"))
@@ -135,7 +131,6 @@ func TestAgainst(t *testing.T) {
 	c.print(os.Stdout, commit)
 }
 
-// build builds the wanted suites in both trees. It returns the suites that both have.
 func (c *contest) build(t *testing.T) []suite {
 	t.Helper()
 	var all []suite
@@ -153,7 +148,6 @@ func (c *contest) build(t *testing.T) []suite {
 	return all
 }
 
-// builds builds a package in both trees and reports whether both have it.
 func (c *contest) builds(t *testing.T, rows []speedRow, args ...string) bool {
 	t.Helper()
 	pkg := args[len(args)-1]
@@ -175,13 +169,11 @@ func (c *contest) builds(t *testing.T, rows []speedRow, args ...string) bool {
 	return true
 }
 
-// program returns the file of a package's program.
 func (s side) program(pkg string) string {
 	return filepath.Join(s.programs, strings.ReplaceAll(strings.TrimPrefix(pkg, "./"), "/", "-"))
 }
 
-// inOrder calls do for both sides. The order changes with each turn, so that no side is
-// always first.
+// inOrder alternates the order with each turn.
 func inOrder(turn int, do func(i int)) {
 	do(turn % 2)
 	do(1 - turn%2)
@@ -194,8 +186,8 @@ func (c *contest) add(row string, i int, value float64) {
 	c.values[row][i] = append(c.values[row][i], value)
 }
 
-// inProcess runs a suite once in a new process of each tree, and adds the fastest of the
-// repeated figures: other programs can only make a figure worse.
+// inProcess adds the fastest of the repeated results: other programs can only slow a benchmark
+// down.
 func (c *contest) inProcess(t *testing.T, s suite, turn int) {
 	t.Helper()
 	inOrder(turn, func(i int) {
@@ -215,7 +207,6 @@ func (c *contest) inProcess(t *testing.T, s suite, turn int) {
 	})
 }
 
-// fastest returns the best of a row's values.
 func (r speedRow) fastest(values []float64) float64 {
 	if r.rate {
 		return slices.Max(values)
@@ -223,11 +214,10 @@ func (r speedRow) fastest(values []float64) float64 {
 	return slices.Min(values)
 }
 
-// site is a server that the comparison over HTTP starts in both trees.
 type site struct {
 	name string
 	keys int
-	path string // that is 200 when the server is ready
+	path string // returns 200 when ready
 	env  []string
 }
 
@@ -243,7 +233,6 @@ func sites() []site {
 	return all
 }
 
-// figures returns the rows of a site.
 func (s site) figures() []speedRow {
 	return []speedRow{
 		{name: s.name, format: "%.0f/s", rate: true},
@@ -253,8 +242,7 @@ func (s site) figures() []speedRow {
 
 const targetPackage = "./tests/bench/target"
 
-// targets builds each tree's server. It returns its package, or "" if the comparison has
-// no row of it.
+// targets returns the package of the server, or "" if no row needs it or a tree lacks it.
 func (c *contest) targets(t *testing.T) string {
 	t.Helper()
 	var rows []speedRow
@@ -269,8 +257,8 @@ func (c *contest) targets(t *testing.T) string {
 	return targetPackage
 }
 
-// overHTTP starts the servers of both trees and loads them in turns: A B B A, and so on.
-// All servers start again in the next turn, since speed depends on the memory's layout.
+// overHTTP loads the servers in the order A B B A. Each turn starts new servers, because speed
+// depends on the memory layout.
 func (c *contest) overHTTP(t *testing.T, pkg string, turn int) {
 	t.Helper()
 	for _, s := range sites() {
@@ -285,12 +273,12 @@ func (c *contest) overHTTP(t *testing.T, pkg string, turn int) {
 			inOrder(turn+round, func(i int) {
 				l.Address = at[i].address
 				if r := seen[i].add(t, at[i], l); r.Statuses[http.StatusOK] != r.Requests {
-					t.Fatalf("%s: of %d requests: %v", s.name, r.Requests, r.Statuses)
+					t.Fatalf("%s: want 200 for %d requests, got %v", s.name, r.Requests, r.Statuses)
 				}
 			})
 		}
 		rows := s.figures()
-		for i := range seen { // the first round warms up
+		for i := range seen { // round 0 warms up
 			c.add(rows[0].name, i, median(seen[i].rates[1:]))
 			c.add(rows[1].name, i, average(seen[i].cpu[1:]))
 		}
@@ -305,7 +293,6 @@ func average(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// print writes the table.
 func (c *contest) print(w io.Writer, commit string) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(table, "\nrow\t%s\tthis tree\tratio\t95%% interval\n", commit)
@@ -322,7 +309,7 @@ func (c *contest) print(w io.Writer, commit string) {
 	}
 	_ = table.Flush()
 	for _, name := range c.absent {
-		_, _ = fmt.Fprintf(w, "not compared, because one tree has no such benchmark: %s\n", name)
+		_, _ = fmt.Fprintf(w, "Not compared, because one tree lacks the benchmark: %s\n", name)
 	}
 	_, _ = fmt.Fprintf(w, "\nA ratio above 1 means that this tree is faster. It is the geometric mean of %d turns, with Student's t interval.\n", turns)
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
@@ -330,7 +317,7 @@ func (c *contest) print(w io.Writer, commit string) {
 	}
 }
 
-// ratios returns the speed of this tree by that of the commit in each turn.
+// ratios returns the speed of this tree divided by the commit's, per turn.
 func (r speedRow) ratios(values *[2][]float64) []float64 {
 	if r.rate {
 		return shares(values[1], values[0])
@@ -360,8 +347,8 @@ func TestComparisonTable(t *testing.T) {
 row     v1          this tree   ratio  95% interval
 check   100 ns      200 ns      0.500  0.500 to 0.500
 rollup  100 keys/s  200 keys/s  1.080  0.616 to 1.894
-not compared, because one tree has no such benchmark: explain
-not compared, because one tree has no such benchmark: flush
+Not compared, because one tree lacks the benchmark: explain
+Not compared, because one tree lacks the benchmark: flush
 
 A ratio above 1 means that this tree is faster. It is the geometric mean of 9 turns, with Student's t interval.
 `

@@ -1,10 +1,9 @@
-// Package bench measures what Sluice promises about speed, and writes what it has
-// seen into tests/load/RESULTS.md: make bench.
+// Package bench measures the speed that Sluice promises, and writes tests/load/RESULTS.md: make
+// bench.
 //
-// What is compared runs in one go and takes turns (A B A B), since the machine's
-// speed changes from minute to minute: ratios of medians say more than figures.
-// Nothing is measured that real traffic would not do: keys are random, have a
-// scope, a rate and a quota, and one of the runs has half of its requests refused.
+// Compared measurements take turns (A B A B), because the machine's speed changes: ratios of
+// medians are more reliable than absolute values. Keys are random and have a scope, a rate and
+// a quota.
 package bench
 
 import (
@@ -20,17 +19,14 @@ import (
 	"github.com/sluicegate/sluice/tests/long"
 )
 
-// plots is how many the results have.
 const plots = 5
 
-// sizes are the numbers of keys that growth is shown at.
 func sizes() []int { return []int{1_000, 10_000, 100_000, 1_000_000} }
 
-// TestBench measures everything. SLUICE_BENCH=1 turns it on: it takes the whole
-// machine for a quarter of an hour.
+// TestBench uses the whole machine for 15 minutes, so it needs SLUICE_BENCH=1.
 func TestBench(t *testing.T) {
 	if os.Getenv("SLUICE_BENCH") == "" {
-		t.Skip("make bench runs it")
+		t.Skip("runs only in make bench")
 	}
 	root, err := filepath.Abs("../..")
 	check.OK(t, err)
@@ -38,18 +34,17 @@ func TestBench(t *testing.T) {
 	whole := t.Run("in process", func(t *testing.T) { b.inProcess(t) })
 	whole = t.Run("over HTTP", func(t *testing.T) { b.overHTTP(t) }) && whole
 	whole = t.Run("on a stack", func(t *testing.T) { b.onStack(t) }) && whole
-	whole = t.Run("a change in force", func(t *testing.T) { b.inForce(t) }) && whole
+	whole = t.Run("propagation of a change", func(t *testing.T) { b.inForce(t) }) && whole
 	whole = t.Run("cold start", func(t *testing.T) { b.coldStart(t) }) && whole
 	for _, r := range b.rows {
 		t.Logf("%-70s %-40s %s", r.what, r.figure, r.verdict())
 	}
-	if !whole || len(b.plots) != plots { // some were not asked for: -run
-		t.Skip("the results are not written, since not everything was measured")
+	if !whole || len(b.plots) != plots { // because of -run
+		t.Skip("the results are not written, because some measurements are missing")
 	}
 	check.OK(t, b.write(filepath.Join(root, "tests", "load")))
 }
 
-// TestBenchmarksRun runs short benchmarks once each, so that a broken one is found early.
 func TestBenchmarksRun(t *testing.T) {
 	t.Parallel()
 	long.Only(t)
@@ -60,12 +55,11 @@ func TestBenchmarksRun(t *testing.T) {
 		"./functions/rollup", "./functions/checker/internal/meter", "./functions/checker/internal/view")
 	for _, name := range []string{"Rollup", "Flush", "Change/create", "Change/revoke", "Change/plan"} {
 		if within(seen[name]["ns/op"], 0) || len(seen[name]["ns/op"]) == 0 {
-			t.Errorf("%s: %v", name, seen[name])
+			t.Errorf("%s: got %v, want a duration", name, seen[name])
 		}
 	}
 }
 
-// bench gathers what is measured.
 type bench struct {
 	root  string
 	began time.Time
@@ -74,7 +68,6 @@ type bench struct {
 	notes []string
 }
 
-// row is a figure and what it was to reach.
 type row struct {
 	what, figure, bar string
 	met               bool
@@ -91,8 +84,7 @@ func (b *bench) row(what, figure, bar string, met bool) {
 	b.rows = append(b.rows, row{what, figure, bar, met})
 }
 
-// spread writes the median of values and, where there are several, the lowest and the
-// highest: "1.02 (0.98 to 1.05)". format is of one value.
+// spread formats the median, minimum and maximum: "1.02 (0.98 to 1.05)".
 func spread(format string, values []float64) string {
 	text := fmt.Sprintf(format, median(values))
 	if len(values) < 2 {
@@ -101,7 +93,7 @@ func spread(format string, values []float64) string {
 	return text + fmt.Sprintf(" ("+format+" to "+format+")", slices.Min(values), slices.Max(values))
 }
 
-// shares are the ratios of what was measured in turns.
+// shares returns the ratios of paired measurements.
 func shares(of, by []float64) []float64 {
 	all := make([]float64, min(len(of), len(by)))
 	for i := range all {
@@ -110,7 +102,7 @@ func shares(of, by []float64) []float64 {
 	return all
 }
 
-// median of values; 0 of none.
+// median returns 0 without values.
 func median[T cmp.Ordered](values []T) (m T) {
 	if len(values) == 0 {
 		return m

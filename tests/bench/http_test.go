@@ -15,18 +15,17 @@ import (
 const (
 	connections = 64
 	rounds      = 5
-	window      = 2 * time.Second // of one load
+	window      = 2 * time.Second
 	settling    = 25 * time.Second
 )
 
-// checkHead is a question as the ingress asks it, up to the key.
+// checkHead is a check without the key.
 const checkHead = "GET /check/" + load.Namespace + "/" + load.App + " HTTP/1.1\r\nHost: checker\r\n" +
 	"X-Forwarded-Method: GET\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: hello.example\r\nX-Forwarded-Uri: /\r\nX-Forwarded-For: 127.0.0.1\r\n"
 
-// run is what repeated loads of one target saw.
 type run struct {
-	rates, p50s, p99s []float64 // requests a second, ms, ms
-	cpu               []float64 // µs of the target's processor time a request
+	rates, p50s, p99s []float64 // requests per second, ms, ms
+	cpu               []float64 // µs of processor time per request
 }
 
 func (r *run) add(t *testing.T, at target, l load.Load) load.Result {
@@ -43,14 +42,13 @@ func (r *run) add(t *testing.T, at target, l load.Load) load.Result {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// overHTTP compares a checker with a handler that does nothing, and shows how it
-// grows with the keys.
+// overHTTP compares a checker with a handler that does nothing.
 func (b *bench) overHTTP(t *testing.T) {
 	t.Helper()
 	program := b.build(t, "./tests/bench/target")
 	bare := start(t, program, "/healthz", "ROLE=bare")
-	rate := plot{title: "Checks a second over HTTP, by a bare handler's answers in the same minute", unit: ""}
-	p99 := plot{title: "99th percentile of a check, by the bare handler's in the same minute", unit: ""}
+	rate := plot{title: "Checks per second over HTTP, divided by responses of a bare handler in the same minute", unit: ""}
+	p99 := plot{title: "99th percentile of a check, divided by the bare handler's in the same minute", unit: ""}
 	all := []target{start(t, program, "/readyz", "ROLE=checker")}
 	for _, n := range sizes() {
 		c := start(t, program, "/readyz", "ROLE=checker", fmt.Sprintf("KEYS=%d", n))
@@ -61,17 +59,17 @@ func (b *bench) overHTTP(t *testing.T) {
 		p99.points = append(p99.points, point{n, seen.wait()})
 		if n == largest() {
 			b.compared(seen)
-			b.halfRefused(t, bare, c, keys)
+			b.halfDenied(t, bare, c, keys)
 		}
 		use(t, c, keys)
 	}
-	memory := plot{title: "Resident size of a checker above an empty one's, all keys used", unit: "MB"}
+	memory := plot{title: "Resident size of a checker minus that of an empty one, all keys used", unit: "MB"}
 	sizesOf := steady(t, all)
 	for i, n := range sizes() {
 		memory.points = append(memory.points, point{n, float64(sizesOf[i+1]-sizesOf[0]) / 1e6})
 	}
 	each := float64(sizesOf[len(sizesOf)-1]-sizesOf[0]) / float64(largest())
-	b.row("memory of 1 000 000 keys, all used, above an empty checker's resident size", fmt.Sprintf("%.0f B a key", each), "250 B", each <= 250)
+	b.row("memory of 1,000,000 keys, all used, in addition to an empty checker's resident size", fmt.Sprintf("%.0f B per key", each), "250 B", each <= 250)
 	b.plots = append(b.plots, rate, p99, memory)
 }
 
@@ -85,11 +83,10 @@ func fulls(n int) []string {
 	return all
 }
 
-// comparison is a checker and a bare handler that took turns.
 type comparison struct{ bare, checker run }
 
-// compare lets both take turns; the checker's answers must be as right says.
-func compare(t *testing.T, bare, checker target, keys []string, right func(load.Result) bool) comparison {
+// compare loads both in turns. valid checks the checker's responses.
+func compare(t *testing.T, bare, checker target, keys []string, valid func(load.Result) bool) comparison {
 	t.Helper()
 	var c comparison
 	l := load.Load{Connections: connections, Head: checkHead, Keys: keys, For: window, Now: time.Now}
@@ -97,8 +94,8 @@ func compare(t *testing.T, bare, checker target, keys []string, right func(load.
 		l.Address = bare.address
 		c.bare.add(t, bare, l)
 		l.Address = checker.address
-		if seen := c.checker.add(t, checker, l); !right(seen) {
-			t.Errorf("of %d checks: %v", seen.Requests, seen.Statuses)
+		if seen := c.checker.add(t, checker, l); !valid(seen) {
+			t.Errorf("%d checks: got statuses %v", seen.Requests, seen.Statuses)
 		}
 	}
 	return c
@@ -109,15 +106,14 @@ func (c comparison) share() float64 { return median(shares(c.checker.rates, c.ba
 func (c comparison) wait() float64 { return median(shares(c.checker.p99s, c.bare.p99s)) }
 
 func (b *bench) compared(c comparison) {
-	b.row("checker over HTTP, 1 000 000 keys, 64 connections: its requests a second by those of a bare handler",
-		spread("%.2f", shares(c.checker.rates, c.bare.rates))+fmt.Sprintf(": %.0f by %.0f", median(c.checker.rates), median(c.bare.rates)), "0.92", c.share() >= 0.92)
-	b.row("its 99th percentile by the bare handler's",
-		spread("%.2f", shares(c.checker.p99s, c.bare.p99s))+fmt.Sprintf(": %.1f by %.1f ms", median(c.checker.p99s), median(c.bare.p99s)), "1.3", c.wait() <= 1.3)
-	b.note("The server's processor time a request: bare handler %.1f µs, checker %.1f µs.", median(c.bare.cpu), median(c.checker.cpu))
+	b.row("checker over HTTP, 1,000,000 keys, 64 connections: requests per second, divided by those of a bare handler",
+		spread("%.2f", shares(c.checker.rates, c.bare.rates))+fmt.Sprintf(": %.0f / %.0f", median(c.checker.rates), median(c.bare.rates)), "0.92", c.share() >= 0.92)
+	b.row("99th percentile of the checker, divided by the bare handler's",
+		spread("%.2f", shares(c.checker.p99s, c.bare.p99s))+fmt.Sprintf(": %.1f / %.1f ms", median(c.checker.p99s), median(c.bare.p99s)), "1.3", c.wait() <= 1.3)
+	b.note("Processor time of the server per request: bare handler %.1f µs, checker %.1f µs.", median(c.bare.cpu), median(c.checker.cpu))
 }
 
-// halfRefused compares with every other key's secret wrong.
-func (b *bench) halfRefused(t *testing.T, bare, checker target, keys []string) {
+func (b *bench) halfDenied(t *testing.T, bare, checker target, keys []string) {
 	t.Helper()
 	half := make([]string, len(keys))
 	for i, k := range keys {
@@ -126,23 +122,22 @@ func (b *bench) halfRefused(t *testing.T, bare, checker target, keys []string) {
 		}
 	}
 	c := compare(t, bare, checker, half, func(r load.Result) bool {
-		refused := float64(r.Statuses[http.StatusUnauthorized]) / float64(r.Requests)
-		return refused > 0.4 && refused < 0.6
+		denied := float64(r.Statuses[http.StatusUnauthorized]) / float64(r.Requests)
+		return denied > 0.4 && denied < 0.6
 	})
-	b.row("the same with half of the requests refused, which are answered with a body", spread("%.2f", shares(c.checker.rates, c.bare.rates)), "", true)
+	b.row("requests per second with half of the requests denied, which have a response body, divided by those of a bare handler", spread("%.2f", shares(c.checker.rates, c.bare.rates)), "", true)
 }
 
-// use asks about every key once, so that each has a bucket and a count.
+// use sends one check per key, so that each has a bucket and a count.
 func use(t *testing.T, at target, keys []string) {
 	t.Helper()
 	l := load.Load{Address: at.address, Connections: connections, Head: checkHead, Keys: keys, Once: true, For: 5 * time.Minute, Now: time.Now}
 	if r, err := l.Run(t.Context()); err != nil || r.Requests != len(keys) {
-		t.Fatalf("%d of %d keys used, %v", r.Requests, len(keys), err)
+		t.Fatalf("got %d keys used, want %d: %v", r.Requests, len(keys), err)
 	}
 }
 
-// steady gives the resident sizes of processes once they have stopped changing: a
-// checker looks at its heap every ten seconds.
+// steady waits until the resident sizes are stable. A checker measures its heap every 10 s.
 func steady(t *testing.T, all []target) []int {
 	t.Helper()
 	was, since := make([]int, len(all)), time.Now()

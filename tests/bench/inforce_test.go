@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	revocations = 300                   // one after the other, with a wait and without
-	asking      = 4                     // connections to each replica meanwhile
-	askEvery    = 10 * time.Millisecond // of each
-	canaryEvery = 15 * time.Second      // of each replica, in each of three collections
-	inForceBar  = 250                   // milliseconds, of 99 of 100
-	inForceRow  = "a revocation that waits, until both replicas follow it, 99 of 100"
+	revocations = 300 // without and with waiting
+	loadStreams = 4   // per replica
+	checkEvery  = 10 * time.Millisecond
+	canaryEvery = 15 * time.Second // per replica and collection
+	inForceBar  = 250              // ms, 99th percentile
+	inForceRow  = "99th percentile of a revocation that waits until both replicas have applied it"
 )
 
-// inForce measures how long a revocation waits until both replicas say that they follow
-// it, while they serve, and what such waits have the replicas write.
+// inForce measures revocations that wait for both replicas, under load, and the additional
+// canaries.
 func (b *bench) inForce(t *testing.T) {
 	t.Helper()
 	s := b.stack(t)
@@ -53,32 +53,32 @@ func (b *bench) inForce(t *testing.T) {
 			}
 		}
 		regular := float64(3*len(s.Info().Checkers)) * time.Since(since).Seconds() / canaryEvery.Seconds()
-		extra[waits] = max(0, (float64(canaries(t, s)-before)-regular)/(2*revocations)) // a key is made and revoked
+		extra[waits] = max(0, (float64(canaries(t, s)-before)-regular)/(2*revocations)) // a creation and a revocation per key
 	}
 	rate := float64(served.Load()) / time.Since(began).Seconds()
 	end()
 	slices.Sort(took)
 	p99 := ms(took[len(took)*99/100])
-	b.row(inForceRow, fmt.Sprintf("%.0f ms (median %.0f ms, longest %.0f ms), beside %.0f checks a second", p99, ms(took[len(took)/2]), ms(took[len(took)-1]), rate),
+	b.row(inForceRow, fmt.Sprintf("%.0f ms (median %.0f ms, maximum %.0f ms) with %.0f checks per second", p99, ms(took[len(took)/2]), ms(took[len(took)-1]), rate),
 		fmt.Sprintf("%d ms", inForceBar), p99 <= inForceBar)
-	b.row("what replicas write for a change, beyond their regular canaries: without a wait; with one", fmt.Sprintf("%.2f; %.2f", extra[false], extra[true]), "0.05", max(extra[false], extra[true]) <= 0.05)
+	b.row("additional canaries of the replicas per change: without waiting; with waiting", fmt.Sprintf("%.2f; %.2f", extra[false], extra[true]), "0.05", max(extra[false], extra[true]) <= 0.05)
 }
 
-// busy asks every replica about a key until the end; all requests are allowed.
+// busy sends checks to all replicas until end is called.
 func busy(t *testing.T, site *stacktest.Site, k stacktest.Key) (served *atomic.Int64, end func()) {
 	t.Helper()
 	served = &atomic.Int64{}
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	for range asking {
+	for range loadStreams {
 		for _, r := range stacktest.Replicas(t, site.Stack) {
 			all.Go(func() {
-				tick := time.NewTicker(askEvery)
+				tick := time.NewTicker(checkEvery)
 				defer tick.Stop()
 				for ctx.Err() == nil {
 					a, err := r.Check(context.WithoutCancel(ctx), site.Project+"-"+site.Env, "hello", k.Full)
 					if err != nil || a.Status != http.StatusOK {
-						t.Errorf("%s answers %d, %v", r.URL, a.Status, err)
+						t.Errorf("%s: got status %d, %v, want 200", r.URL, a.Status, err)
 						return
 					}
 					served.Add(1)
@@ -90,7 +90,6 @@ func busy(t *testing.T, site *stacktest.Site, k stacktest.Key) (served *atomic.I
 	return served, func() { stop(); all.Wait() }
 }
 
-// revoke ends a key and tells how long the call took.
 func revoke(t *testing.T, site *stacktest.Site, c *client.Client, k stacktest.Key, waits bool) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -102,7 +101,6 @@ func revoke(t *testing.T, site *stacktest.Site, c *client.Client, k stacktest.Ke
 	return took
 }
 
-// canaries are how many the replicas have written, as they count them.
 func canaries(t *testing.T, s *stack.Stack) (n int64) {
 	t.Helper()
 	st := stacktest.Store(t, s)
@@ -112,7 +110,7 @@ func canaries(t *testing.T, s *stack.Stack) (n int64) {
 			check.OK(t, err)
 			seq, ok := doc.Data()["seq"].(int64)
 			if !ok {
-				t.Fatalf("a canary is %v", doc.Data())
+				t.Fatalf("got canary %v, want a sequence number", doc.Data())
 			}
 			n += seq
 		}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// interval returns the geometric mean of ratios and its 95% interval: Student's t
-// interval of their logarithms. It needs at least nine ratios.
+// interval returns the geometric mean of at least nine ratios, and Student's t interval (95%)
+// of their logarithms.
 func interval(ratios []float64) (mean, low, high float64) {
 	n := float64(len(ratios))
 	var sum, squares float64
@@ -20,11 +20,11 @@ func interval(ratios []float64) (mean, low, high float64) {
 	return math.Exp(sum / n), math.Exp(sum/n - half), math.Exp(sum/n + half)
 }
 
-// student returns the 97.5% quantile of Student's t distribution, by the
-// Cornish-Fisher expansion (Abramowitz and Stegun, 26.7.5). Its error is below 0.001
-// from 8 degrees of freedom.
+// student returns the 97.5% quantile of Student's t distribution by the Cornish-Fisher
+// expansion (Abramowitz and Stegun, 26.7.5). Its error is below 0.001 from 8 degrees of
+// freedom.
 func student(degrees float64) float64 {
-	const z = 1.959963984540054 // of the normal distribution
+	const z = 1.959963984540054 // quantile of the normal distribution
 	z2, d2 := z*z, degrees*degrees
 	return z * (1 + (z2+1)/(4*degrees) +
 		((5*z2+16)*z2+3)/(96*d2) +

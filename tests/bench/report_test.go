@@ -14,15 +14,15 @@ func (b *bench) note(format string, args ...any) {
 	b.notes = append(b.notes, fmt.Sprintf(format, args...))
 }
 
-// write makes RESULTS.md and its plots in a folder.
+// write writes RESULTS.md and its plots.
 func (b *bench) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	var m strings.Builder
-	m.WriteString("# What was measured\n\n`make bench` writes this page. What is compared took turns in one run; figures are medians, with the\nlowest and the highest in parentheses. On another machine, and on this one an hour later, the figures differ: compare\nthe ratios.\n\n")
+	m.WriteString("# Benchmark results\n\n`make bench` writes this page. Compared measurements took turns in one run. Values are medians, with the minimum and\nmaximum in parentheses. Absolute values differ between machines and from hour to hour: compare the ratios.\n\n")
 	fmt.Fprintf(&m, "%s, %d processors, %s, %s, %.0f minutes.\n\n", processorName(), runtime.NumCPU(), runtime.Version(), b.began.UTC().Format("2006-01-02 15:04 MST"), time.Since(b.began).Minutes())
-	m.WriteString("| what | measured | to reach | |\n|---|---|---|---|\n")
+	m.WriteString("| measurement | result | target | |\n|---|---|---|---|\n")
 	for _, r := range b.rows {
 		verdict := r.verdict()
 		if r.bar == "" {
@@ -44,7 +44,7 @@ func (b *bench) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "RESULTS.md"), []byte(m.String()), 0o644)
 }
 
-// processorName is the processor's, as Linux tells it.
+// processorName returns the model name on Linux, or the architecture.
 func processorName() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -58,7 +58,6 @@ func processorName() string {
 	return runtime.GOARCH
 }
 
-// plot shows how a figure grows with the number of keys.
 type plot struct {
 	title, unit string
 	points      []point
@@ -86,7 +85,7 @@ func (p plot) table() string {
 	return head.String() + "|\n" + rule.String() + "|\n" + values.String() + "|"
 }
 
-// figure writes a number with three digits that count.
+// figure formats three significant digits.
 func figure(v float64) string {
 	if v >= 100 || v == 0 {
 		return fmt.Sprintf("%.0f", v)
@@ -94,7 +93,7 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.*f", max(0, 2-int(math.Floor(math.Log10(math.Abs(v))))), v)
 }
 
-// svg draws the points over the keys, which grow tenfold from one to the next.
+// svg draws each point at ten times the keys of the previous one.
 func (p plot) svg() string {
 	const width, height, left, bottom, top = 560, 260, 70, 40, 40
 	most := 0.0

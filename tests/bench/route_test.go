@@ -15,8 +15,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// alwaysAllow puts a copy of a gated app's route beside it, on a host that it
-// gives: the same in everything but whom it asks, which is url.
+// alwaysAllow copies a gated app's route to another host, with url as the forward-auth server.
 func alwaysAllow(t *testing.T, site *stacktest.Site, app, url string) (host string) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", site.Stack.Info().Kubeconfig)
@@ -32,12 +31,12 @@ func alwaysAllow(t *testing.T, site *stacktest.Site, app, url string) (host stri
 	duplicate(t, api, "ingressroutes", namespace, app, func(o map[string]any) {
 		routes, _, err := unstructured.NestedSlice(o, "spec", "routes")
 		if err != nil || len(routes) != 3 {
-			t.Fatalf("the app has %d routes, %v", len(routes), err)
+			t.Fatalf("got %d routes of the app, %v, want 3", len(routes), err)
 		}
-		routes = routes[:1] // the others are for preflights and WebSockets
+		routes = routes[:1] // without preflights and WebSockets
 		route, ok := routes[0].(map[string]any)
 		if !ok {
-			t.Fatalf("a route is a %T", routes[0])
+			t.Fatalf("got a route of type %T", routes[0])
 		}
 		route["match"] = "Host(`" + host + "`)"
 		route["middlewares"] = []any{map[string]any{"name": gate}}
@@ -52,8 +51,7 @@ func set(t *testing.T, o map[string]any, value any, fields ...string) {
 	check.OK(t, unstructured.SetNestedField(o, value, fields...))
 }
 
-// duplicate copies an app's object of a kind, without its labels, so that nobody
-// takes it for one of the app's, and gives the copy's name.
+// duplicate copies an object of the app, without labels so that Sluice ignores the copy.
 func duplicate(t *testing.T, api dynamic.Interface, kind, namespace, app string, change func(map[string]any)) string {
 	t.Helper()
 	all := api.Resource(schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: kind}).Namespace(namespace)
@@ -72,6 +70,6 @@ func duplicate(t *testing.T, api dynamic.Interface, kind, namespace, app string,
 		}
 		return dup.GetName()
 	}
-	t.Fatalf("%s has no %s", app, kind)
+	t.Fatalf("app %s has no %s", app, kind)
 	return ""
 }

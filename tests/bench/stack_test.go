@@ -24,7 +24,6 @@ import (
 
 const portBase = 30980
 
-// stack starts a stack that ends with the test.
 func (b *bench) stack(t *testing.T) *stack.Stack {
 	t.Helper()
 	s, err := stack.Start(t.Context(), stack.Options{Root: b.root, Dir: t.TempDir(), PortBase: portBase, Log: t.Output(), ManyCalls: true})
@@ -33,7 +32,6 @@ func (b *bench) stack(t *testing.T) *stack.Stack {
 	return s
 }
 
-// onStack measures what needs the real ingress, or all functions.
 func (b *bench) onStack(t *testing.T) {
 	t.Helper()
 	s := b.stack(t)
@@ -43,8 +41,8 @@ func (b *bench) onStack(t *testing.T) {
 	b.endToEnd(t, site)
 }
 
-// endToEnd compares an app with its gate, the same app with a gate that allows
-// everything, and one without.
+// endToEnd compares an app with its gate, with a gate that allows all requests, and without a
+// gate.
 func (b *bench) endToEnd(t *testing.T, site *stacktest.Site) {
 	t.Helper()
 	site.App("open")
@@ -61,7 +59,7 @@ func (b *bench) endToEnd(t *testing.T, site *stacktest.Site) {
 	rates := make([][]float64, len(hosts))
 	waits := make([][]float64, len(hosts))
 	ingress := strings.TrimPrefix(site.Stack.Info().IngressURL, "http://")
-	for range 2*rounds + 2 { // short turns: the ingress, the app and the load share the processors
+	for range 2*rounds + 2 { // short turns: all share the processors
 		for i, host := range hosts {
 			l := load.Load{
 				Address: ingress, Connections: connections, Head: "GET / HTTP/1.1\r\nHost: " + host + "\r\n", Keys: keys, For: window, Now: time.Now,
@@ -73,19 +71,18 @@ func (b *bench) endToEnd(t *testing.T, site *stacktest.Site) {
 			rates[i], waits[i] = append(rates[i], r.Rate()), append(waits[i], ms(r.P99))
 		}
 	}
-	for i := range hosts { // the first turns warm up
+	for i := range hosts {
 		rates[i], waits[i] = rates[i][1:], waits[i][1:]
 	}
 	byAll, byOpen := shares(rates[2], rates[1]), shares(rates[2], rates[0])
-	b.row("through Traefik, gated: requests a second by those with an HTTP/2 forward-auth server that allows everything",
-		spread("%.2f", byAll)+fmt.Sprintf(": %.0f by %.0f", median(rates[2]), median(rates[1])), "0.97", median(byAll) >= 0.97)
-	b.row("the same by those of the app without a gate", spread("%.2f", byOpen)+fmt.Sprintf(": %.0f by %.0f", median(rates[2]), median(rates[0])), "", true)
-	b.note("The 99th percentile through Traefik: without a gate %.1f ms, allowing everything %.1f ms, gated %.1f ms.", median(waits[0]), median(waits[1]), median(waits[2]))
+	b.row("gated app through Traefik: requests per second, divided by those with an HTTP/2 forward-auth server that allows all requests",
+		spread("%.2f", byAll)+fmt.Sprintf(": %.0f / %.0f", median(rates[2]), median(rates[1])), "0.97", median(byAll) >= 0.97)
+	b.row("gated app through Traefik: requests per second, divided by those of an app without a gate", spread("%.2f", byOpen)+fmt.Sprintf(": %.0f / %.0f", median(rates[2]), median(rates[0])), "", true)
+	b.note("99th percentile through Traefik: without a gate %.1f ms, with a gate that allows all requests %.1f ms, with the gate %.1f ms.", median(waits[0]), median(waits[1]), median(waits[2]))
 }
 
 func ptr[T any](v T) *T { return &v }
 
-// webhook measures a deploy of an image app, from the call to its answer.
 func (b *bench) webhook(t *testing.T, site *stacktest.Site) {
 	t.Helper()
 	site.App("deployed")
@@ -95,15 +92,13 @@ func (b *bench) webhook(t *testing.T, site *stacktest.Site) {
 		body := []byte(fmt.Sprintf(`{"image":"registry.example/echo:v%d"}`, i))
 		began := time.Now()
 		if a := site.Post(url, body, "X-Service-Token", token); a.Status != http.StatusAccepted {
-			t.Fatalf("call %d was answered %d: %s", i, a.Status, a.Body)
+			t.Fatalf("call %d: got status %d, want 202: %s", i, a.Status, a.Body)
 		}
 		took = append(took, ms(time.Since(began)))
 	}
-	b.row("webhook call of an image app, accepted", spread("%.0f ms", took), "50 ms", within(took, 50))
+	b.row("webhook call that deploys an image, until it is accepted", spread("%.0f ms", took), "50 ms", within(took, 50))
 }
 
-// functions measures how long the management functions take to their first answer,
-// and what they hold when idle.
 func (b *bench) functions(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	var slowest, largest string
@@ -112,7 +107,7 @@ func (b *bench) functions(t *testing.T, s *stack.Stack) {
 		pid := s.Info().PIDs[name]
 		var took []float64
 		for range 7 {
-			took = append(took, ms(firstAnswer(t, pid)))
+			took = append(took, ms(firstResponse(t, pid)))
 		}
 		if median(took) > median(slow) {
 			slow, slowest = took, name
@@ -121,13 +116,12 @@ func (b *bench) functions(t *testing.T, s *stack.Stack) {
 			large, largest = size, name
 		}
 	}
-	b.row("management functions, process start to first answer, the slowest", spread("%.0f ms", slow)+": "+slowest, "60 ms", within(slow, 60))
-	b.row("management functions, resident when idle, the largest", spread("%.0f MB", large)+": "+largest, "40 MB", within(large, 40))
+	b.row("slowest management function, from process start to the first response", spread("%.0f ms", slow)+": "+slowest, "60 ms", within(slow, 60))
+	b.row("largest management function, resident size when idle", spread("%.0f MB", large)+": "+largest, "40 MB", within(large, 40))
 }
 
-// firstAnswer starts another process like a running one, on a port of its own, and
-// gives the time until it answers.
-func firstAnswer(t *testing.T, pid int) time.Duration {
+// firstResponse starts a copy of a running process and waits for its first response.
+func firstResponse(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	check.OK(t, err)
@@ -147,7 +141,7 @@ func firstAnswer(t *testing.T, pid int) time.Duration {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	began := time.Now()
 	check.OK(t, cmd.Start())
-	until(t, time.Minute, filepath.Base(program)+" answers", func(ctx context.Context) bool { return status(ctx, client, "http://"+address+"/healthz") != 0 })
+	until(t, time.Minute, filepath.Base(program)+" responds", func(ctx context.Context) bool { return status(ctx, client, "http://"+address+"/healthz") != 0 })
 	took := time.Since(began)
 	check.OK(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {

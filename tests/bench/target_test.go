@@ -17,13 +17,11 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// target is a process that answers a load.
 type target struct {
-	address string // host:port
+	address string
 	pid     int
 }
 
-// build makes a program of the repository.
 func (b *bench) build(t *testing.T, pkg string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), filepath.Base(pkg))
@@ -35,8 +33,7 @@ func (b *bench) build(t *testing.T, pkg string) string {
 	return path
 }
 
-// start runs a program on a free port until the test ends, and waits until the path
-// ready answers 200, if there is one.
+// start runs a program until the test ends. It waits until the path ready, if any, returns 200.
 func start(t *testing.T, program, ready string, env ...string) target {
 	t.Helper()
 	address := freeAddress(t)
@@ -57,7 +54,6 @@ func start(t *testing.T, program, ready string, env ...string) target {
 	return target{address: address, pid: cmd.Process.Pid}
 }
 
-// until waits for a condition.
 func until(t *testing.T, limit time.Duration, what string, done func(context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -67,13 +63,13 @@ func until(t *testing.T, limit time.Duration, what string, done func(context.Con
 	for !done(ctx) {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("after %v still not: %s", limit, what)
+			t.Fatalf("not within %v: %s", limit, what)
 		case <-tick.C:
 		}
 	}
 }
 
-// status of a GET; 0 without an answer.
+// status returns 0 without a response.
 func status(ctx context.Context, c *http.Client, url string) int {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -87,7 +83,7 @@ func status(ctx context.Context, c *http.Client, url string) int {
 	return res.StatusCode
 }
 
-// resident is a process's resident size in bytes.
+// resident returns bytes.
 func resident(t *testing.T, pid int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -99,16 +95,16 @@ func resident(t *testing.T, pid int) int {
 			return kb << 10
 		}
 	}
-	t.Fatalf("%d has no resident size", pid)
+	t.Fatalf("process %d has no resident size", pid)
 	return 0
 }
 
-// processor is the processor time that a process has taken, all threads together.
+// processor returns the processor time of all threads.
 func processor(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	check.OK(t, err)
-	// Fields 14 and 15 after the name in parentheses, in hundredths of a second.
+	// Fields 14 and 15 follow the name in parentheses, in units of 10 ms.
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
 	var ticks int

@@ -1,5 +1,4 @@
-// Package load sends requests as fast as they are answered, over connections that
-// stay open, and makes the keys that they carry.
+// Package load sends requests at the maximum rate over persistent connections.
 package load
 
 import (
@@ -12,27 +11,25 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// Key is one that the gate knows, and its full text.
+// Key is a stored key and its full text.
 type Key struct {
 	Full   apikey.Full
 	Stored apikey.Key
 }
 
-// Where the keys of a load belong.
+// Owners of the keys.
 const (
 	Namespace = "shop-prod"
 	App       = "hello"
 	planID    = "plan-bench"
 )
 
-// Plan is what the keys of a load have: a rate and a quota that one key alone
-// does not use up.
+// Plan returns a plan that one key does not exhaust.
 func Plan() plan.Plan {
 	return plan.Plan{ID: planID, Namespace: Namespace, Limits: plan.Limits{Rate: 100_000, Burst: 1_000_000, Quota: 1_000_000_000_000, Period: plan.Month}}
 }
 
-// Keys makes n keys with a scope, a name and a plan: the same ones in every process,
-// so that a load knows what its target holds.
+// Keys returns n keys, the same in every process.
 func Keys(n int) iter.Seq[Key] {
 	return func(yield func(Key) bool) {
 		random := rand.NewChaCha8([32]byte{1})

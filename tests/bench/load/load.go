@@ -16,20 +16,19 @@ import (
 	"time"
 )
 
-// Load is a closed loop: each connection sends its next request when the last one
-// is answered.
+// Load is a closed loop: each connection waits for the previous response.
 type Load struct {
-	Address     string      // host:port, of a server that speaks HTTP/1.1
-	TLS         *tls.Config // nil: in clear
+	Address     string      // HTTP/1.1 server
+	TLS         *tls.Config // nil sends plain text
 	Connections int
-	Head        string   // of a request up to its key: the request line and headers, each with its line end
-	Keys        []string // one at random goes into each request as X-API-Key; none, and no such header
-	Once        bool     // each key is sent once, instead of at random; the load ends when all are
+	Head        string   // request line and headers without the key
+	Keys        []string // random X-API-Key; may be empty
+	Once        bool     // sends each key once, and then ends
 	For         time.Duration
 	Now         func() time.Time
 }
 
-// Result is what a load saw.
+// Result is the result of a load.
 type Result struct {
 	Requests int
 	Took     time.Duration
@@ -37,10 +36,10 @@ type Result struct {
 	P50, P99 time.Duration
 }
 
-// Rate is in requests a second.
+// Rate returns requests per second.
 func (r Result) Rate() float64 { return float64(r.Requests) / r.Took.Seconds() }
 
-// Run sends until the load's time is over.
+// Run sends requests until the time is over.
 func (l Load) Run(ctx context.Context) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.For+10*time.Second)
 	defer cancel()
@@ -63,14 +62,13 @@ func (l Load) Run(ctx context.Context) (Result, error) {
 		}
 	}
 	if err != nil || len(times) == 0 {
-		return r, fmt.Errorf("load %s: no answers, or %w", l.Address, err)
+		return r, fmt.Errorf("load %s: %d responses: %w", l.Address, len(times), err)
 	}
 	slices.Sort(times)
 	r.Requests, r.P50, r.P99 = len(times), times[len(times)/2], times[len(times)*99/100]
 	return r, nil
 }
 
-// connection is one of a load's.
 type connection struct {
 	times    []time.Duration
 	statuses map[int]int
@@ -95,25 +93,25 @@ func (c *connection) run(ctx context.Context, l Load, sent *atomic.Int64, end ti
 			request = append(request, l.Keys[at]...)
 			request = append(request, "\r\n"...)
 		}
-		status, err := server.ask(ctx, append(request, "\r\n"...))
+		status, err := server.send(ctx, append(request, "\r\n"...))
 		if err != nil {
 			return err
 		}
-		answered := l.Now()
-		c.times, last = append(c.times, answered.Sub(last)), answered
+		received := l.Now()
+		c.times, last = append(c.times, received.Sub(last)), received
 		c.statuses[status]++
 	}
 	return nil
 }
 
-// link is a connection to the server, made anew when the server has ended it.
+// link is a connection that reconnects.
 type link struct {
 	load Load
-	conn net.Conn // nil before it is made
+	conn net.Conn
 	in   *bufio.Reader
 }
 
-func (l *link) ask(ctx context.Context, request []byte) (status int, err error) {
+func (l *link) send(ctx context.Context, request []byte) (status int, err error) {
 	if l.conn == nil {
 		if err := l.dial(ctx); err != nil {
 			return 0, err
@@ -122,7 +120,7 @@ func (l *link) ask(ctx context.Context, request []byte) (status int, err error) 
 	if _, err := l.conn.Write(request); err != nil {
 		return 0, err
 	}
-	status, last, err := answer(l.in)
+	status, last, err := readResponse(l.in)
 	if last {
 		l.hangUp()
 	}
@@ -148,15 +146,15 @@ func (l *link) hangUp() {
 	l.conn = nil
 }
 
-// answer reads one answer of a known length. It gives its status, and whether it is the
-// connection's last.
-func answer(in *bufio.Reader) (status int, last bool, err error) {
+// readResponse reads one response with a Content-Length. last reports whether the server closes
+// the connection.
+func readResponse(in *bufio.Reader) (status int, last bool, err error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
 		return 0, false, err
 	}
 	if len(line) < len("HTTP/1.1 200") {
-		return 0, false, fmt.Errorf("an answer begins with %q", line)
+		return 0, false, fmt.Errorf("malformed status line %q", line)
 	}
 	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
 		return 0, false, err
@@ -183,7 +181,7 @@ func answer(in *bufio.Reader) (status int, last bool, err error) {
 	return status, last, err
 }
 
-// header gives the value of a line that begins with a name, in any case.
+// header matches the name case-insensitively.
 func header(line []byte, name string) (value []byte, ok bool) {
 	if len(line) < len(name) || !bytes.EqualFold(line[:len(name)], []byte(name)) {
 		return nil, false

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// A load counts what a server has answered, and sends each key once when told to.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -39,16 +38,15 @@ func TestRun(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, "keys sent", map[string]int{"a": 1, "b": 1, "c": 1}, seen)
 	if diff := cmp.Diff(map[int]int{200: 2, 401: 1}, r.Statuses); diff != "" || r.Requests != 3 || r.P50 > r.P99 || r.Rate() <= 0 {
-		t.Errorf("result %+v, statuses (-want +got):\n%s", r, diff)
+		t.Errorf("got %+v, statuses (-want +got):\n%s", r, diff)
 	}
 	server.Close()
 	if _, err := l.Run(t.Context()); err == nil {
-		t.Error("a server that is gone has answered")
+		t.Error("load of a closed server: got no error, want one")
 	}
 }
 
-// A server may speak TLS, and end connections.
-func TestRunAnew(t *testing.T) {
+func TestReconnect(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -61,11 +59,10 @@ func TestRunAnew(t *testing.T) {
 		Connections: 2, Head: "GET / HTTP/1.1\r\nHost: x\r\n", Keys: []string{"a", "b", "c", "d", "e", "f"}, Once: true, For: time.Minute, Now: time.Now,
 	}
 	if r, err := l.Run(t.Context()); err != nil || r.Requests != len(l.Keys) {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v, want %d requests", r, err, len(l.Keys))
 	}
 }
 
-// Two processes make the same keys, and the gate knows them by their hash.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	var first, second []string

@@ -1,7 +1,5 @@
-// Target is what the benchmarks send requests to: a checker whose store is this
-// process's own memory, or a handler that does nothing, both served as every
-// function is. The bare one can be asked by an ingress too: with TLS it allows every
-// request.
+// Command target is the server for benchmarks: a checker with a store in memory, or a handler
+// that does nothing. With TLS, an ingress can use the handler for forward authentication.
 //
 //	ROLE=bare|checker KEYS=1000000 STORE= TLS=false PORT=… target
 package main
@@ -29,8 +27,8 @@ import (
 type config struct {
 	Role  string `env:"ROLE, required"` // bare or checker
 	Keys  int    `env:"KEYS, default=0"`
-	Store string `env:"STORE"`              // a Firestore project to use instead of memory
-	TLS   bool   `env:"TLS, default=false"` // with a certificate that nobody has signed
+	Store string `env:"STORE"`              // Firestore project instead of memory
+	TLS   bool   `env:"TLS, default=false"` // self-signed
 }
 
 func main() { funcmain.Serve("target", build) }
@@ -79,12 +77,12 @@ func bare(cfg config) (*funcmain.Function, error) {
 func certificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("make a key: %w", err)
+		return tls.Certificate{}, fmt.Errorf("generate a key: %w", err)
 	}
 	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("make a certificate: %w", err)
+		return tls.Certificate{}, fmt.Errorf("create a certificate: %w", err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/sluicegate/sluice/tests/bench/load"
 )
 
-// memory is a store with keys and a plan that never change. It sends canaries back,
-// and takes counters without keeping them.
+// memory is a store with constant keys. It returns canaries and discards counters.
 type memory struct {
 	keys     iter.Seq[load.Key]
 	canaries map[store.CanaryType]chan store.Canary
@@ -26,7 +25,6 @@ func newMemory(keys iter.Seq[load.Key]) *memory {
 	return m
 }
 
-// Keys sends all keys, then canaries.
 func (m *memory) Keys(ctx context.Context, to store.Receiver[apikey.Key]) error {
 	b := store.Batch[apikey.Key]{Reset: true}
 	for k := range m.keys {
@@ -39,7 +37,6 @@ func (m *memory) Keys(ctx context.Context, to store.Receiver[apikey.Key]) error 
 	return echo(ctx, m.canaries[store.CanaryKeys], to)
 }
 
-// Plans sends the plan, then canaries.
 func (m *memory) Plans(ctx context.Context, to store.Receiver[plan.Plan]) error {
 	p := load.Plan()
 	err := to.Receive(store.Batch[plan.Plan]{Reset: true, Changes: []store.Change[plan.Plan]{{ID: p.Namespace + "." + string(p.ID), Value: p}}})
@@ -49,7 +46,6 @@ func (m *memory) Plans(ctx context.Context, to store.Receiver[plan.Plan]) error 
 	return echo(ctx, m.canaries[store.CanaryPlans], to)
 }
 
-// Counters sends canaries.
 func (m *memory) Counters(ctx context.Context, to store.Receiver[usage.Counter]) error {
 	if err := to.Receive(store.Batch[usage.Counter]{Reset: true}); err != nil {
 		return err
@@ -70,7 +66,6 @@ func echo[T any](ctx context.Context, from <-chan store.Canary, to store.Receive
 	}
 }
 
-// WriteCanary sends a canary to the listener.
 func (m *memory) WriteCanary(ctx context.Context, t store.CanaryType, c store.Canary) error {
 	select {
 	case <-ctx.Done():
@@ -80,24 +75,20 @@ func (m *memory) WriteCanary(ctx context.Context, t store.CanaryType, c store.Ca
 	}
 }
 
-// DeleteCanary has nothing to delete.
 func (m *memory) DeleteCanary(context.Context, store.CanaryType, string) error { return nil }
 
-// Lease leases what is asked for: no plan here has a hard quota.
+// Lease and EndLeases do nothing: the plan has no hard quota.
 func (m *memory) Lease(_ context.Context, _ usage.Term, _ string, _ bool, change func(own, others int64) int64) error {
 	change(0, 0)
 	return nil
 }
 
-// EndLeases has nothing to return: no plan here has a hard quota.
 func (m *memory) EndLeases(context.Context, []usage.Ended) ([]usage.Ended, error) { return nil, nil }
 
-// WriteCounter takes a counter.
 func (m *memory) WriteCounter(context.Context, usage.Counter, store.CounterVersion) (store.CounterVersion, error) {
 	return store.CounterVersion{}, nil
 }
 
-// CounterVersion knows of no counter.
 func (m *memory) CounterVersion(context.Context, usage.Day, usage.Source, int) (store.CounterVersion, error) {
 	return store.CounterVersion{}, nil
 }
