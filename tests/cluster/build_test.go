@@ -15,16 +15,16 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// place is what the cluster's file says besides what that of a local stack says.
+// place contains the fields that only a cluster's file has.
 type place struct {
-	GitURL string `json:"git_url"` // of the folder of repositories, as pods reach it
-	GitDir string `json:"git_dir"` // the folder, on this machine
+	GitURL string `json:"git_url"` // folder of repositories, for pods
+	GitDir string `json:"git_dir"` // on this machine
 }
 
-// repository is a real git repository that the cluster's git server serves.
+// repository is a git repository on the cluster's git server.
 type repository struct {
 	t   *testing.T
-	dir string // the work tree
+	dir string
 	url string
 }
 
@@ -33,7 +33,7 @@ func newRepository(t *testing.T, name string) repository {
 	var p place
 	check.OK(t, json.Unmarshal(read(t, os.Getenv("SLUICE_STACK")), &p))
 	if p.GitDir == "" {
-		t.Skip("the cluster's file names no git server")
+		t.Skip("the cluster's file contains no git server")
 	}
 	bare := filepath.Join(p.GitDir, name+".git")
 	t.Cleanup(func() { _ = os.RemoveAll(bare) })
@@ -56,7 +56,7 @@ func (r repository) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// push commits a Dockerfile, pushes it, and gives the commit.
+// push returns the commit.
 func (r repository) push(dockerfile string) string {
 	r.t.Helper()
 	check.OK(r.t, os.WriteFile(filepath.Join(r.dir, "Dockerfile"), []byte(dockerfile), 0o600))
@@ -66,12 +66,10 @@ func (r repository) push(dockerfile string) string {
 	return r.git("rev-parse", "HEAD")
 }
 
-// TestBuild: a commit of a real repository is cloned, built by BuildKit, pushed, pulled and
-// served; a push by webhook brings the next; one whose build fails is told with the step and
-// what that said last, and the app goes on as before.
+// TestBuild also checks that a failed build leaves the app unchanged.
 func TestBuild(t *testing.T) {
-	row := seen.Test(t, "a commit of a real repository is cloned, built by BuildKit, pushed, pulled and served; then a push by webhook; then one whose build fails",
-		"served; live; failed with the step and what it said last, the app as before")
+	row := seen.Test(t, "deploy a commit of a real repository with BuildKit, then a commit by webhook, then a commit whose build fails",
+		"the first is served, the second is live; the third fails with its step and last output, and the app is unchanged")
 	s := stacktest.New(t, world)
 	r := newRepository(t, s.Project)
 	const dockerfile = "FROM registry.example/echo:base\nENV GREETING="
@@ -84,36 +82,36 @@ func TestBuild(t *testing.T) {
 	s.Call(name).Within(time.Minute).Gets(200)
 	took := time.Since(began).Round(100 * time.Millisecond)
 	if b, err := s.Client.Build(t.Context(), s.Project, s.Env, name, 1); err != nil || string(b.Commit) != first {
-		t.Errorf("the first build is of %q (%v), want %s", b.Commit, err, first)
+		t.Errorf("first build: got commit %q, %v, want %s", b.Commit, err, first)
 	}
 
 	url, token := s.Webhook(name)
 	second := r.push(dockerfile + "two\n")
 	began = time.Now()
 	if a := s.Post(url, []byte(`{"commit":"`+second+`"}`), "X-Service-Token", token); a.Status != 202 {
-		t.Fatalf("push: %d %s", a.Status, a.Body)
+		t.Fatalf("push: got %d %s, want 202", a.Status, a.Body)
 	}
 	if next := s.Settled(name, 2, "live"); next.Image == live.Image {
-		t.Errorf("the push brought the same image: %s", next.Image)
+		t.Errorf("push: got the previous image %s, want another one", next.Image)
 	}
-	row.Measured(fmt.Sprintf("served after %v, the push live after %v", took, time.Since(began).Round(100*time.Millisecond)))
+	row.Measured(fmt.Sprintf("served after %v, second commit live after %v", took, time.Since(began).Round(100*time.Millisecond)))
 
 	third := r.push(dockerfile + "three\nCOPY there-is-no-such-file /\n")
 	if a := s.Post(url, []byte(`{"commit":"`+third+`"}`), "X-Service-Token", token); a.Status != 202 {
-		t.Fatalf("push: %d %s", a.Status, a.Body)
+		t.Fatalf("push: got %d %s, want 202", a.Status, a.Body)
 	}
 	var failed wire.Build
 	s.Until("fail", func() bool {
 		failed, err = s.Client.Build(t.Context(), s.Project, s.Env, name, 3)
 		return err == nil && failed.Status == "failed"
 	})
-	t.Logf("a build that fails says: %s", failed.Message)
-	for _, says := range []string{"build-and-push", "there-is-no-such-file"} {
-		if !strings.Contains(string(failed.Message), says) {
-			t.Errorf("it does not say %q", says)
+	t.Logf("message of the failed build: %s", failed.Message)
+	for _, want := range []string{"build-and-push", "there-is-no-such-file"} {
+		if !strings.Contains(string(failed.Message), want) {
+			t.Errorf("failed build: got a message without %q", want)
 		}
 	}
 	if now := s.History(name)[0]; now.Revision != 2 || now.Status != "live" {
-		t.Errorf("after it the app is at %+v", now)
+		t.Errorf("after the failed build: got %+v, want revision 2 live", now)
 	}
 }

@@ -19,7 +19,6 @@ var (
 	chart = filepath.Join(root, "infra", "chart")
 )
 
-// helm runs it on the cluster and gives what it printed.
 func helm(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := manifest.RunHelm(t.Context(), root, append(args, "--namespace", manifest.Namespace, "--kubeconfig", world.Info().Kubeconfig)...)
@@ -27,7 +26,6 @@ func helm(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// values writes those of the present release to a file.
 func values(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "values.yaml")
@@ -35,9 +33,8 @@ func values(t *testing.T) string {
 	return file
 }
 
-// TestHelmTest: the chart's own test passes.
 func TestHelmTest(t *testing.T) {
-	row := seen.Test(t, "`helm test`", "it gates an app of its own: 401 without a key, 200 with one")
+	row := seen.Test(t, "`helm test`", "gates a test app: 401 without a key, 200 with one")
 	began := time.Now()
 	if out := helm(t, "test", "sluice", "--logs", "--timeout", "4m"); !strings.Contains(out, "401 without a key, 200 with one") {
 		t.Errorf("helm test: %s", out)
@@ -45,9 +42,8 @@ func TestHelmTest(t *testing.T) {
 	row.Measured(time.Since(began).Round(100 * time.Millisecond).String())
 }
 
-// TestUpgrade: an upgrade that replaces every pod, and the way back, under load.
 func TestUpgrade(t *testing.T) {
-	row := seen.Test(t, "`helm upgrade` to other settings, which replaces every pod, and `helm rollback`, under load", "no request fails or is wrongly allowed")
+	row := seen.Test(t, "`helm upgrade` with a new setting, which replaces every pod, and `helm rollback`, under load", "no request fails or is wrongly allowed")
 	s := stacktest.New(t, world)
 	file := values(t)
 	waitCheckers(t)
@@ -73,7 +69,6 @@ func generation(t *testing.T) int64 {
 	return d.Status.ObservedGeneration
 }
 
-// waitGone waits until checkers that were told to end have ended.
 func waitGone(t *testing.T) {
 	t.Helper()
 	until(t, 2*time.Minute, "end the old checkers", func() bool {

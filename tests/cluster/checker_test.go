@@ -22,48 +22,43 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// What a client may see of it: a request that is with a checker which is killed may fail;
-// of one that hangs, those that wait for it until its liveness probe has it killed.
+// Maximum failures: requests in progress at a killed checker, and requests that wait for a hung
+// one.
 const (
 	killed  = 3
 	stopped = streams * 8
 )
 
-// TestCheckerKilled: a checker's process is killed under load, the one that answers and then
-// the other one.
 func TestCheckerKilled(t *testing.T) {
-	row := seen.Test(t, "a checker's process is killed under load: the one that the ingress asks, then the other one", "nobody is let in without a key; at most 3 requests fail")
+	row := seen.Test(t, "kill a checker's process under load: first the one that the ingress uses, then the other one", "no request without a key is allowed; at most 3 requests fail")
 	row.Measured(signalled(t, syscall.SIGKILL, killed))
 }
 
-// TestCheckerStopped: a checker hangs under load, the one that answers and then the other
-// one; it is killed by its liveness probe within seconds.
 func TestCheckerStopped(t *testing.T) {
-	row := seen.Test(t, "a checker hangs under load (SIGSTOP): the one that the ingress asks, then the other one", "its liveness probe has it killed; nobody is let in; only requests that wait for it fail")
+	row := seen.Test(t, "stop a checker under load (SIGSTOP): first the one that the ingress uses, then the other one", "its liveness probe restarts it; no request without a key is allowed; only requests that wait for it fail")
 	row.Measured(signalled(t, syscall.SIGSTOP, stopped))
 }
 
 func signalled(t *testing.T, signal syscall.Signal, allowed int) string {
 	t.Helper()
 	var all []string
-	for _, asked := range []bool{true, false} {
+	for _, used := range []bool{true, false} {
 		s := stacktest.New(t, world)
 		waitCheckers(t)
 		l := begin(t, s)
-		pod := busiest(t, asked)
+		pod := busiest(t, used)
 		before := restarts(t, pod)
 		check.OK(t, syscall.Kill(processOf(t, pod), signal))
 		began := time.Now()
-		// Kubernetes waits longer each time with a pod that was started again before.
-		until(t, 6*time.Minute, "start the checker again", func() bool { return restarts(t, pod) > before })
-		again := time.Since(began).Round(100 * time.Millisecond)
+		// Kubernetes increases the delay with each restart.
+		until(t, 6*time.Minute, "restart the checker", func() bool { return restarts(t, pod) > before })
+		restarted := time.Since(began).Round(100 * time.Millisecond)
 		waitCheckers(t)
-		all = append(all, fmt.Sprintf("%s; started again after %v", l.end(t, fmt.Sprintf("%v, asked by the ingress: %v", signal, asked), allowed), again))
+		all = append(all, fmt.Sprintf("%s; restarted after %v", l.end(t, fmt.Sprintf("%v, used by the ingress: %v", signal, used), allowed), restarted))
 	}
-	return strings.Join(all, ". The other one: ")
+	return strings.Join(all, ". Other checker: ")
 }
 
-// checkers are the checkers' pods that are not on their way out.
 func checkers(t *testing.T) []core.Pod {
 	t.Helper()
 	list, err := stacktest.Kubernetes(t, world).CoreV1().Pods(manifest.Namespace).List(t.Context(), meta.ListOptions{LabelSelector: "sluice.dev/function=checker"})
@@ -71,7 +66,6 @@ func checkers(t *testing.T) []core.Pod {
 	return slices.DeleteFunc(list.Items, func(p core.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// waitCheckers waits until all checkers are ready.
 func waitCheckers(t *testing.T) {
 	t.Helper()
 	until(t, 6*time.Minute, "have all checkers ready", func() bool {
@@ -94,8 +88,8 @@ func restarts(t *testing.T, pod core.Pod) int32 {
 	return -1
 }
 
-// busiest is the checker that decides most at the moment, or the one that decides least:
-// the ingress keeps to one as long as its connection lives.
+// busiest returns the checker with the most or the fewest decisions. The ingress uses one
+// checker per connection.
 func busiest(t *testing.T, most bool) core.Pod {
 	t.Helper()
 	pods := checkers(t)
@@ -127,7 +121,6 @@ func busiest(t *testing.T, most bool) core.Pod {
 
 var decided = regexp.MustCompile(`(?m)^sluice_checker_decisions_total\{[^}]*\} ([0-9.e+]+)$`)
 
-// decisions is how many a checker has made, by its metrics.
 func decisions(t *testing.T, p core.Pod) int {
 	t.Helper()
 	total := 0.0
@@ -139,7 +132,7 @@ func decisions(t *testing.T, p core.Pod) int {
 	return int(total)
 }
 
-// processOf finds the process of a checker's pod: the one whose environment names it.
+// processOf finds the process by its environment.
 func processOf(t *testing.T, pod core.Pod) int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -147,7 +140,7 @@ func processOf(t *testing.T, pod core.Pod) int {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) || err != nil {
-			continue // ended meanwhile
+			continue
 		}
 		variables := bytes.Split(text, []byte{0})
 		has := func(v string) bool {
@@ -163,14 +156,13 @@ func processOf(t *testing.T, pod core.Pod) int {
 	return 0
 }
 
-// until waits for a condition.
 func until(t *testing.T, limit time.Duration, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for begin := time.Now(); !done(); <-tick.C {
 		if time.Since(begin) > limit {
-			t.Fatalf("it does not %s within %v", what, limit)
+			t.Fatalf("%s: not within %v", what, limit)
 		}
 	}
 }

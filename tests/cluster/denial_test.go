@@ -17,22 +17,20 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestDenialIsExplained: by port-forward an operator reaches each checker's private port,
-// its metrics and, by the id that the client got, the reason of a denial.
 func TestDenialIsExplained(t *testing.T) {
-	row := seen.Test(t, "an operator asks each checker's private port by port-forward", "metrics of each; the reason of a denial, by its id, from the one that was asked")
+	row := seen.Test(t, "query each checker's private port by port forwarding", "metrics from each; the reason of a denial, by request ID, from the checker that denied it")
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
 	a := s.Call("hello").Header("X-API-Key", "sluice_unknown").Gets(http.StatusUnauthorized, "invalid_key")
 	id := a.Header.Get("X-Request-Id")
 	if id == "" {
-		t.Fatal("a denial without an id")
+		t.Fatal("got a denial without a request ID")
 	}
 	found := 0
 	for _, pod := range checkers(t) {
 		address := forward(t, pod.Name)
 		if m := stacktest.Get(t, address+"/metrics"); !strings.Contains(m.Body, "sluice_checker_fresh") {
-			t.Errorf("%s has no metrics: %d", pod.Name, m.Status)
+			t.Errorf("%s: got no metrics, status %d", pod.Name, m.Status)
 		}
 		if d := stacktest.Get(t, address+"/denials?request_id="+id); d.Status == http.StatusOK && strings.Contains(d.Body, id) {
 			found++
@@ -40,11 +38,10 @@ func TestDenialIsExplained(t *testing.T) {
 		}
 	}
 	if found != 1 {
-		t.Errorf("%d checkers know of the denial, want the one that was asked", found)
+		t.Errorf("got the denial from %d checkers, want 1", found)
 	}
 }
 
-// forward leads to a pod's private port for as long as the test runs.
 func forward(t *testing.T, pod string) (address string) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", world.Info().Kubeconfig)
@@ -53,8 +50,8 @@ func forward(t *testing.T, pod string) (address string) {
 	check.OK(t, err)
 	url := stacktest.Kubernetes(t, world).CoreV1().RESTClient().Post().Namespace(manifest.Namespace).Resource("pods").Name(pod).SubResource("portforward").URL()
 	stop, ready := make(chan struct{}), make(chan struct{})
-	var complaint bytes.Buffer
-	f, err := portforward.New(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), []string{"0:9090"}, stop, ready, io.Discard, &complaint)
+	var messages bytes.Buffer
+	f, err := portforward.New(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), []string{"0:9090"}, stop, ready, io.Discard, &messages)
 	check.OK(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- f.ForwardPorts() }()
@@ -62,7 +59,7 @@ func forward(t *testing.T, pod string) (address string) {
 	select {
 	case <-ready:
 	case err := <-ended:
-		t.Fatalf("forward to %s: %v %s", pod, err, &complaint)
+		t.Fatalf("forward to %s: %v %s", pod, err, &messages)
 	}
 	ports, err := f.GetPorts()
 	check.OK(t, err)

@@ -20,8 +20,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// rounds is how many times each function is woken: SLUICE_ROUNDS, for figures; two show that
-// it works.
+// rounds is SLUICE_ROUNDS for measurements.
 func rounds() int {
 	if n, err := strconv.Atoi(os.Getenv("SLUICE_ROUNDS")); err == nil {
 		return n
@@ -29,14 +28,12 @@ func rounds() int {
 	return 2
 }
 
-// TestFromZero: functions that Knative has scaled to zero answer their first request, and a
-// webhook call wakes the function that it needs. Knative is told to scale down within
-// seconds, for as long as this test runs; how it scales up is not touched.
+// TestFromZero makes Knative scale down within seconds. Scaling up is unchanged.
 func TestFromZero(t *testing.T) {
 	if !strings.Contains(string(read(t, values(t))), "runtime: knative") {
-		t.Skip("the functions are not run by Knative")
+		t.Skip("Knative does not run the functions")
 	}
-	row := seen.Test(t, "a request to each function that Knative has scaled to zero, and a webhook call that wakes webhook", "answered; the call deploys")
+	row := seen.Test(t, "call each function that Knative has scaled to zero, and the webhook", "each responds; the webhook call deploys")
 	s := stacktest.New(t, world)
 	s.App("hello")
 	url, token := s.Webhook("hello")
@@ -54,14 +51,14 @@ func TestFromZero(t *testing.T) {
 		for name, url := range calls {
 			began := time.Now()
 			if a := stacktest.Get(t, url); a.Status >= http.StatusInternalServerError {
-				t.Errorf("%s woke with %d", name, a.Status)
+				t.Errorf("%s: got %d, want a response below 500", name, a.Status)
 			}
 			took[name] = append(took[name], time.Since(began))
 		}
 		began := time.Now()
 		image := fmt.Sprintf("registry.example/echo:wake%d", n)
 		if a := s.Post(url, fmt.Appendf(nil, `{"image":%q}`, image), "X-Service-Token", token); a.Status != http.StatusAccepted {
-			t.Errorf("webhook woke with %d %s", a.Status, a.Body)
+			t.Errorf("webhook: got %d %s, want 202", a.Status, a.Body)
 		}
 		took["webhook"] = append(took["webhook"], time.Since(began))
 		s.Runs("hello", image)
@@ -69,29 +66,27 @@ func TestFromZero(t *testing.T) {
 	}
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(took)) {
-		all = append(all, tell(name, took[name]))
+		all = append(all, percentiles(name, took[name]))
 	}
 	row.Measured(strings.Join(all, "; "))
 }
 
-// tell gives the middle and the 99th percentile.
-func tell(what string, took []time.Duration) string {
+func percentiles(what string, took []time.Duration) string {
 	slices.Sort(took)
 	at := func(p int) time.Duration { return took[(len(took)*p+99)/100-1].Round(time.Millisecond) }
 	return fmt.Sprintf("%s p50 %v, p99 %v of %d", what, at(50), at(99), len(took))
 }
 
-// asleep waits until none of the functions has a pod.
 func asleep(t *testing.T, functions []string) {
 	t.Helper()
 	selector := "sluice.dev/function in (" + strings.Join(functions, ",") + ")"
-	until(t, 4*time.Minute, "let the functions sleep", func() bool {
+	until(t, 4*time.Minute, "scale the functions to zero", func() bool {
 		pods, err := stacktest.Kubernetes(t, world).CoreV1().Pods(manifest.Namespace).List(t.Context(), meta.ListOptions{LabelSelector: selector})
 		return err == nil && len(pods.Items) == 0
 	})
 }
 
-// hurry lets Knative look back six seconds instead of sixty, and undoes it.
+// hurry reduces Knative's stable window from 60 s to 6 s.
 func hurry(t *testing.T) {
 	t.Helper()
 	maps := stacktest.Kubernetes(t, world).CoreV1().ConfigMaps("knative-serving")

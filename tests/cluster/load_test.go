@@ -14,28 +14,26 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// load is a steady stream of requests to a gated app through the ingress: half with a key,
-// half without one. It goes on until it is ended.
+// load sends requests to a gated app, half of them with a key.
 type load struct {
 	site *stacktest.Site
 	key  stacktest.Key
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	mu     sync.Mutex
-	sent   int
-	failed map[string]int // what was neither 200 with the key nor 401 without, by answer
-	opened int            // allowed without a key
-	gap    time.Duration  // the longest between two answers with the key as they must be
-	last   time.Time
+	mu      sync.Mutex
+	sent    int
+	failed  map[string]int // unexpected responses
+	allowed int
+	gap     time.Duration // longest time between two successful requests with the key
+	last    time.Time
 }
 
 const (
 	streams = 4
-	pause   = 20 * time.Millisecond // of each stream, between two requests
+	pause   = 20 * time.Millisecond
 )
 
-// begin gates an app of the site and sends the load to it.
 func begin(t *testing.T, s *stacktest.Site) *load {
 	t.Helper()
 	s.GatedApp("busy")
@@ -68,20 +66,20 @@ func (l *load) one(ctx context.Context, withKey bool) {
 	l.sent++
 	switch {
 	case err != nil:
-		l.failed["no answer: "+err.Error()]++
+		l.failed["no response: "+err.Error()]++
 	case a.Status == want && withKey:
 		l.gap, l.last = max(l.gap, time.Since(l.last)), time.Now()
 	case a.Status == want:
 	case a.Status == http.StatusOK:
-		l.opened++
+		l.allowed++
 	default:
 		l.failed[strings.TrimSpace(fmt.Sprint(a.Status, " ", a.Code()))]++
 	}
 }
 
-// end stops the load. Nobody may have been let in without a key, and no more requests than
-// allowed may have failed.
-func (l *load) end(t *testing.T, what string, allowed int) (said string) {
+// end fails the test if a request without a key was allowed, or more than maxFailed requests
+// failed.
+func (l *load) end(t *testing.T, what string, maxFailed int) (summary string) {
 	t.Helper()
 	l.stop()
 	l.done.Wait()
@@ -89,13 +87,13 @@ func (l *load) end(t *testing.T, what string, allowed int) (said string) {
 	for _, n := range l.failed {
 		total += n
 	}
-	said = fmt.Sprintf("%d of %d requests failed %v, the longest pause of those with a key was %v", total, l.sent, l.failed, l.gap.Round(time.Millisecond))
-	t.Logf("%s: %s", what, said)
-	if l.opened > 0 {
-		t.Errorf("%s: %d requests without a key were let in", what, l.opened)
+	summary = fmt.Sprintf("%d of %d requests failed %v; longest time between successful requests with a key: %v", total, l.sent, l.failed, l.gap.Round(time.Millisecond))
+	t.Logf("%s: %s", what, summary)
+	if l.allowed > 0 {
+		t.Errorf("%s: got %d allowed requests without a key, want none", what, l.allowed)
 	}
-	if total > allowed || l.sent == 0 {
-		t.Errorf("%s: %d of %d requests failed, at most %d may: %v", what, total, l.sent, allowed, slices.Sorted(maps.Keys(l.failed)))
+	if total > maxFailed || l.sent == 0 {
+		t.Errorf("%s: got %d failed of %d requests, want at most %d: %v", what, total, l.sent, maxFailed, slices.Sorted(maps.Keys(l.failed)))
 	}
-	return said
+	return summary
 }

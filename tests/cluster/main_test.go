@@ -1,10 +1,8 @@
-// Package cluster holds Sluice, installed by its chart on a real cluster, to what only one
-// can show: pods that are killed and that hang, upgrades under load, builds, functions that
-// wake from zero, and an uninstall after which nothing is lost.
+// Package cluster tests Sluice on a real cluster: killed and hung pods, upgrades, builds,
+// functions scaled to zero, and an uninstall.
 //
-// SLUICE_STACK names the file that describes the cluster ("make cluster" writes it); without
-// it there is nothing to test. Processes of pods are found in /proc, so those tests need a
-// node that is this machine.
+// SLUICE_STACK is the file that describes the cluster ("make cluster" writes it). Some tests
+// find processes of pods in /proc, so they need a node on this machine.
 package cluster
 
 import (
@@ -18,20 +16,18 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// world is the cluster.
 var world *stack.Stack
 
-// The section of tests/REPORT.md that this package keeps.
 var (
 	book = report.Open("cluster")
-	seen = book.Tests("What only a cluster shows", "On one node with real Kubernetes, Knative, Tekton and Traefik (`make cluster`), which also runs the tests of "+
-		"`tests`, `tests/attack` and `tests/runtime` that are not about the local stack's own insides.", []string{"what happens", "must"}, "seen")
+	seen = book.Tests("Cluster tests", "On one node with real Kubernetes, Knative, Tekton and Traefik (`make cluster`). It also runs the tests of "+
+		"`tests`, `tests/attack` and `tests/runtime` that need no local stack.", []string{"event", "expectation"}, "result")
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if !stacktest.Elsewhere() {
-		fmt.Println("no cluster: SLUICE_STACK is not set")
+		fmt.Println("no cluster tests: SLUICE_STACK is not set")
 		os.Exit(0)
 	}
 	os.Exit(book.Close(stacktest.Main(m, nil, func(s *stack.Stack) { world = s })))

@@ -16,12 +16,10 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestUninstall: what an uninstall leaves is what the guide says, and an installation over
-// the same store, by either runtime, goes on where the one before it ended: its apps, keys,
-// history and sign-in are there.
+// TestUninstall also installs over the same store, with both runtimes.
 func TestUninstall(t *testing.T) {
-	row := seen.Test(t, "`helm uninstall`, and `helm install` over the same store, by the other runtime and again by the first",
-		"what stays is what the guide says; apps, keys, history and sign-in go on")
+	row := seen.Test(t, "`helm uninstall`, and `helm install` over the same store, with the other runtime and then with the first",
+		"only the objects in the guide remain; apps, keys, history and sign-in still work")
 	var took []string
 	s := stacktest.New(t, world)
 	s.GatedApp("kept")
@@ -46,21 +44,20 @@ func TestUninstall(t *testing.T) {
 				a, err := want.call.Try(t.Context())
 				return err == nil && a.Status == want.status
 			})
-			took = append(took, fmt.Sprintf("%s: the first %d after %v", next, want.status, time.Since(began).Round(100*time.Millisecond)))
+			took = append(took, fmt.Sprintf("%s: first %d after %v", next, want.status, time.Since(began).Round(100*time.Millisecond)))
 		}
 		waitAPI(t)
-		took = append(took, fmt.Sprintf("all of the API after %v", time.Since(began).Round(100*time.Millisecond)))
+		took = append(took, fmt.Sprintf("complete API after %v", time.Since(began).Round(100*time.Millisecond)))
 		waitCheckers(t)
 		s.WaitGate("kept", "engaged")
 		if n := len(s.History("kept")); n != 1 {
-			t.Errorf("installed as %s, the app has %d revisions", next, n)
+			t.Errorf("runtime %s: got %d revisions of the app, want 1", next, n)
 		}
 	}
 	row.Measured(strings.Join(took, ", "))
 }
 
-// waitAPI waits until each function answers at its route. What the ingress says before that
-// is not the API's, and not held against its description.
+// waitAPI uses a separate client: the ingress's first responses are not described.
 func waitAPI(t *testing.T) {
 	t.Helper()
 	bare := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
@@ -69,7 +66,7 @@ func waitAPI(t *testing.T) {
 		"session", "projects", "projects/p/environments/e/plans", "projects/p/api-keys/k/usage",
 		"projects/p/environments/e/apps/a/deployments", "projects/p/environments/e/apps/a/builds",
 	} {
-		until(t, 4*time.Minute, "answer at "+path, func() bool {
+		until(t, 4*time.Minute, "respond at "+path, func() bool {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+path, http.NoBody)
 			check.OK(t, err)
 			res, err := bare.Do(req)
@@ -85,7 +82,7 @@ func read(t *testing.T, file string) []byte {
 	return text
 }
 
-// left: of Sluice's own namespace an uninstall leaves the Secrets, and nothing that runs.
+// left checks that the guide lists all remaining objects.
 func left(t *testing.T) {
 	t.Helper()
 	api := stacktest.Kubernetes(t, world)
@@ -101,17 +98,17 @@ func left(t *testing.T) {
 	check.OK(t, err)
 	for _, s := range secrets.Items {
 		if !kept[s.Name] {
-			t.Errorf("an uninstall leaves the Secret %s, of which the guide says nothing", s.Name)
+			t.Errorf("got Secret %s after the uninstall, which the guide does not list", s.Name)
 		}
 		delete(kept, s.Name)
 	}
 	for name := range kept {
-		t.Errorf("an uninstall takes the Secret %s", name)
+		t.Errorf("Secret %s is missing after the uninstall", name)
 	}
 	if _, err := api.CoreV1().Namespaces().Get(t.Context(), "sluice-webhooks", meta.GetOptions{}); err != nil {
-		t.Errorf("an uninstall takes the webhooks' tokens: %v", err)
+		t.Errorf("read the namespace of webhook tokens after the uninstall: %v", err)
 	}
 	if _, err := api.RbacV1().ClusterRoles().Get(t.Context(), "sluice-apps", meta.GetOptions{}); !kerrors.IsNotFound(err) {
-		t.Errorf("an uninstall leaves rights: %v", err)
+		t.Errorf("got ClusterRole sluice-apps after the uninstall, %v, want it deleted", err)
 	}
 }
