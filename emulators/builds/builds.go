@@ -51,7 +51,7 @@ type Controller struct {
 
 type run struct {
 	cancel    context.CancelFunc
-	cancelled atomic.Bool // by spec.status
+	cancelled atomic.Bool
 }
 
 func kind(resource string) schema.GroupVersionResource {

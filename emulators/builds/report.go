@@ -15,12 +15,11 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// status is the state of a run or its TaskRun.
 type status struct {
 	done, ok        bool
 	reason, message string
 	results         []any
-	children        []any // of a PipelineRun
+	children        []any
 	steps           []any
 	pod             string
 }
@@ -59,7 +58,6 @@ func over(run *unstructured.Unstructured) bool {
 	return err == nil && at != ""
 }
 
-// write writes the status, and updates object.
 func (c *Controller) write(ctx context.Context, object *unstructured.Unstructured, s status, began time.Time) error {
 	kinds := kind(strings.ToLower(object.GetKind()) + "s")
 	objects := c.dynamic.Resource(kinds).Namespace(object.GetNamespace())

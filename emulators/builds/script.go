@@ -21,19 +21,19 @@ const (
 
 // Script controls a run. Each word sets one field.
 type Script struct {
-	Slow      bool // "slow": takes 20 times longer
-	Held      bool // "held": runs until it is cancelled or deleted
+	Slow      bool // "slow": 20 times longer
+	Held      bool // "held": until cancelled or deleted
 	Fail      bool // "fail": the second step fails
 	Timeout   bool // "timeout": the run times out
-	Broken    bool // "broken": the image has the tag that never becomes ready
+	Broken    bool // "broken": the image never becomes ready
 	NoImage   bool // "noimage": the run succeeds without results
 	NoDigest  bool // "nodigest": the results lack the digest
 	NoCommit  bool // "nocommit": the results lack the commit
-	Misbuilt  bool // "misbuilt": builds another commit than requested
+	Misbuilt  bool // "misbuilt": another commit than requested
 	Twice     bool // "twice": sends every event twice
-	Reordered bool // "reordered": sends the last event first, then the others in reverse order
+	Reordered bool // "reordered": the last event first, then the others in reverse order
 	Silent    bool // "silent": sends no events
-	V1        bool // "v1": events have status.results, not the status.pipelineResults and taskResults of v1beta1
+	V1        bool // "v1": events have v1's status.results
 }
 
 func scriptOf(run *unstructured.Unstructured) Script {

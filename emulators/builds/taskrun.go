@@ -31,7 +31,7 @@ func taskRunOf(run *unstructured.Unstructured) *unstructured.Unstructured {
 		"apiVersion": "tekton.dev/v1", "kind": "TaskRun",
 		"spec": map[string]any{"taskSpec": map[string]any{"steps": []any{map[string]any{"name": cloneStep}, map[string]any{"name": buildStep}}}},
 	}}
-	labels := map[string]string{"app.kubernetes.io/managed-by": "tekton-pipelines"} // unless the run sets it
+	labels := map[string]string{"app.kubernetes.io/managed-by": "tekton-pipelines"}
 	maps.Copy(labels, run.GetLabels())
 	maps.Copy(labels, map[string]string{
 		"tekton.dev/pipelineRun": run.GetName(), "tekton.dev/pipelineRunUID": string(run.GetUID()),

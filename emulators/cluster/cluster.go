@@ -70,7 +70,7 @@ func Up(ctx context.Context, o Options, out io.Writer) (Info, error) {
 	}
 	c := &Cluster{Options: o, progress: progress.New(out, time.Now)}
 	info, err := c.up(ctx)
-	if err != nil && ctx.Err() != nil { // interrupted
+	if err != nil && ctx.Err() != nil {
 		_, left := o.sweep(context.WithoutCancel(ctx))
 		err = errors.Join(err, left)
 	}
@@ -169,7 +169,6 @@ func (c *Cluster) clients(config *rest.Config) (err error) {
 	return nil
 }
 
-// install applies the parts and builds Sluice's images concurrently.
 func (c *Cluster) install(ctx context.Context) error {
 	group, applying := errgroup.WithContext(ctx)
 	for _, p := range parts() {

@@ -69,7 +69,6 @@ func (h *identityServer) find(ctx context.Context, address string) (workloads.Po
 	return workloads.Pod{}, fmt.Errorf("no pod has the address %s", address)
 }
 
-// identify returns the identity as on the local stack.
 func identify(p core.Pod) workloads.Pod {
 	pod := workloads.Pod{Namespace: p.Namespace, Revision: p.Annotations["sluice.dev/revision"]}
 	for _, c := range p.Spec.Containers {

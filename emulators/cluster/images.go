@@ -109,13 +109,12 @@ func single(repository, file string) *image.Image {
 	}
 }
 
-// tools returns the images without a project.
 func (o Options) tools(ctx context.Context, programs Programs) ([]*image.Image, error) {
 	links, err := shell(ctx)
 	if err != nil {
 		return nil, err
 	}
-	with := func(i image.Image) *image.Image { // shell, users, CA certificates
+	with := func(i image.Image) *image.Image {
 		i.Files = map[string]image.File{
 			busybox: {From: busybox}, "/tmp": {Mode: anyoneMayUse}, "/root": {}, certificates: {From: certificates},
 			"/etc/passwd": {Text: usersFile, Mode: readable}, "/etc/group": {Text: groupsFile, Mode: readable},

@@ -32,11 +32,11 @@ const (
 type Info struct {
 	stack.Info
 
-	Registry string `json:"registry"` // host and port
-	GitURL   string `json:"git_url"`  // folder of repositories
-	GitDir   string `json:"git_dir"`  // folder of the bare repositories
-	HostIP   string `json:"host_ip"`  // this machine, for pods
-	PID      int    `json:"pid"`      // first process of the node
+	Registry string `json:"registry"`
+	GitURL   string `json:"git_url"` // folder of repositories
+	GitDir   string `json:"git_dir"` // folder of the bare repositories
+	HostIP   string `json:"host_ip"` // this machine, for pods
+	PID      int    `json:"pid"`     // first process of the node
 }
 
 // ReadInfo reads an info.json.
@@ -81,7 +81,6 @@ func (c *Cluster) writeInfo(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// findAdmin reads the admin's credentials, and writes the CA of the checkers.
 func (c *Cluster) findAdmin(ctx context.Context, info *Info) error {
 	secrets, err := c.client.CoreV1().Secrets(systemNamespace).List(ctx, meta.ListOptions{})
 	if err != nil {
@@ -100,7 +99,6 @@ func (c *Cluster) findAdmin(ctx context.Context, info *Info) error {
 	return nil
 }
 
-// findPods sets the addresses of checkers and metrics.
 func (c *Cluster) findPods(ctx context.Context, info *Info) error {
 	pods, err := c.client.CoreV1().Pods(systemNamespace).List(ctx, meta.ListOptions{LabelSelector: "sluice.dev/function"})
 	if err != nil {

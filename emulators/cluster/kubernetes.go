@@ -9,7 +9,6 @@ import (
 	"github.com/sluicegate/sluice/emulators/kube"
 )
 
-// daemon is a program of the node.
 type daemon struct {
 	name    string
 	program string
@@ -156,7 +155,6 @@ state = "/run/containerd/state"
     config_path = "%[1]s/etc/certs.d"
 `
 
-// cniConfig routes all packets of pods through the node.
 const cniConfig = `{"cniVersion":"1.0.0","name":"pods","plugins":[
  {"type":"ptp","ipMasq":false,"ipam":{"type":"host-local","dataDir":"/run/cni","ranges":[[{"subnet":"` + podRange + `"}]],"routes":[{"dst":"0.0.0.0/0"}]}}]}
 `

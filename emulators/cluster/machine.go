@@ -25,7 +25,6 @@ const (
 	sweepLimit = 60 * time.Second
 )
 
-// machine is the node as a process.
 type machine struct {
 	cmd  *exec.Cmd
 	log  string
@@ -183,7 +182,7 @@ func removeCgroups() error {
 			if err == nil && d.IsDir() {
 				all = append(all, path)
 			}
-			return nil // already removed
+			return nil
 		})
 		for i := len(all) - 1; i >= 0 && err == nil; i-- {
 			if err = syscall.Rmdir(all[i]); errors.Is(err, fs.ErrNotExist) {
@@ -228,7 +227,6 @@ func (o Options) sweep(ctx context.Context) (bool, error) {
 	return was, nil
 }
 
-// processes returns the process IDs of the node's programs by name.
 func (o Options) processes() (map[string]int, error) {
 	pids, err := orphans.Find(o.Dir)
 	if err != nil {

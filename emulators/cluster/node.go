@@ -28,7 +28,7 @@ import (
 const ProcessVariable = "SLUICE_CLUSTER_PROCESS"
 
 const (
-	daemonLimit   = 2 * time.Minute // on a busy machine
+	daemonLimit   = 2 * time.Minute
 	restartPause  = time.Second
 	headerLimit   = 10 * time.Second
 	programsFile  = "programs.json"
@@ -107,7 +107,6 @@ func ip(ctx context.Context, commands ...string) error {
 	return nil
 }
 
-// serveAll serves the registry, the git server and pod identities.
 func (n *Node) serveAll(ctx context.Context) error {
 	images, err := registry.New(n.o.path("registry"), at(registryPort), exampleRegistry, echoImage)
 	if err != nil {

@@ -22,10 +22,9 @@ var own embed.FS
 type source struct {
 	pins   string // folder below emulators; "" is this package
 	module string
-	files  []string // glob patterns
+	files  []string
 }
 
-// part is a component of the cluster.
 type part struct {
 	name     string
 	sources  []source

@@ -41,14 +41,12 @@ func identities() []identity {
 	}
 }
 
-// authority is a CA.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	now         time.Time
 }
 
-// writePKI writes a CA, all certificates and the service account key.
 func (o Options) writePKI(now time.Time) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -15,7 +15,7 @@ const (
 	services   = "10.96.0.0/16"
 	apiIP      = "10.96.0.1" // Service "kubernetes"
 	dnsIP      = "10.96.0.10"
-	hostLink   = "sluice0" // this machine's end
+	hostLink   = "sluice0"
 	nodeLink   = "node0"
 	nodeName   = "node"
 	cgroupName = "sluice-cluster"
@@ -41,7 +41,7 @@ func at(port int) string { return net.JoinHostPort(nodeIP, strconv.Itoa(port)) }
 // Options configure a cluster.
 type Options struct {
 	Root string
-	Dir  string // e.g. "/src/sluice/.local/cluster"
+	Dir  string
 }
 
 func (o Options) path(parts ...string) string {

@@ -26,7 +26,7 @@ const (
 type Programs map[string]string
 
 type program struct {
-	module string // below tools
+	module string
 	pkg    string // "" is the main package
 	tags   string
 }

@@ -45,7 +45,6 @@ func (c *Cluster) installSluice(ctx context.Context) error {
 	return c.functionsReady(ctx)
 }
 
-// makeNamespace uses the strictest pod security standard.
 func (c *Cluster) makeNamespace(ctx context.Context) error {
 	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: systemNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 	if _, err := c.client.CoreV1().Namespaces().Create(ctx, namespace, meta.CreateOptions{}); err != nil && !kerrors.IsAlreadyExists(err) {

@@ -30,8 +30,8 @@ const (
 
 // Options configure an emulator.
 type Options struct {
-	IP    string    // "" is 127.0.0.1
-	Port  int       // 0 is any free port
+	IP    string
+	Port  int
 	Log   io.Writer // receives the output; nil discards it
 	Env   []string  // in addition to this process's environment
 	Rules string    // security rules; without them, access is unrestricted
@@ -117,7 +117,7 @@ func answers(ctx context.Context, host string) error {
 // port.
 type output struct {
 	next    io.Writer
-	seen    []byte // until serving
+	seen    []byte
 	serving atomic.Bool
 }
 

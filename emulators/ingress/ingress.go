@@ -27,8 +27,8 @@ type Options struct {
 	Root         string // empty searches upwards from the working directory
 	LogDir       string
 	Kubeconfig   string
-	Port         int // 0 is any free port
-	InternalPort int // /ping and /metrics; 0 is any free port
+	Port         int
+	InternalPort int // /ping and /metrics
 
 	// Secure adds the entry point "websecure". Routes enable TLS, not the entry point.
 	Secure bool

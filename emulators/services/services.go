@@ -78,8 +78,8 @@ func (s *Services) Close() error {
 type Cluster struct {
 	Options
 
-	Kube    *kube.Server    // nil until StartKube
-	Ingress *ingress.Server // nil until StartIngress
+	Kube    *kube.Server
+	Ingress *ingress.Server
 
 	logs string
 }

@@ -77,7 +77,6 @@ func (s *Stack) setStopped(m *managed, down bool) {
 	m.stopped = down
 }
 
-// supervise reports unexpected exits, and restarts functions as a kubelet does.
 func (s *Stack) supervise(life context.Context) {
 	tick := time.NewTicker(superviseEvery)
 	defer tick.Stop()

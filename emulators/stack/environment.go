@@ -34,7 +34,7 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 		"HOST": host, "PORT": strconv.Itoa(port),
 		"FUNCTION_TARGET":         f.name,
 		"LOG_LEVEL":               "info",
-		"TRUSTED_PROXIES":         "127.0.0.0/8,::1", // Traefik
+		"TRUSTED_PROXIES":         "127.0.0.0/8,::1",
 		"CONSOLE_TOKEN":           s.consoleToken,
 		"METRICS_PORT":            strconv.Itoa(metricsTarget),
 		"GOOGLE_CLOUD_PROJECT":    project,
@@ -113,7 +113,6 @@ func (s *Stack) functionURL(service string) string {
 	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(functionPort))
 }
 
-// gateURL is, for example, "https://127.60.12.3:8443".
 func (s *Stack) gateURL(service string) string {
 	return "https://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(checkerTarget))
 }
@@ -137,9 +136,9 @@ const (
 	apiPort // determines the range of cluster IPs
 	etcdPort
 	etcdPeerPort
-	internalPort  // Traefik's /ping and /metrics
-	checkerPort   // HTTPS; each checker and the stand-in have their own loopback address
-	metricsPort   // on the same addresses
+	internalPort
+	checkerPort // HTTPS; each checker and the stand-in have their own loopback address
+	metricsPort
 	workloadsPort // /healthz of the workloads emulator
 	buildsPort    // /healthz of the builds emulator
 	issuerPort    // CI system that issues tokens to pipelines
@@ -160,7 +159,6 @@ func (o Options) at(host string, offset int) string {
 	return net.JoinHostPort(host, strconv.Itoa(o.port(offset)))
 }
 
-// checkPorts returns an error that names all ports that are in use.
 func (o Options) checkPorts(ctx context.Context) error {
 	if o.PortBase < 1024 || o.PortBase+portCount > 65535 {
 		return fmt.Errorf("port base %d: must be from 1024 to %d", o.PortBase, 65535-portCount)

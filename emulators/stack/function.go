@@ -56,7 +56,7 @@ func (f function) service() string {
 	case checkerFunction:
 		return checkerService
 	case standinFunction:
-		return replicasService // the Service that the stand-in watches
+		return replicasService
 	}
 	return f.name
 }
@@ -141,7 +141,7 @@ type instance struct {
 	name  string
 	host  string
 	port  int
-	own   map[string]string // settings of this process
+	own   map[string]string
 	check child.Check
 	grace time.Duration // from SIGTERM to SIGKILL; 0 is the default
 }

@@ -25,7 +25,7 @@ import (
 
 const (
 	standinHost  = "127.0.0.3"
-	firstHost    = 10 // 127.0.0.10 and up
+	firstHost    = 10
 	gateEvery    = 20 * time.Millisecond
 	checkerGrace = 50 * time.Second // drain and final flush
 )

@@ -24,9 +24,9 @@ type Info struct {
 	// The checkers, e.g. "https://127.0.0.10:8086". Their certificate is valid for CheckerName.
 	Checkers       []string `json:"checkers"`
 	CheckerName    string   `json:"checker_name"`
-	CheckerURL     string   `json:"checker_url"`     // of their Service, which routes to the stand-in if no checker is ready
-	Standin        string   `json:"standin"`         // e.g. "https://127.0.0.3:8086"
-	CheckerCA      string   `json:"checker_ca"`      // file
+	CheckerURL     string   `json:"checker_url"` // of their Service, which routes to the stand-in if no checker is ready
+	Standin        string   `json:"standin"`     // e.g. "https://127.0.0.3:8086"
+	CheckerCA      string   `json:"checker_ca"`
 	CheckerMetrics []string `json:"checker_metrics"` // e.g. "http://127.0.0.10:8087/metrics"
 
 	// Functions are addresses inside the cluster by name, e.g. "http://127.60.12.3:8080".
@@ -37,7 +37,7 @@ type Info struct {
 
 	IssuerURL string `json:"issuer_url"`
 
-	Kubeconfig            string `json:"kubeconfig"` // file
+	Kubeconfig            string `json:"kubeconfig"`
 	EtcdURL               string `json:"etcd_url"`
 	FirestoreEmulatorHost string `json:"firestore_emulator_host"`
 	Project               string `json:"project"`
@@ -56,7 +56,7 @@ type Admin struct {
 // Demo is the app of a new stack.
 type Demo struct {
 	AppURL string `json:"app_url"` // e.g. "http://hello.shop-prod.localhost:8080"
-	Key    string `json:"key"`     // the full key
+	Key    string `json:"key"`
 	KeyID  string `json:"key_id"`
 }
 

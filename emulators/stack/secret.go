@@ -20,7 +20,6 @@ const (
 	publicKeys = "session-public-keys" // for every other function
 )
 
-// mounted is a Secret in a directory below secrets/.
 type mounted struct {
 	secret, dir string
 	entry       func(name string) bool

@@ -21,8 +21,8 @@ const (
 	demoRate        = 10
 	demoBurst       = 20
 
-	routeLimit = 30 * time.Second // for Traefik to load the routes
-	seedLimit  = 60 * time.Second // for the demo to be ready
+	routeLimit = 30 * time.Second
+	seedLimit  = 60 * time.Second
 	pollEvery  = 100 * time.Millisecond
 )
 
@@ -107,7 +107,6 @@ func (s *Stack) makeDemo(ctx context.Context, api *client.Client) (Demo, error) 
 	return Demo{AppURL: app.URL, Key: string(full), KeyID: key.ID}, nil
 }
 
-// waitServed waits until each checker and the app accept the key.
 func (s *Stack) waitServed(ctx context.Context, demo Demo) error {
 	gate, err := s.toGate()
 	if err != nil {

@@ -49,8 +49,8 @@ const project = "sluice-local"
 type Options struct {
 	Root     string // repository; empty searches upwards from the working directory
 	Dir      string // empty is [DefaultDir]
-	PortBase int    // first port; 0 is DefaultPortBase
-	Checkers int    // 1 to 8; 0 is two
+	PortBase int
+	Checkers int // 1 to 8; 0 is two
 
 	// Log receives progress messages; nil discards them.
 	Log io.Writer
@@ -74,7 +74,7 @@ type Options struct {
 	// NoLiveness disables liveness probes, for tests that stop a checker on purpose.
 	NoLiveness bool
 
-	Race bool // with the race detector
+	Race bool
 	Seed bool // project shop, environment prod, app hello
 }
 
@@ -85,7 +85,7 @@ type Stack struct {
 	log      *slog.Logger // stack.log
 	progress *progress.Progress
 
-	config    *rest.Config // of an administrator
+	config    *rest.Config
 	api       kubernetes.Interface
 	dynamic   dynamic.Interface
 	addresses map[string]string
@@ -102,7 +102,7 @@ type Stack struct {
 	info     Info
 	services map[string]*managed
 	programs string
-	closers  []func() error // in the order of opening
+	closers  []func() error
 
 	pods     *endpoints.List   // nil without checkers
 	listens  map[string]string // address of each pod
@@ -174,7 +174,6 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// claim locks the directory, removes what a previous stack left, and checks the ports.
 func (s *Stack) claim(ctx context.Context) error {
 	for _, dir := range []string{s.logs(), s.programDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -225,7 +224,6 @@ func sweep(ctx context.Context, dir string) error {
 func (s *Stack) path(name string) string { return filepath.Join(s.o.Dir, name) }
 func (s *Stack) logs() string            { return s.path("logs") }
 
-// mark identifies the processes of this stack.
 func (s *Stack) mark() []string { return []string{orphans.Variable + "=" + s.o.Dir} }
 
 func (s *Stack) onClose(closer func() error) {

@@ -158,7 +158,7 @@ func (s *Stack) startIssuer(ctx context.Context) error {
 		return fmt.Errorf("listen as the issuer: %w", err)
 	}
 	server := &http.Server{Handler: tokens, ReadHeaderTimeout: functionLimit}
-	s.tasks.Go(func() { _ = server.Serve(listener) }) // until Close
+	s.tasks.Go(func() { _ = server.Serve(listener) })
 	s.tasks.Go(func() {
 		<-s.life.Done()
 		_ = server.Close()

@@ -20,7 +20,6 @@ const (
 	pingLimit      = 60 * time.Second
 )
 
-// startTimers sends the events of Knative's PingSource to functions.
 func (s *Stack) startTimers(life context.Context) {
 	for name, every := range map[string]time.Duration{
 		"wiring": reconcileEvery, "deploys": reconcileEvery, "builds": reconcileEvery, "rollup": rollupEvery,

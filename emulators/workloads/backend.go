@@ -13,11 +13,10 @@ import (
 
 const (
 	headerLimit  = 10 * time.Second
-	closeLimit   = 2 * time.Second // for open requests
+	closeLimit   = 2 * time.Second
 	idleBackends = 5 * time.Minute
 )
 
-// backend serves one address of a Service.
 type backend struct {
 	pod    atomic.Pointer[Pod]
 	server *http.Server

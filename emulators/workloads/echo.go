@@ -66,7 +66,6 @@ func plainPaths(mux *http.ServeMux, other http.HandlerFunc) http.Handler {
 	})
 }
 
-// read reads the complete request first.
 func (e *echo) read(h func(http.ResponseWriter, *http.Request, Echo)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		seen, err := e.receive(r)

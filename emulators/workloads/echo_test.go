@@ -188,7 +188,6 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// stream requests /stream and returns the body.
 func stream(t *testing.T, address, query string) io.Reader {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/stream?"+query, nil)

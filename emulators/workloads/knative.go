@@ -51,7 +51,7 @@ type knative struct {
 }
 
 type gateway struct {
-	address string // cluster IP
+	address string
 	server  *backend
 	hosts   atomic.Pointer[map[string]Pod]
 }
@@ -130,7 +130,6 @@ func (k *knative) close() {
 	k.factory.Shutdown()
 }
 
-// localHost returns the host inside the cluster.
 func localHost(s *unstructured.Unstructured) string {
 	return s.GetName() + "." + s.GetNamespace() + ".svc.cluster.local"
 }

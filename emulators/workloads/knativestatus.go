@@ -156,7 +156,6 @@ func configurationsReady(s *unstructured.Unstructured, d *apps.Deployment, r rol
 	return c
 }
 
-// routesReady is the condition of the route to the latest ready revision.
 func routesReady(s *unstructured.Unstructured, configured knativeCondition, r rollout, routed bool) knativeCondition {
 	c := knativeCondition{kind: "RoutesReady", status: "True"}
 	switch {

@@ -39,7 +39,6 @@ func (c *Controller) reconcile(ctx context.Context, listers sources) (wakeAt tim
 	return wakeAt
 }
 
-// act runs all steps even if one fails.
 func (c *Controller) act(ctx context.Context, listers sources) (wakeAt time.Time, err error) {
 	deployments, err := listers.deployments.List(labels.Everything())
 	if err != nil {

@@ -22,7 +22,6 @@ const (
 // Pod is a pod that serves an app.
 type Pod struct{ App, Namespace, Image, Revision string }
 
-// rollout is the state of a Deployment.
 type rollout struct {
 	template string // digest
 	since    time.Time
@@ -76,7 +75,7 @@ func status(d *apps.Deployment, r rollout, now time.Time) apps.DeploymentStatus 
 	switch {
 	case r.ready:
 		s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas = n, n, n, n
-	case r.serving != nil: // one more pod
+	case r.serving != nil:
 		s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas = n+1, 1, n, n, 1
 	default:
 		s.Replicas, s.UpdatedReplicas, s.UnavailableReplicas = n, n, n

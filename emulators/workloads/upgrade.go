@@ -47,7 +47,6 @@ type readAhead struct {
 // Read implements [net.Conn].
 func (c readAhead) Read(b []byte) (int, error) { return c.reader.Read(b) }
 
-// fields returns the headers with lowercase names, as in HTTP/2.
 func fields(r *http.Request) map[string][]string {
 	all := map[string][]string{":authority": {r.Host}}
 	for name, values := range r.Header {

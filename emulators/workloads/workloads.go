@@ -109,7 +109,6 @@ func (c *Controller) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// changes wakes up the loop.
 func (c *Controller) changes() cache.ResourceEventHandler {
 	wake := func() {
 		select {

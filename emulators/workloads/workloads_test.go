@@ -69,7 +69,6 @@ func (c cluster) namespace(t *testing.T, name string) {
 	}
 }
 
-// app returns the Service's address.
 func (c cluster) app(t *testing.T, namespace, image string) string {
 	t.Helper()
 	labels := map[string]string{"app": "hello"}
@@ -110,7 +109,6 @@ func (c cluster) setImage(t *testing.T, namespace, image string) {
 	})
 }
 
-// progressing waits for a reason of the condition Progressing.
 func (c cluster) progressing(t *testing.T, namespace, reason string) {
 	t.Helper()
 	check.Eventually(t, reason, timeout, func() error {

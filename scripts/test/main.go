@@ -101,7 +101,6 @@ func (r *runner) all(ctx context.Context, parts []part) summary {
 	return s
 }
 
-// part runs go test once. It returns an error if go test fails.
 func (r *runner) part(ctx context.Context, p part) (res *result, err error) {
 	res = &result{part: p.name}
 	packages, err := r.packages(ctx, p)

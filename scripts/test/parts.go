@@ -2,7 +2,6 @@ package main
 
 import "slices"
 
-// part is a set of packages for one go test command.
 type part struct {
 	name      string
 	flags     []string

@@ -35,7 +35,6 @@ type stream struct {
 	builds   map[string]*strings.Builder
 }
 
-// running is a package with unfinished tests.
 type running struct {
 	log    strings.Builder
 	own    strings.Builder
@@ -45,7 +44,6 @@ type running struct {
 	count  int
 }
 
-// attempt is an unfinished top-level test.
 type attempt struct {
 	output []line
 	passed map[string]bool // tests that passed or were skipped

@@ -23,7 +23,7 @@ const defaultGrace = 10 * time.Second
 
 // Command is a program to run.
 type Command struct {
-	Name string // for messages
+	Name string
 	Path string // looked up in $PATH if it contains no slash
 	Args []string
 	Env  []string // nil inherits the environment

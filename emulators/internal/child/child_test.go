@@ -28,7 +28,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// parent starts a child and waits to be killed.
 func parent(script string) int {
 	output, log := io.Pipe()
 	p, err := child.Start(child.Command{

@@ -87,7 +87,6 @@ func TestEndOfAStoppedProcess(t *testing.T) {
 	<-ended
 }
 
-// waitFound waits until exec has set the environment.
 func waitFound(t *testing.T, dir string, pid int) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)

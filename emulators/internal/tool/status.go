@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/progress"
 )
 
-// status counts the packages that go build -v prints.
 type status struct {
 	name  string
 	total int

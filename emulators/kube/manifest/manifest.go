@@ -84,7 +84,6 @@ func (a *Applier) Check(ctx context.Context, list []*unstructured.Unstructured) 
 	return a.each(ctx, list, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// each applies all objects, even after an error.
 func (a *Applier) each(ctx context.Context, list []*unstructured.Unstructured, o metav1.PatchOptions) error {
 	force := true
 	o.Force, o.FieldManager, o.FieldValidation = &force, fieldManager, metav1.FieldValidationStrict

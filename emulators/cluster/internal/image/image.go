@@ -164,7 +164,6 @@ func (i *Image) make() (v1.Image, error) {
 	return mutate.ConfigFile(img, file)
 }
 
-// layer returns the files in order, each after its folder.
 func (i *Image) layer() ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

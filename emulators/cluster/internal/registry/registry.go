@@ -34,7 +34,7 @@ const (
 // Registry is an [http.Handler].
 type Registry struct {
 	next    http.Handler // manifests in memory, blobs on disk
-	dir     string       // of the manifests
+	dir     string
 	address string
 	mirror  string // images of this registry are created from base
 	base    string // e.g. "platform/echo:latest"

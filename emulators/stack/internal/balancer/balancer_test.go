@@ -93,7 +93,6 @@ func TestRoundRobin(t *testing.T) {
 	check.Equal(t, "responses", want, got)
 }
 
-// ends reports whether a new connection is closed without data.
 func ends(t *testing.T, b *balancer.Balancer) bool {
 	t.Helper()
 	var d net.Dialer
