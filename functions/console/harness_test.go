@@ -91,7 +91,7 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.headers, o.queries[call] = r.Header, r.URL.Query()
 	a, ok := o.answers[call]
 	if !ok {
-		a = answer{404, wire.Error{Code: "not_found", Message: "There is nothing here by that name."}}
+		a = answer{404, wire.Error{Code: "not_found", Message: "The resource does not exist. Check the name or ID."}}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(a.status)

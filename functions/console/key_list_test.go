@@ -108,7 +108,7 @@ func TestKeyBadges(t *testing.T) {
 	}{
 		{"active", nil, good, badge{}},
 		{"active", quota(79), good, badge{}},
-		{"active", quota(80), good, badge{toneAmber, "80 % of its quota"}},
+		{"active", quota(80), good, badge{toneAmber, "80% of quota used"}},
 		{"active", quota(100), badge{toneBad, "Quota used up"}, badge{}},
 		{"active", quota(250), badge{toneBad, "Quota used up"}, badge{}},
 		{"active", today(9, 1), good, badge{toneAmber, "Over its rate today"}},

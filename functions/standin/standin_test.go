@@ -84,7 +84,7 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t)
 	s := run(t, c.URL)
-	const body = `{"code":"gate_unavailable","message":"Keys cannot be verified right now; try again shortly."}`
+	const body = `{"code":"gate_unavailable","message":"API keys cannot be verified at the moment. Retry after the time in Retry-After."}`
 	for _, path := range []string{"/check/shop-prod/hello", "/check/", "/", "/readyz/", "/healthz/x"} {
 		a := get(t, s, path).Is(http.StatusServiceUnavailable)
 		want := http.Header{

@@ -17,14 +17,14 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-const about = `Sluice puts a gate in front of apps: usage plans, API keys and their usage, apps and their deployments.
+const about = `Sluice is an API-key gate for apps. This API manages usage plans, API keys and their usage, apps and their deployments.
 
-Bodies are JSON in UTF-8 with times in RFC 3339, UTC; a field that a request's schema does not have is refused. An error is an object of a stable ` +
-	"`code`" + ` for programs and a ` + "`message`" + ` for people; every operation lists the problems that it can answer. Where fields of the request are wrong, ` + "`errors`" + ` tells of each of them at once. Every answer has an ` + "`X-Request-Id`" + `, which the logs have too.
+Request and response bodies are JSON in UTF-8. Times are RFC 3339 in UTC. A request with a field that is not in its schema is rejected. An error is an object with a stable ` +
+	"`code`" + ` for programs and a ` + "`message`" + ` for people. Each operation lists the problems that it can return. If fields of the request are invalid, ` + "`errors`" + ` lists all of them. Each response has an ` + "`X-Request-Id`" + `, which also appears in the logs.
 
-Webhooks are what an installation sends, where it has a sink for events: CloudEvents 1.0 in HTTP's binary mode, whose type is the webhook's name. They come at least once, and are tried for a day; those of one subject, a key or an app, come in the order of what they tell of. One that comes again has the same id. Ends of deployments are CDEvents 0.4.1 beside them.
+Webhooks are the events that an installation with an event sink sends. They are CloudEvents 1.0 in HTTP binary mode, and the type is the name of the webhook. Events are delivered at least once and retried for one day. Events about the same subject, a key or an app, are sent in order. A redelivered event has the same id. The end of a deployment is also sent as a CDEvent (version 0.4.1).
 
-Lists come in pages: as long as ` + "`next_page_token`" + ` is not empty, there is more to ask for with ` + "`page_token`" + `.`
+Lists are paged. While ` + "`next_page_token`" + ` is not empty, send it as ` + "`page_token`" + ` to get the next page.`
 
 // The security schemes.
 const (
@@ -37,16 +37,16 @@ const (
 	program   = "programSignature"
 )
 
-// document is the description while it is put together.
+// document builds the OpenAPI document.
 type document struct {
 	*source
 	*schemas
 	paths     map[string]openapi.PathItem
-	responses map[string]openapi.ResponseOrReference // of the problems
-	told      map[problem.Code]bool
+	responses map[string]openapi.ResponseOrReference // shared responses of problems
+	used      map[problem.Code]bool                  // problems of any route
 }
 
-// describe gives the description as JSON. It reads the sources below the working
+// describe returns the OpenAPI document as JSON. It reads the Go sources below the working
 // directory.
 func describe() ([]byte, error) {
 	source, err := readSource()
@@ -55,9 +55,9 @@ func describe() ([]byte, error) {
 	}
 	table := api.Table()
 	if len(source.routes) != len(table) {
-		return nil, fmt.Errorf("%d routes in the table, but %d in its source", len(table), len(source.routes))
+		return nil, fmt.Errorf("routes in the table: %d, in its source: %d", len(table), len(source.routes))
 	}
-	d := &document{source: source, schemas: newSchemas(source), paths: map[string]openapi.PathItem{}, responses: map[string]openapi.ResponseOrReference{}, told: map[problem.Code]bool{}}
+	d := &document{source: source, schemas: newSchemas(source), paths: map[string]openapi.PathItem{}, responses: map[string]openapi.ResponseOrReference{}, used: map[problem.Code]bool{}}
 	for i, row := range table {
 		if err := d.add(row, source.routes[i]); err != nil {
 			return nil, fmt.Errorf("%s: %w", row.Pattern(), err)
@@ -72,7 +72,7 @@ func describe() ([]byte, error) {
 	if err := d.addEvents(&spec); err != nil {
 		return nil, err
 	}
-	for name, schema := range d.named { // those of events came last
+	for name, schema := range d.named { // the schemas of events were added last
 		spec.ComponentsEns().WithSchemasItem(name, schema)
 	}
 	b, err := json.MarshalIndent(spec, "", " ")
@@ -83,7 +83,7 @@ func (d *document) whole() openapi.Spec {
 	spec := openapi.Spec{Openapi: "3.1.0"}
 	spec.Info = *(&openapi.Info{Title: "Sluice", Version: "1"}).WithDescription(about)
 	spec.Servers = []openapi.Server{*(&openapi.Server{URL: "https://{host}"}).
-		WithVariables(map[string]openapi.ServerVariable{"host": *(&openapi.ServerVariable{Default: "sluice.example.com"}).WithDescription("Where Sluice is installed.")})}
+		WithVariables(map[string]openapi.ServerVariable{"host": *(&openapi.ServerVariable{Default: "sluice.example.com"}).WithDescription("Host name of the Sluice installation.")})}
 	for _, g := range d.groups {
 		spec.Tags = append(spec.Tags, *(&openapi.Tag{Name: g.name}).WithDescription(g.about))
 	}
@@ -104,15 +104,15 @@ func securitySchemes() map[string]openapi.SecurityScheme {
 		return *(&openapi.SecurityScheme{}).WithDescription(about).WithAPIKey(openapi.SecuritySchemeAPIKey{Name: name, In: where})
 	}
 	return map[string]openapi.SecurityScheme{
-		bearer:    *(&openapi.SecurityScheme{}).WithDescription("The token of a session, or a service token.").WithHTTPBearer(openapi.SecuritySchemeHTTPBearer{Scheme: "bearer"}),
-		cookie:    in(openapi.SecuritySchemeAPIKeyInCookie, identity.CookieName, "The session of a browser. Changes and recorded reads need the CSRF value too."),
-		csrf:      in(openapi.SecuritySchemeAPIKeyInHeader, identity.CSRFHeader, "csrf_token of the session."),
-		hookToken: in(openapi.SecuritySchemeAPIKeyInHeader, "X-Service-Token", "The token of the app's webhook."),
-		apiKey:    in(openapi.SecuritySchemeAPIKeyInHeader, "X-API-Key", "An API key, whole. It opens gated apps, and of the API its own description alone."),
+		bearer:    *(&openapi.SecurityScheme{}).WithDescription("Session token or service token.").WithHTTPBearer(openapi.SecuritySchemeHTTPBearer{Scheme: "bearer"}),
+		cookie:    in(openapi.SecuritySchemeAPIKeyInCookie, identity.CookieName, "Browser session. Changes and recorded reads also need the CSRF token."),
+		csrf:      in(openapi.SecuritySchemeAPIKeyInHeader, identity.CSRFHeader, "The csrf_token of the session."),
+		hookToken: in(openapi.SecuritySchemeAPIKeyInHeader, "X-Service-Token", "Token of the app's webhook."),
+		apiKey:    in(openapi.SecuritySchemeAPIKeyInHeader, "X-API-Key", "Full API key. It gives access to gated apps. In this API, it is valid only for GET /key."),
 		program: in(openapi.SecuritySchemeAPIKeyInHeader, "Github-Public-Key-Signature",
-			"The base64 of the ASN.1 ECDSA signature on P-256 of the body's SHA-256, with the key of the program that Github-Public-Key-Identifier names."),
+			"Signature of the body: base64 of an ASN.1 ECDSA signature (P-256, SHA-256) with the key in Github-Public-Key-Identifier."),
 		signature: in(openapi.SecuritySchemeAPIKeyInHeader, "X-Hub-Signature-256",
-			"sha256= and the lower-case hexadecimal HMAC-SHA256 of the body under the webhook's token. Sent with a token, both must hold."),
+			"sha256= followed by the lowercase hexadecimal HMAC-SHA256 of the body with the webhook token as key. If a token is also sent, both must be valid."),
 	}
 }
 
@@ -121,22 +121,22 @@ func headers() map[string]openapi.Header {
 		return *(&openapi.Header{}).WithDescription(about).WithSchema(map[string]any{"type": kind})
 	}
 	return map[string]openapi.Header{
-		"X-Request-Id": of("string", "Names the request in the logs."),
-		api.ETag:       of("string", "Names what was asked for, as it is; for If-Match. What is only observed, such as a gate's state or the day a key was last seen, does not count."),
-		api.Location:   of("string", "The address that reads the work which the call began."),
-		"Retry-After":  of("integer", "Seconds until it is worth trying again."),
+		"X-Request-Id": of("string", "ID of the request in the logs."),
+		api.ETag:       of("string", "Version of the resource, for If-Match. Observed values, such as the state of a gate or last_seen of a key, do not change it."),
+		api.Location:   of("string", "URL of the work that the call started."),
+		"Retry-After":  of("integer", "Number of seconds to wait before a retry."),
 
-		"RateLimit-Policy": of("string", "The caller's budget of calls, as draft-ietf-httpapi-ratelimit-headers-11 has it."),
-		"RateLimit":        of("string", "The rest of that budget."),
+		"RateLimit-Policy": of("string", "Call budget of the caller, as defined in draft-ietf-httpapi-ratelimit-headers-11."),
+		"RateLimit":        of("string", "Remaining call budget of the caller."),
 
-		"WWW-Authenticate": of("string", "What to prove oneself with; the same for all of one code."),
+		"WWW-Authenticate": of("string", "Required authentication. The value depends only on the problem code."),
 	}
 }
 
-// add describes a route.
+// add adds a route.
 func (d *document) add(row *api.Row, name string) error {
 	op := (&openapi.Operation{}).WithID(strings.ToLower(name[:1]) + name[1:]).WithTags(row.Function).
-		WithSummary(row.Summary).WithDescription("Needs " + needs(row.Need) + "." + people(row)).WithSecurity(security(row)...)
+		WithSummary(row.Summary).WithDescription(description(row)).WithSecurity(security(row)...)
 	var err error
 	if op.Parameters, err = d.parameters(row); err != nil {
 		return err
@@ -149,11 +149,11 @@ func (d *document) add(row *api.Row, name string) error {
 		body := (&openapi.RequestBody{}).WithContentItem("application/json", content(schema)).WithRequired(!row.Optional)
 		op.RequestBody = &openapi.RequestBodyOrReference{RequestBody: body}
 	}
-	answers, err := d.answers(row)
+	responses, err := d.allResponses(row)
 	if err != nil {
 		return err
 	}
-	op.Responses = (&openapi.Responses{}).WithMapOfResponseOrReferenceValues(answers)
+	op.Responses = (&openapi.Responses{}).WithMapOfResponseOrReferenceValues(responses)
 	item := d.paths[row.Path]
 	switch row.Method {
 	case http.MethodGet:
@@ -171,9 +171,25 @@ func (d *document) add(row *api.Row, name string) error {
 	return nil
 }
 
+// description returns the details of a route and its access requirements.
+func description(row *api.Row) string {
+	need := needs(row.Need)
+	if row.Need == api.SignedIn && !row.People {
+		need += " or a service token"
+	}
+	about := strings.TrimSpace(row.Details + " Requires " + need + ".")
+	if row.People {
+		about += " Service tokens cannot use it."
+	}
+	return about
+}
+
 func needs(n api.Need) string {
 	if role := n.Role(); role != "" {
-		return "the role " + string(role) + " in the project"
+		return "the " + string(role) + " role in the project"
+	}
+	if n == api.Nothing {
+		return "no authentication"
 	}
 	if n == api.Admin {
 		return "an admin's session"
@@ -181,16 +197,7 @@ func needs(n api.Need) string {
 	return n.String()
 }
 
-// people says that a route is not for service tokens.
-func people(row *api.Row) string {
-	if row.People {
-		return " No service token may use it, whatever its role."
-	}
-	return ""
-}
-
-// security is what a caller proves who they are with: one of the list. A cookie alone is
-// not enough for a change.
+// security returns the alternative authentication methods of a route.
 func security(row *api.Row) []map[string][]string {
 	with := func(schemes ...string) map[string][]string {
 		all := map[string][]string{}
@@ -216,7 +223,7 @@ func security(row *api.Row) []map[string][]string {
 	return []map[string][]string{with(bearer), with(cookie, csrf)}
 }
 
-// parameters are those of the path, of the query and the headers that the handler reads.
+// parameters returns the parameters in the path, the query and the headers.
 func (d *document) parameters(row *api.Row) ([]openapi.ParameterOrReference, error) {
 	var all []openapi.ParameterOrReference
 	add := func(in openapi.ParameterIn, name, about string, schema map[string]any) {
@@ -246,36 +253,36 @@ func (d *document) parameters(row *api.Row) ([]openapi.ParameterOrReference, err
 		}
 	}
 	for _, name := range row.Headers {
-		if h, ok := requestHeaders[name]; ok { // the others are security schemes
+		if h, ok := requestHeaders[name]; ok { // other headers are security schemes
 			add(openapi.ParameterInHeader, name, h, map[string]any{"type": "string"})
 		}
 	}
 	return all, nil
 }
 
-// requestHeaders are what the headers of requests mean.
+// requestHeaders contains the descriptions of request headers.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var requestHeaders = map[string]string{
-	api.IdempotencyKey:  "Names the call for 24 hours: sent again it changes nothing more, and is answered as the first time, or with already_issued where that answer held a full key.",
-	"Prefer":            "wait=SECONDS, at most 300, waits that long for the outcome.",
-	"X-GitHub-Event":    "The event, of a git provider's call: push builds, ping answers pong, others are ignored.",
-	"X-Gitea-Event":     "The event, of Gitea's and Forgejo's calls.",
-	"X-Gitlab-Event":    "The event, of GitLab's call: Push Hook builds, others are ignored.",
-	"X-Gitlab-Token":    "The token of the app's webhook, of GitLab's call.",
-	"X-GitHub-Delivery": "A git provider's Idempotency-Key.",
-	"X-Gitea-Delivery":  "A git provider's Idempotency-Key.",
-	api.IfMatch:         "The ETag of what the sender has seen, or several, or *: of anything else nothing is changed. For deployments and builds it is the ETag of the app, or of its deployments: the current revision's number in quotes.",
-	"If-None-Match":     "The ETag of what the sender has; unchanged, it is not sent again.",
+	api.IdempotencyKey:  "Identifies the call for 24 hours. A repeated call changes nothing and returns the first response, or already_issued if that response contained a full key.",
+	"Prefer":            "wait=SECONDS waits up to that time for the result. The maximum is 300 for webhook calls and 30 for changes of keys and plans.",
+	"X-GitHub-Event":    "Event in a git provider's call: push starts a build, ping returns pong, others are ignored.",
+	"X-Gitea-Event":     "Event in a call from Gitea or Forgejo, like X-GitHub-Event.",
+	"X-Gitlab-Event":    "Event in a call from GitLab: Push Hook starts a build, others are ignored.",
+	"X-Gitlab-Token":    "Token of the app's webhook in a call from GitLab.",
+	"X-GitHub-Delivery": "Idempotency-Key of a git provider.",
+	"X-Gitea-Delivery":  "Idempotency-Key of a git provider.",
+	api.IfMatch:         "One or more ETags, or *. Nothing is changed if the resource matches none of them. For deployments and builds, use the ETag of the app or of its deployments; the latter is the number of the current revision in quotes.",
+	"If-None-Match":     "ETag of the client's copy. If it is current, the response has status 304 and no body.",
 }
 
-// answers are the successful ones and, by their status, the problems.
-func (d *document) answers(row *api.Row) (map[string]openapi.ResponseOrReference, error) {
-	answers := map[string]openapi.ResponseOrReference{}
-	successful := append([]api.Answer{{Status: row.Status, When: "Done", Type: row.Answer}}, row.Others...)
+// allResponses returns the successful responses and the problems by status.
+func (d *document) allResponses(row *api.Row) (map[string]openapi.ResponseOrReference, error) {
+	responses := map[string]openapi.ResponseOrReference{}
+	successful := append([]api.Answer{{Status: row.Status, When: "success", Type: row.Answer}}, row.Others...)
 	for i, answer := range successful {
 		status := strconv.Itoa(answer.Status)
-		if _, known := answers[status]; known {
+		if _, known := responses[status]; known {
 			continue
 		}
 		var when []string
@@ -293,17 +300,17 @@ func (d *document) answers(row *api.Row) (map[string]openapi.ResponseOrReference
 				schemas = append(schemas, schema)
 			}
 		}
-		made := response(cmp.Or(row.Media, "application/json"), strings.Join(when, "; or: ")+".", schemas...)
+		made := response(cmp.Or(row.Media, "application/json"), sentence(strings.Join(when, "; or ")), schemas...)
 		withHeaders(made.Response, row)
-		answers[status] = made
+		responses[status] = made
 	}
 	for status, codes := range d.byStatus(row) {
-		answers[strconv.Itoa(status)] = d.problems(status, codes)
+		responses[strconv.Itoa(status)] = d.problems(status, codes)
 	}
-	return answers, nil
+	return responses, nil
 }
 
-// problems is the answer of a status: that of one code stands in the document once.
+// problems returns the response for a status. A response with only one code is shared.
 func (d *document) problems(status int, codes []problem.Code) openapi.ResponseOrReference {
 	names := all(codes)
 	made := response("application/json", http.StatusText(status)+".", map[string]any{"allOf": []any{
@@ -327,7 +334,7 @@ func (d *document) problems(status int, codes []problem.Code) openapi.ResponseOr
 	return openapi.ResponseOrReference{Reference: &openapi.Reference{Ref: "#/components/responses/" + string(codes[0])}}
 }
 
-// withHeaders adds the header fields of a row's successful responses.
+// withHeaders adds the headers of a row's successful responses.
 func withHeaders(r *openapi.Response, row *api.Row) {
 	if row.Tagged {
 		r.WithHeadersItem(api.ETag, header(api.ETag))
@@ -340,7 +347,7 @@ func withHeaders(r *openapi.Response, row *api.Row) {
 	}
 }
 
-// withBudget adds the header fields of a caller's budget.
+// withBudget adds the headers of the caller's call budget.
 func withBudget(r *openapi.Response) {
 	for _, name := range []string{"RateLimit-Policy", "RateLimit"} {
 		r.WithHeadersItem(name, header(name))
@@ -365,29 +372,29 @@ func header(name string) openapi.HeaderOrReference {
 
 func content(schema map[string]any) openapi.MediaType { return openapi.MediaType{Schema: schema} }
 
-// byStatus are the problems of a route by their HTTP status.
+// byStatus returns the problems of a route by HTTP status.
 func (d *document) byStatus(row *api.Row) map[int][]problem.Code {
 	all := map[int][]problem.Code{}
 	for _, code := range row.Codes() {
 		status := problem.Of(code).Status()
-		d.told[code] = true
+		d.used[code] = true
 		all[status] = append(all[status], code)
 	}
 	return all
 }
 
-// told is a problem as the document lists it.
-type told struct {
+// listedProblem is a problem in the document's list of all problems.
+type listedProblem struct {
 	Status  int    `json:"status"`
 	Code    string `json:"code"`
-	Message string `json:"message"` // as it mostly is
+	Message string `json:"message"` // default message
 }
 
-// allProblems are those that any route can answer, in the order of the table.
-func (d *document) allProblems() (list []told) {
+// allProblems returns the problems of all routes, in the order of the table.
+func (d *document) allProblems() (list []listedProblem) {
 	for _, row := range problem.Table() {
-		if d.told[row.Code] {
-			list = append(list, told{row.Status, string(row.Code), row.Message})
+		if d.used[row.Code] {
+			list = append(list, listedProblem{row.Status, string(row.Code), row.Message})
 		}
 	}
 	return list

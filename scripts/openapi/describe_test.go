@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// The description that is kept, and served, is that of the table.
 func TestDescription(t *testing.T) {
 	t.Chdir("../..")
 	want, err := describe()
@@ -20,11 +19,10 @@ func TestDescription(t *testing.T) {
 	got, err := os.ReadFile("shared/api/openapi.json")
 	check.OK(t, err)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("make docs writes it anew (-table +kept):\n%s", diff)
+		t.Errorf("openapi.json is stale; run make docs (-want +got):\n%s", diff)
 	}
 }
 
-// It is OpenAPI, by the standard's own schema.
 func TestDescriptionIsOpenAPI(t *testing.T) {
 	t.Parallel()
 	document, err := libopenapi.NewDocument(api.OpenAPI)

@@ -17,37 +17,37 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// toldOf is what is said of an event's type.
-type toldOf struct {
+// eventDoc describes an event type.
+type eventDoc struct {
 	about string
 	data  reflect.Type
 }
 
-// events are the types of events that are sent to a sink, which OpenAPI calls webhooks.
+// events contains all event types. OpenAPI calls them webhooks.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
-var events = map[event.Type]toldOf{
+var events = map[event.Type]eventDoc{
 	event.KeyCreated:    {"A key was issued.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyRotated:    {"A key got a new secret; the one before is good for the grace that was asked for.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyDisabled:   {"A key was switched off.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyEnabled:    {"A key was switched on again.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyRevoked:    {"A key was revoked, for good.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyExpiring:   {"A key expires in 14 days, or in one. Of a key that is made with less than that left, or changed to it, that moment is not told.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyRotated:    {"The secret of a key was replaced. The previous secret stays valid for the requested grace period.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyDisabled:   {"A key was disabled.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyEnabled:    {"A key was enabled again.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyRevoked:    {"A key was revoked permanently.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyExpiring:   {"A key expires in 14 days or in one day. The event is not sent for a key that is created with, or changed to, an expiry closer than that.", reflect.TypeFor[wire.KeyEvent]()},
 	event.KeyExpired:    {"A key has expired.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyLeaked:     {"A full key was found where it should not be.", reflect.TypeFor[wire.KeyEvent]()},
-	event.QuotaReached:  {"A key has used 80 % of its quota, or all of it.", reflect.TypeFor[wire.QuotaEvent]()},
-	event.GateEngaged:   {"The gate of an app is proven to be in place: after it was switched on, or after something was in its way.", reflect.TypeFor[wire.GateEvent]()},
-	event.GateReleased:  {"The gate of an app was switched off and is proven to be gone. That of an app that is deleted goes without a word.", reflect.TypeFor[wire.GateEvent]()},
-	event.GateDenying:   {"Every gate answers 503 gate_unavailable, because no checker can prove that its view is fresh. It is seen within three minutes, and not while the store itself is away, which no event survives.", reflect.TypeFor[wire.GatesEvent]()},
-	event.GateRecovered: {"At least one checker may allow again.", reflect.TypeFor[wire.GatesEvent]()},
+	event.KeyLeaked:     {"A full key was reported as leaked.", reflect.TypeFor[wire.KeyEvent]()},
+	event.QuotaReached:  {"A key has used 80% or 100% of its quota.", reflect.TypeFor[wire.QuotaEvent]()},
+	event.GateEngaged:   {"The gate of an app is verified to be in place, after it was turned on or after a disruption.", reflect.TypeFor[wire.GateEvent]()},
+	event.GateReleased:  {"The gate of an app was turned off and is verified to be removed. The event is not sent when an app is deleted.", reflect.TypeFor[wire.GateEvent]()},
+	event.GateDenying:   {"All gates return 503 gate_unavailable because no checker can prove that its view is fresh. This is detected within three minutes. It is not detected while the store is unavailable.", reflect.TypeFor[wire.GatesEvent]()},
+	event.GateRecovered: {"At least one checker can allow requests again.", reflect.TypeFor[wire.GatesEvent]()},
 }
 
-// addEvents describes what is sent to a sink.
+// addEvents adds all event types.
 func (d *document) addEvents(spec *openapi.Spec) error {
 	for _, t := range event.Types() {
 		of, ok := events[t]
 		if !ok {
-			return fmt.Errorf("nothing is said of %s", t)
+			return fmt.Errorf("event %s has no description", t)
 		}
 		schema, err := d.of(of.data)
 		if err != nil {
@@ -58,7 +58,7 @@ func (d *document) addEvents(spec *openapi.Spec) error {
 			return err
 		}
 		body := (&openapi.RequestBody{}).WithRequired(true).WithContentItem("application/json", *(&openapi.MediaType{Schema: schema}).WithExample(sample))
-		taken := openapi.ResponseOrReference{Response: (&openapi.Response{Description: "It is taken, and not sent again. Any other answer has it sent again, for a day."})}
+		taken := openapi.ResponseOrReference{Response: (&openapi.Response{Description: "The event is accepted. It is retried for one day after any other response."})}
 		op := (&openapi.Operation{}).WithID(operationOf(t)).WithSummary(of.about).WithSecurity(map[string][]string{}).
 			WithRequestBody(openapi.RequestBodyOrReference{RequestBody: body}).
 			WithResponses(*(&openapi.Responses{}).WithMapOfResponseOrReferenceValuesItem("2XX", taken))
@@ -67,7 +67,7 @@ func (d *document) addEvents(spec *openapi.Spec) error {
 	return nil
 }
 
-// operationOf names what takes an event of a type, e.g. "onKeyCreated".
+// operationOf returns the operation ID of an event type, e.g. "onKeyCreated".
 func operationOf(t event.Type) string {
 	name := "on"
 	for part := range strings.SplitSeq(strings.TrimPrefix(string(t), "dev.sluicegate."), ".") {
@@ -78,7 +78,7 @@ func operationOf(t event.Type) string {
 	return name
 }
 
-// sampleOf is the data of an event of a type, as it is sent.
+// sampleOf returns sample data of an event type.
 func sampleOf(t event.Type) (any, error) {
 	at := time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC)
 	k := apikey.Key{

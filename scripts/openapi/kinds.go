@@ -19,23 +19,23 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// kind is what the values of a field have in common beside their JSON type.
+// kind restricts the values of a field, in addition to its JSON type.
 type kind struct {
-	min, max float64  // of a number; none where both are 0
-	length   [2]int64 // of a string or a list, least and most; none where both are 0
+	min, max float64  // of a number; unbounded if both are 0
+	length   [2]int64 // minimum and maximum of a string or list; unbounded if both are 0
 	pattern  string
 	format   string
-	values   []any  // all there are
-	items    string // the kind of a list's items
-	initial  any    // if left out
+	values   []any  // allowed values
+	items    string // kind of the items of a list
+	initial  any    // default
 	example  any
-	types    []jsonschema.SimpleType // of JSON, where Go's type does not say
+	types    []jsonschema.SimpleType // JSON types, if the Go type does not determine them
 }
 
-// label is a DNS label, as package app checks it.
+// label is the pattern of a DNS label in package app.
 const label = `^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`
 
-// kinds are the kinds of fields, by the name that a field's tag gives.
+// kinds contains the kinds by their name in a field's tag.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var kinds = map[string]kind{
@@ -136,7 +136,7 @@ var kinds = map[string]kind{
 	"page_size": {min: 1, max: api.MaxPageSize, initial: api.DefaultPageSize},
 }
 
-// pathKinds are the kinds of the parameters of paths.
+// pathKinds contains the kinds of path parameters.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var pathKinds = map[string]string{
@@ -144,7 +144,7 @@ var pathKinds = map[string]string{
 	"plan_id": "plan_id", "key_id": "key_id", "token_id": "token_id", "change_id": "change", "request_id": "request_id", "revision": "ordinal", "build": "ordinal", "trust_id": "trust_id",
 }
 
-// all are the values of a closed vocabulary.
+// all returns the values of an enum.
 func all[T ~string](values []T) []any {
 	list := make([]any, len(values))
 	for i, v := range values {
@@ -153,7 +153,7 @@ func all[T ~string](values []T) []any {
 	return list
 }
 
-// distinct are the values of several vocabularies, each once.
+// distinct returns the values of several enums, without duplicates.
 func distinct(lists ...[]any) []any {
 	var values []any
 	for _, v := range slices.Concat(lists...) {
@@ -164,8 +164,7 @@ func distinct(lists ...[]any) []any {
 	return values
 }
 
-// limit writes what k says into a schema. A list's length is its items'; null, where it
-// is allowed, is one more value.
+// limit adds the restrictions of k to a schema. If the schema allows null, the enum includes it.
 func (k kind) limit(s *jsonschema.Schema) {
 	for _, t := range k.types {
 		s.AddType(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// What a kind's pattern lets through, the domain takes, and the other way around.
+// TestPatterns checks that the patterns accept exactly the values that the domain packages accept.
 func TestPatterns(t *testing.T) {
 	t.Parallel()
 	for name, valid := range map[string]func(string) bool{
@@ -34,21 +34,21 @@ func TestPatterns(t *testing.T) {
 			short := func(s string) bool { return k.length[1] == 0 || int64(len(s)) <= k.length[1] }
 			rapid.Check(t, func(t *rapid.T) {
 				if s := rapid.StringMatching(k.pattern).Filter(short).Draw(t, "described"); !valid(s) {
-					t.Fatalf("%q is refused", s)
+					t.Fatalf("%q matches the pattern: got invalid, want valid", s)
 				}
 				s := rapid.StringMatching(`(plan-|key-)?[-._a-zA-Z0-9é\n]{0,70}`).Draw(t, "any")
 				if described := pattern.MatchString(s) && short(s); described != valid(s) {
-					t.Fatalf("%q: described: %t, valid: %t", s, described, valid(s))
+					t.Fatalf("%q: got match %t, want %t", s, described, valid(s))
 				}
 			})
 			if example, ok := k.example.(string); !ok || !valid(example) {
-				t.Errorf("the example %v is refused", k.example)
+				t.Errorf("example %v: got invalid, want valid", k.example)
 			}
 		})
 	}
 }
 
-// What a number's or a text's bounds are, in the description and in the domain.
+// TestBounds checks that the bounds equal those of the domain packages.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	text := func(n int64) string { return strings.Repeat("a", int(n)) }
@@ -59,10 +59,10 @@ func TestBounds(t *testing.T) {
 	} {
 		least, most := kinds[name].length[0], kinds[name].length[1]
 		if check(least) != nil || check(most) != nil || check(most+1) == nil || least > 0 && check(least-1) == nil {
-			t.Errorf("%s: not %d to %d", name, least, most)
+			t.Errorf("%s: bounds differ from the described %d to %d", name, least, most)
 		}
 	}
 	if d, err := time.ParseDuration(kinds["grace"].initial.(string)); err != nil || d != apikey.DefaultGrace { //nolint:forcetypeassert // a text
-		t.Errorf("grace: %v, %v", d, err)
+		t.Errorf("grace: got %v, %v, want %v", d, err, apikey.DefaultGrace)
 	}
 }

@@ -1,10 +1,9 @@
-// Command openapi writes the OpenAPI description of the management API and of the
-// webhook into shared/api, from the table of routes there.
+// Command openapi generates shared/api/openapi.json, the OpenAPI document of the management API
+// and the webhook.
 //
-// Everything in it comes from where it is true: paths, methods, roles, statuses and
-// problems from the table of routes; fields from the Go types of requests and answers;
-// what a field means from the comment beside it; limits, enums and examples from the
-// kind that the field's tag names, see [kinds].
+// Paths, methods, roles, statuses and problems come from the table of routes. Schemas come from the
+// Go types, and descriptions from their comments. The kind tag of a field selects its bounds, enum
+// and example; see [kinds].
 package main
 
 import (
@@ -15,7 +14,7 @@ import (
 func main() {
 	document, err := describe()
 	if err == nil {
-		err = os.WriteFile("shared/api/openapi.json", document, 0o644) //nolint:gosec // a page for everybody
+		err = os.WriteFile("shared/api/openapi.json", document, 0o644) //nolint:gosec // a public document
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -13,12 +13,12 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// schemas makes JSON schemas of Go types, each named one once.
+// schemas generates JSON schemas of Go types.
 type schemas struct {
 	source    *source
 	reflector jsonschema.Reflector
 	named     map[string]map[string]any
-	closed    map[string]bool // a request with another field than those that are told is refused
+	closed    map[string]bool // types that reject unknown fields
 }
 
 const prefix = "#/components/schemas/"
@@ -48,7 +48,7 @@ func newSchemas(s *source) *schemas {
 	return made
 }
 
-// close notes that a request's type, and those of its fields, are read strictly.
+// close records that a request's type and the types of its fields reject unknown fields.
 func (s *schemas) close(t reflect.Type) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -62,7 +62,7 @@ func (s *schemas) close(t reflect.Type) {
 	}
 }
 
-// of is the schema of a type: a reference where it has a name.
+// of returns the schema of a type: a reference if the type has a name.
 func (s *schemas) of(t reflect.Type) (map[string]any, error) {
 	schema, err := s.reflector.Reflect(reflect.New(t).Elem().Interface())
 	if err != nil {
@@ -71,8 +71,7 @@ func (s *schemas) of(t reflect.Type) (map[string]any, error) {
 	return plain(&schema)
 }
 
-// finish is a named schema: what its comment says, and, of a request, that it has no
-// other fields.
+// finish adds the description to a named schema, and rejects unknown fields if it is closed.
 func (s *schemas) finish(name string, schema *jsonschema.Schema) map[string]any {
 	if about := s.source.types[name]; about != "" {
 		schema.WithDescription(about)
@@ -87,8 +86,8 @@ func (s *schemas) finish(name string, schema *jsonschema.Schema) map[string]any 
 	return m
 }
 
-// value is the schema of a parameter of a kind: a number where the kind has bounds of
-// one.
+// value returns the schema of a parameter: an integer if the kind has numeric bounds, otherwise a
+// string.
 func (s *schemas) value(name string) (map[string]any, error) {
 	k, ok := kinds[name]
 	if !ok {
@@ -104,13 +103,13 @@ func (s *schemas) value(name string) (map[string]any, error) {
 	return plain(&schema)
 }
 
-// parameter is one of a query.
+// parameter is a query parameter.
 type parameter struct {
 	name, about string
 	schema      map[string]any
 }
 
-// query are the parameters that a struct of package api is filled from.
+// query returns the query parameters of a struct in package api.
 func (s *schemas) query(t reflect.Type) (all []parameter, err error) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -135,10 +134,10 @@ func (s *schemas) query(t reflect.Type) (all []parameter, err error) {
 
 func plain(s *jsonschema.Schema) (map[string]any, error) { return s.ToSchemaOrBool().ToSimpleMap() }
 
-// listOf is the name of a page of a list in Go.
+// listOf matches the Go name of a list type.
 var listOf = regexp.MustCompile(`^.*List\[.*\.(\w+)\].*$`)
 
-// defName is the type's own name; a page of a list is named after what is listed.
+// defName returns the schema's name: the name of the type, or the item type followed by List.
 func defName(t reflect.Type, _ string) string {
 	if found := listOf.FindStringSubmatch(t.Name()); found != nil {
 		return found[1] + "List"
@@ -146,15 +145,14 @@ func defName(t reflect.Type, _ string) string {
 	return t.Name()
 }
 
-// listsAreNeverNull: an empty list is [].
+// listsAreNeverNull removes null from the schemas of lists: an empty list is [].
 func listsAreNeverNull(p jsonschema.InterceptNullabilityParams) {
 	if p.NullAdded && p.Type.Kind() == reflect.Slice {
 		p.Schema.RemoveType(jsonschema.Null)
 	}
 }
 
-// field completes a field: what its comment and its kind say, and whether it is always
-// there.
+// field adds the description, the kind, nullability and presence to the schema of a field.
 func (s *schemas) field(p jsonschema.InterceptPropParams) error {
 	if !p.Processed {
 		return nil
@@ -189,7 +187,7 @@ func (s *schemas) field(p jsonschema.InterceptPropParams) error {
 	return nil
 }
 
-// about is the comment of a field, of the struct itself or of one in it.
+// about returns the comment of a field, which may be in an embedded struct.
 func (s *schemas) about(t reflect.Type, field string) string {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// source is what the comments of packages api and wire say, and the names of the routes.
+// source contains the comments of packages api and wire, and the names of the routes.
 type source struct {
-	types  map[string]string // what a type is
-	fields map[string]string // what a field is, by "Type.Field"
-	routes []string          // the names of the routes, in the table's order
-	groups []group           // of routes
+	types  map[string]string // descriptions of types
+	fields map[string]string // descriptions of fields by "Type.Field"
+	routes []string          // names of the routes, in the order of the table
+	groups []group
 }
 
-// group is the routes of a function.
+// group is the function that serves a group of routes.
 type group struct{ name, about string }
 
 func readSource() (*source, error) {
 	s := &source{types: map[string]string{}, fields: map[string]string{}}
-	for _, pattern := range []string{"shared/wire/*.go", "shared/api/*.go"} {
+	for _, pattern := range []string{"shared/api/*.go", "shared/wire/*.go"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
 			return nil, fmt.Errorf("%s: no such files here: %w", pattern, err)
@@ -79,16 +79,15 @@ func (s *source) readType(d *ast.GenDecl, spec *ast.TypeSpec) {
 	}
 }
 
-// text is a comment in one line, without what is meant for tools.
+// text returns a comment in one line, without citations of promises.
 func text(c *ast.CommentGroup) string {
 	return citation.ReplaceAllString(strings.Join(strings.Fields(c.Text()), " "), "")
 }
 
-// citation is where a comment says which promise it keeps.
+// citation matches a reference to promises.
 var citation = regexp.MustCompile(` \(promises?[^)]*\)`)
 
-// sentence begins a text with a capital, unless that is the name of a field or a value,
-// and ends it with a full stop.
+// sentence capitalizes the first word, unless it is an identifier, and adds a period.
 func sentence(s string) string {
 	if s == "" {
 		return ""

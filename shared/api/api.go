@@ -1,11 +1,7 @@
-// Package api is the table of the management API and of the webhook: a route that is
-// not in it does not exist.
+// Package api is the table of all routes of the management API and the webhook.
 //
-// A row says the method and the path, the function that serves it, who may use it, the
-// types of the request and of the answer, the status of success and the problems that it
-// can answer besides those of every route. From the table come the routes of the
-// functions and the check of roles (package httpapi), the client, the role matrix of the
-// tests, and the OpenAPI description.
+// The table is the source of the functions' routes and access checks (package httpapi), the client,
+// the OpenAPI document and the role matrix of the tests.
 package api
 
 import (
@@ -21,37 +17,37 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// OpenAPI is the description of the table, which scripts/openapi writes.
+// OpenAPI is the OpenAPI document of the table. scripts/openapi generates it.
 //
 //go:embed openapi.json
 var OpenAPI []byte
 
-// Need is what a caller needs to use a route.
+// Need is the access level that a route requires.
 type Need int
 
-// The needs, each of which includes those before it, but for the last three.
+// The access levels. Each level up to Admin includes the previous ones.
 const (
 	Nothing   Need = iota
 	SignedIn       // a session, or a service token
 	Viewer         // a role in the project of the path; admins are owners everywhere
 	Developer      //
 	Owner          //
-	Admin          // admins alone
-	Token          // the token of the app's webhook, or of a pipeline that it trusts, instead of a session
-	Holder         // an API key instead of a session
-	Signature      // of a program that looks for leaked keys, instead of a session
+	Admin          //
+	Token          // no session: the token of the app's webhook or of a trusted pipeline
+	Holder         // no session: an API key
+	Signature      // no session: the signature of a secret-scanning program
 )
 
 func (n Need) String() string {
-	return [...]string{"nothing", "a session", "viewer", "developer", "owner", "admin", "the webhook's token", "an API key", "the signature of a program that the installation trusts"}[n]
+	return [...]string{"nothing", "a session", "viewer", "developer", "owner", "admin", "the webhook token or a token of a trusted pipeline", "an API key", "the signature of a trusted program"}[n]
 }
 
-// Session tells whether n asks for a session, or a service token, at all.
+// Session reports whether n requires a session or a service token.
 func (n Need) Session() bool {
 	return n != Nothing && n != Token && n != Holder && n != Signature
 }
 
-// Role is the role that n asks for, or "".
+// Role returns the project role that n requires, or "".
 func (n Need) Role() app.Role {
 	switch n {
 	case Viewer:
@@ -65,90 +61,91 @@ func (n Need) Role() app.Role {
 	return ""
 }
 
-// None is a request or an answer without a body.
+// None is a request or a response without a body.
 type None struct{}
 
-// Empty is a body that says nothing: {}.
+// Empty is the body {}.
 type Empty struct{}
 
-// IdempotencyKey is the header that names a call which its sender may send again.
+// IdempotencyKey is the request header that identifies a call for retries.
 const IdempotencyKey = "Idempotency-Key"
 
-// Replayed is the header of a response that repeats the result of an earlier call with the same
+// Replayed is the header of a response that repeats an earlier result for the same
 // Idempotency-Key.
 const Replayed = "Idempotent-Replayed"
 
-// Prefer is the header that says how long a caller is willing to wait (RFC 7240).
+// Prefer is the request header with the time that a caller is willing to wait (RFC 7240).
 const Prefer = "Prefer"
 
-// IfMatch is the header that says which version a change is meant for, and ETag the one
-// that names the version of an answer.
+// IfMatch is the request header with the version to change, and ETag the response header with
+// the current version.
 const (
 	IfMatch = "If-Match"
 	ETag    = "ETag"
 )
 
-// RevisionTag returns the entity tag of an app's history, which is its current revision: 0
-// before the first.
+// RevisionTag returns the entity tag of an app's history for its current revision, 0 before the
+// first deployment.
 func RevisionTag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) + `"` }
 
-// Location is the header of a response that names the address of the work that the call began.
+// Location is the response header with the URL of the work that the call started.
 const Location = "Location"
 
-// ChangeID is the header of an answer that names the change which was made.
+// ChangeID is the response header that identifies the change.
 const ChangeID = "Sluice-Change"
 
-// Row is a route without the types of its handler.
+// Row describes a route.
 type Row struct {
-	Function string // that serves it
+	Function string // the function that serves the route
 	Method   string
-	Path     string // as net/http's patterns write it
+	Path     string // in the form of a net/http pattern
 	Need     Need
-	People   bool         // a service token may not use it, whatever its role
-	Recorded bool         // a GET that the audit log records
-	Free     bool         // a call does not count against its caller's budget
-	Request  reflect.Type // of the body, or of the query where the method is GET; None has neither
-	Answer   reflect.Type
-	Status   int // of success
-	Summary  string
-	Problems []problem.Code // besides those of [Row.Codes]
+	People   bool           // service tokens cannot use the route, regardless of their role
+	Recorded bool           // a GET that the audit log records
+	Free     bool           // calls do not count against the caller's budget
+	Request  reflect.Type   // of the body, or of the query for a GET; None for neither
+	Answer   reflect.Type   // of the response
+	Status   int            // on success
+	Summary  string         // at most 80 characters
+	Details  string         // more sentences; "" if the summary suffices
+	Problems []problem.Code // in addition to those that [Row.Codes] derives
 
-	Media    string   // type of the answer's body, where it is not JSON
-	Others   []Answer // successful answers besides that one
-	Optional bool     // the body may be left out
-	Headers  []string // that the handler reads
-	Tagged   bool     // the answer has an ETag, for the If-Match of changes
-	Repeats  bool     // a call that is sent again with its Idempotency-Key gets the first call's result
-	Begins   *Row     // reads the work that a call begins; the Location of the response. nil begins none
-	Raw      string   // why the handler takes the request itself; "" where it does not
+	Media    string   // media type of the response; "" for JSON
+	Others   []Answer // further successful responses
+	Optional bool     // the body may be absent
+	Headers  []string // headers that the handler reads
+	Tagged   bool     // the response has an ETag, for the If-Match of changes
+	Repeats  bool     // a repeated Idempotency-Key returns the first call's result
+	Begins   *Row     // the route that reads the work started by a call, for Location; nil if none
+	Raw      string   // why the handler processes the request itself; "" if it does not
 }
 
-// Answer is one more successful answer of a row.
+// Answer is a further successful response of a row.
 type Answer struct {
 	Status int
-	When   string // that is the answer, for people
+	When   string // description, in lowercase without a period
 	Type   reflect.Type
 }
 
-// Pattern is the row as net/http's patterns write it.
+// Pattern returns the route in the form of a net/http pattern.
 func (r *Row) Pattern() string { return r.Method + " " + r.Path }
 
 // Budgeted reports whether a call counts against its caller's budget (promise A15).
 func (r *Row) Budgeted() bool { return r.Need.Session() && !r.Free }
 
-// CSRF reports whether a call by cookie needs the CSRF value: a change, or a call that the audit
-// log records. Otherwise another site's page could make the call in the user's name.
+// CSRF reports whether a call with the session cookie needs the CSRF token. Changes and recorded
+// reads do: otherwise another site's page could make them in the user's name.
 func (r *Row) CSRF() bool { return r.Method != http.MethodGet || r.Recorded }
 
-// HasBody tells whether the route reads a JSON body.
+// HasBody reports whether the route reads a JSON body.
 func (r *Row) HasBody() bool {
 	return r.Method != http.MethodGet && r.Request != reflect.TypeFor[None]()
 }
 
-// placeholder is a parameter in a path.
+// placeholder matches a parameter in a path.
 var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 
-// Parameters are the names of the path's parameters, in order.
+// Parameters returns the names of the path's parameters, in order.
 func (r *Row) Parameters() []string {
 	var names []string
 	for _, found := range placeholder.FindAllStringSubmatch(r.Path, -1) {
@@ -157,7 +154,7 @@ func (r *Row) Parameters() []string {
 	return names
 }
 
-// URL is the path with its parameters filled in, in order.
+// URL returns the path with the values of its parameters, in order.
 func (r *Row) URL(escape func(string) string, values ...string) string {
 	return placeholder.ReplaceAllStringFunc(r.Path, func(string) string {
 		value := escape(values[0])
@@ -166,12 +163,12 @@ func (r *Row) URL(escape func(string) string, values ...string) string {
 	})
 }
 
-// Has tells whether the path has a parameter.
+// Has reports whether the path has the parameter.
 func (r *Row) Has(parameter string) bool { return strings.Contains(r.Path, "{"+parameter+"}") }
 
-// Codes are all problems that the route can answer, sorted.
+// Codes returns all problems that the route can return, sorted.
 func (r *Row) Codes() []problem.Code {
-	if r.Need == Holder { // the gate's own answers, and no others
+	if r.Need == Holder { // the gate's own responses, and no others
 		return slices.Sorted(slices.Values(r.Problems))
 	}
 	codes := append([]problem.Code{problem.Internal, problem.Unavailable, problem.SecretInURL}, r.Problems...)
@@ -203,10 +200,10 @@ func (r *Row) Codes() []problem.Code {
 	return slices.Compact(codes)
 }
 
-// Route is a row together with the types of its handler.
+// Route is a row with the types of its handler.
 type Route[Req, Res any] struct{ *Row }
 
-// Table gives all rows, in the order of the API's description.
+// Table returns all rows, in the order of the OpenAPI document.
 func Table() []*Row { return slices.Clone(table) }
 
 // Page sizes of lists.
@@ -215,50 +212,49 @@ const (
 	MaxPageSize     = 500
 )
 
-// Page is the part of a list that a client asks for. A token is checked by the store,
-// which made it. Problem: invalid_page.
+// Page selects a part of a list. The store creates and checks the tokens.
 type Page struct {
-	Size  int    `query:"page_size" kind:"page_size"` // items in the answer, at most
-	Token string `query:"page_token"`                 // next_page_token of the page before; none asks for the first page
+	Size  int    `query:"page_size" kind:"page_size"` // maximum number of items in the response
+	Token string `query:"page_token"`                 // next_page_token of the previous page; absent for the first page
 }
 
-// KeysOf narrows a list of an environment's keys.
+// KeysOf filters a list of an environment's keys.
 type KeysOf struct {
 	Page
-	Plan   string `query:"plan" kind:"plan_id"`      // only keys of this plan
-	Status string `query:"status" kind:"key_status"` // only keys with this status
-	App    string `query:"app" kind:"app"`           // only keys that open this app
-	Search string `query:"search" kind:"search"`     // only keys with a word of the name, or the ID, that begins with this; case does not matter
-	Sort   string `query:"sort" kind:"key_sort"`     // by id, or by expiry with status=expired, if left out
+	Plan   string `query:"plan" kind:"plan_id"`      // plan of the keys
+	Status string `query:"status" kind:"key_status"` // status of the keys
+	App    string `query:"app" kind:"app"`           // app that the keys can access
+	Search string `query:"search" kind:"search"`     // prefix of the key's ID or of a word in its name; case-insensitive
+	Sort   string `query:"sort" kind:"key_sort"`     // sort order; by default by ID, or by expiry with status=expired
 }
 
-// KeysIn narrows a list of a project's keys.
+// KeysIn filters a list of a project's keys.
 type KeysIn struct {
 	KeysOf
-	Environment string `query:"environment" kind:"environment"` // only keys of this environment
+	Environment string `query:"environment" kind:"environment"` // environment of the keys
 }
 
-// Window is the days of a usage report, both inclusive. nil was not asked for.
+// Window is the range of days in a usage report, both inclusive.
 type Window struct {
-	From *string `query:"from" kind:"day"` // first UTC day; 89 days before today if left out
-	To   *string `query:"to" kind:"day"`   // last UTC day; today if left out
+	From *string `query:"from" kind:"day"` // first UTC day; default 89 days before today
+	To   *string `query:"to" kind:"day"`   // last UTC day; default today
 }
 
-// Audit narrows a list of audit records.
+// Audit filters a list of audit records.
 type Audit struct {
 	Page
-	From     string `query:"from" kind:"instant"`      // RFC 3339 time or UTC day, inclusive
-	To       string `query:"to" kind:"instant"`        // RFC 3339 time or UTC day, inclusive
-	Actor    string `query:"actor"`                    // who made the change, exactly
-	Action   string `query:"action"`                   // what was done, exactly
-	Resource string `query:"resource" kind:"resource"` // a resource; all below it is found too
+	From     string `query:"from" kind:"instant"`      // start: RFC 3339 time or UTC day, inclusive
+	To       string `query:"to" kind:"instant"`        // end: RFC 3339 time or UTC day, inclusive
+	Actor    string `query:"actor"`                    // exact name of the caller that made the change
+	Action   string `query:"action"`                   // exact action
+	Resource string `query:"resource" kind:"resource"` // resource, including all resources below it
 }
 
-// Activity narrows what happened in an environment.
+// Activity filters a list of an environment's activity.
 type Activity struct {
 	Page
-	Kind  string `query:"kind" kind:"activity_kind"` // what is looked for; all if left out
-	From  string `query:"from" kind:"instant"`       // RFC 3339 time or UTC day, inclusive
-	To    string `query:"to" kind:"instant"`         // RFC 3339 time or UTC day, inclusive
-	Actor string `query:"actor"`                     // who did it, exactly
+	Kind  string `query:"kind" kind:"activity_kind"` // kind of activity; default all
+	From  string `query:"from" kind:"instant"`       // start: RFC 3339 time or UTC day, inclusive
+	To    string `query:"to" kind:"instant"`         // end: RFC 3339 time or UTC day, inclusive
+	Actor string `query:"actor"`                     // exact name of the caller
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 )
 
-// TestAnswersAreWhole: every field of every answer is always there, so that who reads it
-// need not tell a field that is left out from one that is null.
+// TestAnswersAreWhole checks that clients never have to distinguish an absent field from
+// null.
 func TestAnswersAreWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[reflect.Type]bool{}
@@ -28,7 +28,7 @@ func TestAnswersAreWhole(t *testing.T) {
 		for i := range of.NumField() {
 			f := of.Field(i)
 			if tag := f.Tag.Get("json"); strings.Contains(tag, ",omit") || tag == "" && !f.Anonymous {
-				t.Errorf("%s.%s may be left out of an answer, or has no name: %q", of, f.Name, tag)
+				t.Errorf("%s.%s: got tag %q, want a name without omitempty or omitzero", of, f.Name, tag)
 			}
 			walk(f.Type)
 		}
@@ -40,21 +40,21 @@ func TestAnswersAreWhole(t *testing.T) {
 		}
 	}
 	if len(seen) < 20 {
-		t.Errorf("only %d types were looked at", len(seen))
+		t.Errorf("types checked: got %d, want at least 20", len(seen))
 	}
 }
 
-// TestBegunWorkHasALocation: a call that begins work returns 202 and the address of that work,
-// below the same app.
+// TestBegunWorkHasALocation checks that a call that starts work returns 202 and the work's
+// URL, below the same app.
 func TestBegunWorkHasALocation(t *testing.T) {
 	t.Parallel()
 	begins := 0
 	for _, row := range api.Table() {
-		if row.Need == api.Token || row.Method == http.MethodGet { // status_url of a webhook's call has its address
+		if row.Need == api.Token || row.Method == http.MethodGet { // status_url contains the URL
 			continue
 		}
 		if (row.Status == http.StatusAccepted) != (row.Begins != nil) {
-			t.Errorf("%s returns %d and begins %v", row.Pattern(), row.Status, row.Begins)
+			t.Errorf("%s: got status %d with Begins %v, want 202 exactly with Begins", row.Pattern(), row.Status, row.Begins)
 		}
 		if row.Begins == nil {
 			continue
@@ -62,10 +62,10 @@ func TestBegunWorkHasALocation(t *testing.T) {
 		begins++
 		names := row.Begins.Parameters()
 		if got := names[:len(names)-1]; !slices.Equal(got, row.Parameters()) {
-			t.Errorf("%s begins %s", row.Pattern(), row.Begins.Pattern())
+			t.Errorf("%s starts %s: got parameters %v, want %v", row.Pattern(), row.Begins.Pattern(), got, row.Parameters())
 		}
 	}
 	if begins == 0 {
-		t.Error("no call begins work")
+		t.Error("no route starts work")
 	}
 }

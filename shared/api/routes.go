@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Base is what all paths begin with.
+// Base is the prefix of all paths.
 const Base = "/api/v1"
 
 const (
@@ -21,10 +21,10 @@ const (
 	webhook     = Base + "/webhook/{namespace}/{app}"
 )
 
-// table is filled by route alone, before the program begins.
-var table []*Row //nolint:gochecknoglobals // the rows below, in their order
+// table contains the rows below. Only route appends to it, during initialization.
+var table []*Row //nolint:gochecknoglobals // filled once
 
-// route puts a row into the table.
+// route adds a row to the table.
 func route[Req, Res any](function, pattern string, need Need, status int, summary string, problems ...problem.Code) Route[Req, Res] {
 	method, path, _ := strings.Cut(pattern, " ")
 	row := &Row{
@@ -35,76 +35,74 @@ func route[Req, Res any](function, pattern string, need Need, status int, summar
 	return Route[Req, Res]{row}
 }
 
-// or says what the handler may answer instead, and when.
+// or adds another successful response. when describes it in the OpenAPI document.
 func (r Route[Req, Res]) or(status int, when string, answer reflect.Type) Route[Req, Res] {
 	r.Others = append(r.Others, Answer{status, when, answer})
 	return r
 }
 
-// media says what the answer's body is, where it is not JSON.
+// media sets the media type of a response that is not JSON.
 func (r Route[Req, Res]) media(kind string) Route[Req, Res] {
 	r.Media = kind
 	return r
 }
 
-// file says that the answer is the same for everybody, and not sent to who has it.
+// file marks a response that is the same for all callers and that clients can cache.
 func (r Route[Req, Res]) file() Route[Req, Res] {
-	return r.reads("If-None-Match", "Accept-Encoding").or(http.StatusNotModified, "The sender has it as it is", reflect.TypeFor[None]()).raw("sends a file")
+	return r.reads("If-None-Match", "Accept-Encoding").or(http.StatusNotModified, "the client's copy is current", reflect.TypeFor[None]()).raw("serves a file")
 }
 
-// optional says that the body may be left out.
+// optional marks a request whose body may be absent.
 func (r Route[Req, Res]) optional() Route[Req, Res] {
 	r.Optional = true
 	return r
 }
 
-// reads says which headers the handler reads.
+// reads sets the headers that the handler reads.
 func (r Route[Req, Res]) reads(headers ...string) Route[Req, Res] {
 	r.Headers = headers
 	return r
 }
 
-// tagged says that the answer has an ETag.
-func (r Route[Req, Res]) tagged() Route[Req, Res] {
+// etag marks a response that has an ETag.
+func (r Route[Req, Res]) etag() Route[Req, Res] {
 	r.Tagged = true
 	return r
 }
 
-// guarded says that the change is made only of what its sender has seen, if If-Match says
-// what that was.
-func (r Route[Req, Res]) guarded() Route[Req, Res] {
+// ifMatch marks a change that honors If-Match.
+func (r Route[Req, Res]) ifMatch() Route[Req, Res] {
 	r.Headers = append(r.Headers, IfMatch)
 	return r
 }
 
-// repeats specifies that a call with an Idempotency-Key is made once: sent again, it gets the
-// result of the first call.
+// repeats marks a route that honors Idempotency-Key: a repeated call gets the first call's result.
 func (r Route[Req, Res]) repeats() Route[Req, Res] {
 	r.Headers, r.Repeats = append(r.Headers, IdempotencyKey), true
 	r.Problems = append(r.Problems, problem.IdempotencyKeyReused)
 	return r
 }
 
-// waits says that the answer waits, if it is asked to, until the change is in force at
-// every checker.
-func (r Route[Req, Res]) waits() Route[Req, Res] {
+// preferWait marks a change for which Prefer: wait delays the response until the change is in
+// force at every checker.
+func (r Route[Req, Res]) preferWait() Route[Req, Res] {
 	r.Headers = append(r.Headers, Prefer)
-	if r.Status == http.StatusCreated { // it stays 201: the resource exists, and in_force tells the rest
+	if r.Status == http.StatusCreated { // stays 201: the resource exists, and in_force reports the rest
 		return r
 	}
-	return r.or(http.StatusAccepted, "The change is recorded, but not known to be in force at every checker", r.Answer)
+	return r.or(http.StatusAccepted, "the change is stored, but not confirmed to be in force at every checker", r.Answer)
 }
 
-// begins specifies that a call begins work that goes on after its response, and the route that
-// reads that work. Its path is that of this route's resource, and the number of the work.
+// begins marks a call that starts work which continues after the response. read is the route
+// that reads the work; its path is the path of this route's resource plus the work's number.
 func (r Route[Req, Res]) begins(read *Row) Route[Req, Res] {
 	r.Begins = read
 	return r
 }
 
-// people reserves the route for people who sign in. A service token must not gain rights, or
-// create a credential that outlives its revocation; API keys are the exception.
-func (r Route[Req, Res]) people() Route[Req, Res] {
+// noServiceTokens reserves the route for users who sign in. A service token must not gain
+// permissions or create a credential that outlives its revocation. API keys are the exception.
+func (r Route[Req, Res]) noServiceTokens() Route[Req, Res] {
 	r.People = true
 	return r
 }
@@ -115,135 +113,151 @@ func (r Route[Req, Res]) recorded() Route[Req, Res] {
 	return r
 }
 
-// free marks a route whose calls do not count against the caller's budget: a status poll, or
-// sign-out.
+// free marks a route whose calls do not count against the caller's budget.
 func (r Route[Req, Res]) free() Route[Req, Res] {
 	r.Free = true
 	return r
 }
 
-// raw says why the handler takes the request itself.
+// raw marks a handler that processes the request itself, and states the reason.
 func (r Route[Req, Res]) raw(why string) Route[Req, Res] {
 	r.Raw = why
 	return r
 }
 
-// The session function: who is there.
+// details adds sentences to the summary, for the description of the operation.
+func (r Route[Req, Res]) details(text string) Route[Req, Res] {
+	r.Details = text
+	return r
+}
+
+// The session function: sessions and users.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var (
 	SignIn = route[wire.SignIn, wire.OpenedSession]("session", "POST "+Base+"/session", Nothing, http.StatusOK,
-		"Sign in", problem.MissingField, problem.InvalidCredentials, problem.RateLimited).raw("sets the session's cookie")
+		"Sign in", problem.MissingField, problem.InvalidCredentials, problem.RateLimited).raw("sets the session cookie")
 	GetSession = route[None, wire.Session]("session", "GET "+Base+"/session", SignedIn, http.StatusOK,
-		"Who is signed in, or which service token it is, until when, and the CSRF value")
+		"Get the current session: user or service token, expiry and CSRF token")
 	SignOut = route[None, None]("session", "DELETE "+Base+"/session", SignedIn, http.StatusNoContent,
-		"Sign out; the token is dead at once").people().free().raw("takes the session's cookie away")
+		"Sign out and invalidate the session token immediately").noServiceTokens().free().raw("clears the session cookie")
 	ListUsers = route[Page, wire.List[wire.User]]("session", "GET "+Base+"/users", Admin, http.StatusOK,
 		"List users", problem.InvalidPage)
 	GetUser = route[None, wire.User]("session", "GET "+Base+"/users/{username}", Admin, http.StatusOK,
-		"Read a user")
+		"Get a user")
 	CreateUser = route[wire.CreateUser, wire.User]("session", "POST "+Base+"/users", Admin, http.StatusCreated,
 		"Create a user", problem.MissingField, problem.InvalidName, problem.InvalidPass, problem.AlreadyExists, problem.RateLimited)
 	ChangePassword = route[wire.ChangePassword, None]("session", "PUT "+Base+"/users/{username}/password", SignedIn, http.StatusNoContent,
-		"Set a password: one's own with the current one, anyone's as an admin; ends all sessions of that user",
-		problem.MissingField, problem.InvalidPass, problem.InvalidCredentials, problem.RateLimited, problem.Forbidden, problem.Conflict).people()
+		"Set a user's password and end the user's sessions",
+		problem.MissingField, problem.InvalidPass, problem.InvalidCredentials, problem.RateLimited, problem.Forbidden, problem.Conflict).noServiceTokens().
+		details("Only admins can set another user's password.")
 )
 
-// The apps function: projects, members, environments, apps, webhooks, the audit log.
+// The apps function: projects, members, environments, apps, webhooks and the audit log.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var (
 	ListProjects = route[Page, wire.List[wire.Project]]("apps", "GET "+Base+"/projects", SignedIn, http.StatusOK,
-		"List the projects that the caller is a member of; all of them for admins, and a service token's own", problem.InvalidPage)
+		"List the caller's projects", problem.InvalidPage).
+		details("Admins get all projects, a service token gets its own project.")
 	CreateProject = route[wire.CreateProject, wire.Project]("apps", "POST "+Base+"/projects", Admin, http.StatusCreated,
 		"Create a project", problem.MissingField, problem.InvalidName, problem.AlreadyExists)
 	GetProject = route[None, wire.Project]("apps", "GET "+project, Viewer, http.StatusOK,
-		"Read a project").tagged()
+		"Get a project").etag()
 	UpdateProject = route[wire.UpdateProject, wire.Project]("apps", "PATCH "+project, Owner, http.StatusOK,
-		"Change a project's settings: what happens to leaked keys, and which registries images may come from",
-		problem.MissingField, problem.InvalidPolicy, problem.InvalidRegistries).guarded().tagged()
+		"Update a project's settings: the leak policy and the allowed registries",
+		problem.MissingField, problem.InvalidPolicy, problem.InvalidRegistries).ifMatch().etag()
 	DeleteProject = route[None, None]("apps", "DELETE "+project, Owner, http.StatusNoContent,
-		"Delete a project without environments", problem.NotEmpty)
+		"Delete a project that has no environments", problem.NotEmpty)
 	ListMembers = route[Page, wire.List[wire.Member]]("apps", "GET "+project+"/members", Viewer, http.StatusOK,
-		"List a project's members", problem.InvalidPage).tagged()
+		"List a project's members", problem.InvalidPage).etag()
 	GetMember = route[None, wire.Member]("apps", "GET "+project+"/members/{username}", Viewer, http.StatusOK,
-		"Read a project's member; the ETag is that of the list").tagged()
+		"Get a project member").etag().
+		details("The ETag is that of the list of members.")
 	SetMembers = route[wire.SetMembers, wire.List[wire.Member]]("apps", "PUT "+project+"/members", Owner, http.StatusOK,
-		"Replace the whole list of members",
-		problem.MissingField, problem.InvalidRole, problem.InvalidName, problem.LastOwner, problem.UnknownUser).people().guarded().tagged()
+		"Replace a project's list of members",
+		problem.MissingField, problem.InvalidRole, problem.InvalidName, problem.LastOwner, problem.UnknownUser).noServiceTokens().ifMatch().etag()
 	RemoveMember = route[None, None]("apps", "DELETE "+project+"/members/{username}", Owner, http.StatusNoContent,
-		"Take a user out of a project", problem.LastOwner).people().guarded()
+		"Remove a member from a project", problem.LastOwner).noServiceTokens().ifMatch()
 	ListTokens = route[Page, wire.List[wire.Token]]("apps", "GET "+project+"/tokens", Viewer, http.StatusOK,
 		"List a project's service tokens, without their secrets", problem.InvalidPage)
 	GetToken = route[None, wire.Token]("apps", "GET "+project+"/tokens/{token_id}", Viewer, http.StatusOK,
-		"Read a service token, without its secret")
+		"Get a service token, without its secret")
 	CreateToken = route[wire.CreateToken, wire.IssuedToken]("apps", "POST "+project+"/tokens", Owner, http.StatusCreated,
-		"Create a service token; the full token is in this answer alone",
+		"Create a service token; only this response contains the full token",
 		problem.MissingField, problem.InvalidName, problem.InvalidRole, problem.InvalidExpiry, problem.ExpiryInPast,
-		problem.AlreadyExists, problem.TooManyTokens).people()
+		problem.AlreadyExists, problem.TooManyTokens).noServiceTokens()
 	RevokeToken = route[None, wire.RevokedToken]("apps", "DELETE "+project+"/tokens/{token_id}", Owner, http.StatusOK,
-		"Revoke a service token immediately and permanently; the response lists the API keys that the token issued, which stay valid").people()
+		"Revoke a service token permanently and immediately").noServiceTokens().
+		details("The response lists the API keys that the token issued. They stay valid.")
 	ListEnvironments = route[Page, wire.List[wire.Environment]]("apps", "GET "+project+"/environments", Viewer, http.StatusOK,
 		"List a project's environments", problem.InvalidPage)
 	GetEnvironment = route[None, wire.Environment]("apps", "GET "+environment, Viewer, http.StatusOK,
-		"Read an environment")
+		"Get an environment")
 	CreateEnvironment = route[wire.CreateEnvironment, wire.Environment]("apps", "POST "+project+"/environments", Owner, http.StatusCreated,
 		"Create an environment and its namespace",
 		problem.MissingField, problem.InvalidName, problem.AlreadyExists, problem.NamespaceTaken, problem.NamespaceNotEmpty)
 	DeleteEnvironment = route[None, None]("apps", "DELETE "+environment, Owner, http.StatusNoContent,
-		"Delete an environment without apps, plans and usable keys", problem.NotEmpty)
+		"Delete an environment that has no apps, plans or usable keys", problem.NotEmpty)
 	ListHostReservations = route[Page, wire.List[wire.HostReservation]]("apps", "GET "+Base+"/host-reservations", Admin, http.StatusOK,
-		"List the hosts that apps gave up, which are reserved for their projects for 30 days", problem.InvalidPage)
+		"List reserved hosts", problem.InvalidPage).
+		details("A host that an app gave up stays reserved for the app's project for 30 days.")
 	ReleaseHost = route[None, None]("apps", "DELETE "+Base+"/host-reservations/{host}", Admin, http.StatusNoContent,
-		"Release a reserved host, so that any project can have it")
+		"Release a reserved host").
+		details("Any project can use the host afterwards.")
 	ListApps = route[Page, wire.List[wire.App]]("apps", "GET "+environment+"/apps", Viewer, http.StatusOK,
 		"List an environment's apps", problem.InvalidPage)
 	CreateApp = route[wire.CreateApp, wire.App]("apps", "POST "+environment+"/apps", Developer, http.StatusCreated,
-		"Create an app from an image, or from a git repository",
+		"Create an app from an image or a git repository",
 		problem.MissingField, problem.InvalidName, problem.InvalidImage, problem.RegistryNotAllowed, problem.InvalidSource, problem.InvalidHost, problem.InvalidPort,
-		problem.InvalidPreflight, problem.AlreadyExists, problem.HostTaken, problem.HostReserved, problem.NameTaken, problem.NameInScope).tagged()
+		problem.InvalidPreflight, problem.AlreadyExists, problem.HostTaken, problem.HostReserved, problem.NameTaken, problem.NameInScope).etag()
 	GetApp = route[None, wire.App]("apps", "GET "+anApp, Viewer, http.StatusOK,
-		"Read an app, with the state of its gate").free().tagged()
+		"Get an app and the state of its gate").free().etag()
 	UpdateApp = route[wire.UpdateApp, wire.App]("apps", "PATCH "+anApp, Developer, http.StatusOK,
-		"Turn Require API key on or off, set who answers CORS preflights, or change the host or the port; the app's gate shows the progress",
-		problem.InvalidPreflight, problem.InvalidHost, problem.InvalidPort, problem.HostTaken, problem.HostReserved, problem.TooManyHosts).guarded().tagged()
+		"Update an app: Require API key, CORS preflights, host or port",
+		problem.InvalidPreflight, problem.InvalidHost, problem.InvalidPort, problem.HostTaken, problem.HostReserved, problem.TooManyHosts).ifMatch().etag().
+		details("The app's gate shows the progress of a change to Require API key.")
 	DeleteApp = route[None, wire.DeletedApp]("apps", "DELETE "+anApp, Developer, http.StatusOK,
-		"Delete an app and its workload, remove it from the scopes of API keys, and reserve its host for the project for 30 days",
-		problem.TooManyHosts).guarded()
+		"Delete an app with its workload and route",
+		problem.TooManyHosts).ifMatch().
+		details("The app is removed from the scopes of API keys. Its host stays reserved for the project for 30 days.")
 	SetGitSource = route[wire.GitSource, wire.App]("apps", "PUT "+anApp+"/git-source", Developer, http.StatusOK,
-		"Build an app from a git repository from now on", problem.MissingField, problem.InvalidSource).guarded().tagged()
+		"Set an app's git source; the app becomes a git app", problem.MissingField, problem.InvalidSource).ifMatch().etag()
 	RemoveGitSource = route[None, None]("apps", "DELETE "+anApp+"/git-source", Developer, http.StatusNoContent,
-		"Deploy an app from images from now on").guarded()
+		"Remove an app's git source; the app becomes an image app").ifMatch()
 	GetWebhook = route[None, wire.Webhook]("apps", "GET "+anApp+"/webhook", Viewer, http.StatusOK,
-		"Read an app's webhook; developers who sign in see its token, a service token does not")
+		"Get an app's webhook").
+		details("Only developers who sign in get the webhook token.")
 	EnableWebhook = route[Empty, wire.Webhook]("apps", "POST "+anApp+"/webhook", Developer, http.StatusOK,
-		"Give an app's webhook a new token", problem.Conflict).people().optional()
+		"Enable an app's webhook or replace its token", problem.Conflict).noServiceTokens().optional()
 	DisableWebhook = route[None, None]("apps", "DELETE "+anApp+"/webhook", Developer, http.StatusNoContent,
-		"Take an app's webhook token away")
+		"Disable an app's webhook and delete its token")
 	ListTrusts = route[None, wire.List[wire.Trust]]("apps", "GET "+anApp+"/webhook/trusts", Viewer, http.StatusOK,
-		"List the pipelines that deploy an app without a secret")
+		"List an app's pipeline trusts").
+		details("A trusted pipeline can deploy the app without a secret.")
 	GetTrust = route[None, wire.Trust]("apps", "GET "+anApp+"/webhook/trusts/{trust_id}", Viewer, http.StatusOK,
-		"Read a trust: which pipelines deploy an app without a secret")
+		"Get a pipeline trust")
 	AddTrust = route[wire.AddTrust, wire.Trust]("apps", "POST "+anApp+"/webhook/trusts", Developer, http.StatusCreated,
-		"Let pipelines deploy an app by the tokens that their provider issues to them",
-		problem.MissingField, problem.InvalidTrust, problem.AlreadyExists, problem.TooManyTrusts).people()
+		"Trust pipelines to deploy an app with tokens from their CI provider",
+		problem.MissingField, problem.InvalidTrust, problem.AlreadyExists, problem.TooManyTrusts).noServiceTokens()
 	RemoveTrust = route[None, None]("apps", "DELETE "+anApp+"/webhook/trusts/{trust_id}", Developer, http.StatusNoContent,
-		"Trust pipelines no more")
+		"Remove a pipeline trust")
 	ListDeliveries = route[Page, wire.List[wire.WebhookDelivery]]("apps", "GET "+anApp+"/webhook/deliveries", Viewer, http.StatusOK,
-		"List the calls of an app's webhook of the last seven days and their results, newest first", problem.InvalidPage)
+		"List an app's webhook calls of the last seven days, newest first", problem.InvalidPage)
 	TestWebhook = route[Empty, wire.WebhookTest]("apps", "POST "+anApp+"/webhook/test", Developer, http.StatusOK,
-		"Send a git provider's ping to an app's webhook, the way that a pipeline takes, and tell what came of it; it changes nothing",
-		problem.Conflict).optional()
+		"Send a git provider's ping to an app's webhook URL and return the result",
+		problem.Conflict).optional().
+		details("The ping takes the route that pipelines take. It changes nothing.")
 	ListAudit = route[Audit, wire.List[wire.AuditRecord]]("apps", "GET "+project+"/audit", Owner, http.StatusOK,
-		"List what was changed in a project", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
+		"List the changes in a project", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
 	ListActivity = route[Activity, wire.List[wire.Activity]]("apps", "GET "+environment+"/activity", Viewer, http.StatusOK,
-		"List what happened in an environment, newest first", problem.InvalidPage, problem.InvalidParameter, problem.InvalidDate, problem.InvalidWindow)
+		"List the activity in an environment, newest first", problem.InvalidPage, problem.InvalidParameter, problem.InvalidDate, problem.InvalidWindow)
 	ListInstallationAudit = route[Audit, wire.List[wire.AuditRecord]]("apps", "GET "+Base+"/audit", Admin, http.StatusOK,
-		"List what was changed outside of projects", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
+		"List the changes outside of projects", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
 	GetDescription = route[None, map[string]any]("apps", "GET "+Base+"/openapi.json", Nothing, http.StatusOK,
-		"Read the API's description").file()
+		"Get the OpenAPI description of this API").file()
 	GetReference = route[None, string]("apps", "GET "+Base+"/docs", Nothing, http.StatusOK,
-		"Read the API's description as a page for people").media("text/html").file()
+		"Get the API reference as an HTML page").media("text/html").file()
 )
 
 // The keys function: usage plans and API keys.
@@ -253,111 +267,119 @@ var (
 	ListPlans = route[Page, wire.List[wire.Plan]]("keys", "GET "+environment+"/plans", Viewer, http.StatusOK,
 		"List an environment's usage plans", problem.InvalidPage)
 	CreatePlan = route[wire.CreatePlan, wire.Plan]("keys", "POST "+environment+"/plans", Developer, http.StatusCreated,
-		"Create a usage plan; its ID comes from its name, or is random if the name has no letters a-z or digits",
+		"Create a usage plan",
 		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota, problem.AlreadyExists,
 		problem.TooManyPlans).
-		waits().tagged()
+		preferWait().etag().
+		details("The ID is derived from the name. It is random if the name contains no letters a-z and no digits.")
 	GetPlan = route[None, wire.Plan]("keys", "GET "+aPlan, Viewer, http.StatusOK,
-		"Read a usage plan").tagged()
+		"Get a usage plan").etag()
 	UpdatePlan = route[wire.UpdatePlan, wire.Plan]("keys", "PATCH "+aPlan, Developer, http.StatusOK,
-		"Change what the body names of a usage plan; null takes the quota away",
+		"Update a usage plan; absent fields stay unchanged",
 		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota).
-		waits().guarded().tagged()
+		preferWait().ifMatch().etag()
 	DeletePlan = route[None, None]("keys", "DELETE "+aPlan, Developer, http.StatusNoContent,
-		"Delete a usage plan that no usable key has", problem.PlanInUse).guarded()
+		"Delete a usage plan that no usable key uses", problem.PlanInUse).ifMatch()
 	ListKeys = route[KeysOf, wire.List[wire.Key]]("keys", "GET "+environment+"/api-keys", Viewer, http.StatusOK,
 		"List an environment's keys", problem.InvalidPage, problem.InvalidParameter)
 	CreateKey = route[wire.CreateKey, wire.IssuedKey]("keys", "POST "+environment+"/api-keys", Developer, http.StatusCreated,
-		"Create a key; the full key is in this answer alone",
+		"Create a key; only this response contains the full key",
 		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
-		problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused, problem.TooManyKeys).reads(IdempotencyKey).waits().tagged()
+		problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused, problem.TooManyKeys).reads(IdempotencyKey).preferWait().etag()
 	ListProjectKeys = route[KeysIn, wire.List[wire.Key]]("keys", "GET "+project+"/api-keys", Viewer, http.StatusOK,
 		"List a project's keys", problem.InvalidPage, problem.InvalidParameter)
 	FindKey = route[wire.FindKey, wire.FoundKey]("keys", "POST "+project+"/api-keys/find", Viewer, http.StatusOK,
-		"Find the key of the project that a full key belongs to", problem.MissingField, problem.InvalidParameter)
+		"Find the project's key that a full key belongs to", problem.MissingField, problem.InvalidParameter)
 	GetKey = route[None, wire.Key]("keys", "GET "+aKey, Viewer, http.StatusOK,
-		"Read a key").tagged()
+		"Get a key").etag()
 	UpdateKey = route[wire.UpdateKey, wire.Key]("keys", "PATCH "+aKey, Developer, http.StatusOK,
-		"Change what the body names of a key; null takes name, scope and expiry away",
+		"Update a key; absent fields stay unchanged",
 		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
-		problem.InvalidStatus, problem.KeyRevoked).waits().guarded().tagged()
+		problem.InvalidStatus, problem.KeyRevoked).preferWait().ifMatch().etag().
+		details("A null name, apps or expires_at removes the name, the restriction to apps or the expiry.")
 	RevokeKey = route[Empty, wire.Key]("keys", "POST "+aKey+"/revoke", Developer, http.StatusOK,
-		"Revoke a key for good; again is no error").optional().waits().guarded().tagged()
+		"Revoke a key permanently; repeated calls succeed").optional().preferWait().ifMatch().etag()
 	RotateKey = route[wire.RotateKey, wire.IssuedKey]("keys", "POST "+aKey+"/rotate", Developer, http.StatusOK,
-		"Give a key a new secret; the one before stays valid for the grace",
+		"Replace a key's secret; the previous secret stays valid for the grace period",
 		problem.InvalidGrace, problem.KeyRevoked, problem.KeyExpired, problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused).
-		optional().reads(IdempotencyKey).waits().guarded().tagged()
+		optional().reads(IdempotencyKey).preferWait().ifMatch().etag()
 	ReleaseQuota = route[Empty, wire.ReleasedQuota]("keys", "POST "+aKey+"/quota/release", Owner, http.StatusOK,
-		"Return what lost checkers hold of a key's hard quota in the current period", problem.QuotaHeld).optional()
+		"Release the part of a key's hard quota that lost checkers hold", problem.QuotaHeld).optional().
+		details("This affects only the current quota period.")
 	GetChange = route[None, wire.InForce]("keys", "GET "+project+"/changes/{change_id}", Viewer, http.StatusOK,
-		"Whether a change of a key or a plan is in force at every checker; Sluice-Change named it").free().waits()
+		"Report whether a key or plan change is in force at every checker").free().preferWait().
+		details("The header Sluice-Change of the response to the change contains its ID.")
 	ReportLeaks = route[[]wire.FoundSecret, wire.LeaksReceived]("keys", "POST "+Base+"/leaks", Signature, http.StatusOK,
-		"Report secrets that were found where strangers can read them, as a secret-scanning program does; those that are keys are ended",
+		"Report leaked secrets, as a secret-scanning program does",
 		problem.Unauthenticated, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge).
-		reads("Github-Public-Key-Identifier", "Github-Public-Key-Signature").raw("proves the sender before it reads the body")
+		reads("Github-Public-Key-Identifier", "Github-Public-Key-Signature").raw("authenticates the sender before it reads the body").
+		details("Leaked API keys are disabled or revoked according to the project's leak policy. Leaked service tokens are revoked.")
 	ReportLeak = route[wire.ReportLeak, wire.LeaksReceived]("keys", "POST "+Base+"/leaks/report", SignedIn, http.StatusOK,
-		"Report a full key that was found where strangers can read it, of whatever project; the answer does not tell whether there is such a key",
-		problem.MissingField, problem.InvalidParameter, problem.RateLimited)
+		"Report a leaked full key or service token of any project",
+		problem.MissingField, problem.InvalidParameter, problem.RateLimited).
+		details("The response does not reveal whether the key or the token exists.")
 	ExplainRequest = route[None, wire.ExplainedRequest]("keys", "GET "+project+"/requests/{request_id}", Developer, http.StatusOK,
-		"Why the gate refused a request to an app of the project, by the X-Request-Id of its answer: each checker remembers its last 4096 denials",
-		problem.InvalidParameter, problem.RateLimited).recorded()
+		"Explain why the gate denied a request, by its X-Request-Id",
+		problem.InvalidParameter, problem.RateLimited).recorded().
+		details("The request must be for an app of the project. Each checker stores its last 4096 denials.")
 )
 
-// The usage function: what was counted of a key.
+// The usage function: counts of requests per key and day.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var (
 	GetUsage = route[Window, wire.Usage]("usage", "GET "+aKey+"/usage", Viewer, http.StatusOK,
-		"Read a key's usage by day", problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired)
+		"Get a key's daily usage", problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired)
 	GetEnvironmentUsage = route[Window, wire.EnvironmentUsage]("usage", "GET "+environment+"/usage", Viewer, http.StatusOK,
-		"Read the usage of all keys of an environment by day, and which of them need attention",
+		"Get an environment's daily usage and the keys that need attention",
 		problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired)
 )
 
-// The checker: what the holder of a key may know of it, by the key alone.
+// The checker: the limits of a key, for the client that has the key.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var (
 	GetOwnKey = route[None, wire.OwnKey]("checker", "GET "+Base+"/key", Holder, http.StatusOK,
-		"Read the key that is sent as X-API-Key: its limits, and what is left of them",
-		problem.InvalidKey, problem.RateLimited, problem.GateUnavailable).raw("is the gate's own")
+		"Get the limits of the key in X-API-Key and the remaining quota",
+		problem.InvalidKey, problem.RateLimited, problem.GateUnavailable).raw("is served by the gate")
 )
 
-// The deploys function: what runs, and what ran before.
+// The deploys function: deployments, rollbacks and promotions.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var (
 	ListDeployments = route[Page, wire.List[wire.Deployment]]("deploys", "GET "+anApp+"/deployments", Viewer, http.StatusOK,
-		"List an app's deployments, newest first", problem.InvalidPage).tagged()
+		"List an app's deployments, newest first", problem.InvalidPage).etag()
 	GetDeployment = route[None, wire.Deployment]("deploys", "GET "+anApp+"/deployments/{revision}", Viewer, http.StatusOK,
-		"Read a deployment").free()
+		"Get a deployment").free()
 	CreateDeployment = route[wire.CreateDeployment, wire.Deployment]("deploys", "POST "+anApp+"/deployments", Developer, http.StatusAccepted,
 		"Deploy an image", problem.MissingField, problem.InvalidImage, problem.RegistryNotAllowed, problem.GitSourceAttached, problem.Conflict).
-		begins(GetDeployment.Row).repeats().guarded().tagged()
+		begins(GetDeployment.Row).repeats().ifMatch().etag()
 	RollBack = route[wire.Rollback, wire.Deployment]("deploys", "POST "+anApp+"/rollback", Developer, http.StatusAccepted,
-		"Deploy an earlier revision again; without a number, the last one that had a ready pod",
+		"Deploy an earlier revision again",
 		problem.NoPreviousRevision, problem.RegistryNotAllowed, problem.Conflict).
-		begins(GetDeployment.Row).optional().repeats().guarded().tagged()
+		begins(GetDeployment.Row).optional().repeats().ifMatch().etag().
+		details("The default is the last revision that had a ready pod.")
 	Promote = route[wire.Promote, wire.Deployment]("deploys", "POST "+anApp+"/promote", Developer, http.StatusAccepted,
-		"Deploy a revision of the app of the same name in another environment",
+		"Deploy a revision of the app with the same name in another environment",
 		problem.MissingField, problem.InvalidParameter, problem.GitSourceAttached, problem.RevisionNotLive, problem.RegistryNotAllowed, problem.Conflict).
-		begins(GetDeployment.Row).repeats().guarded().tagged()
+		begins(GetDeployment.Row).repeats().ifMatch().etag()
 )
 
-// The builds function: how images come to be from git.
+// The builds function: builds of git apps.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var (
 	ListBuilds = route[Page, wire.List[wire.Build]]("builds", "GET "+anApp+"/builds", Viewer, http.StatusOK,
 		"List an app's builds, newest first", problem.InvalidPage)
 	GetBuild = route[None, wire.Build]("builds", "GET "+anApp+"/builds/{build}", Viewer, http.StatusOK,
-		"Read a build").free()
+		"Get a build").free()
 	RequestBuild = route[wire.RequestBuild, wire.Build]("builds", "POST "+anApp+"/builds", Developer, http.StatusAccepted,
-		"Build a commit, or the branch's head", problem.InvalidCommit, problem.NoGitSource, problem.TooManyBuilds, problem.Conflict).
-		begins(GetBuild.Row).optional().repeats().guarded()
+		"Build a commit or the head of the branch", problem.InvalidCommit, problem.NoGitSource, problem.TooManyBuilds, problem.Conflict).
+		begins(GetBuild.Row).optional().repeats().ifMatch()
 )
 
-// The webhook function: what CI pipelines and git providers call.
+// The webhook function: calls from CI pipelines and git providers.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var (
@@ -366,14 +388,14 @@ var (
 		problem.InvalidToken, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType,
 		problem.ImageRequired, problem.InvalidImage, problem.RegistryNotAllowed, problem.InvalidCommit, problem.GitSourceAttached, problem.TooManyBuilds, problem.Conflict).
 		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-Gitea-Event", "X-Gitlab-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, Prefer).
-		or(http.StatusAccepted, "An event that changes nothing", reflect.TypeFor[wire.WebhookIgnored]()).
-		or(http.StatusOK, "The outcome, of a call that waited for it", reflect.TypeFor[wire.WebhookStatus]()).
-		or(http.StatusOK, "A provider's ping", reflect.TypeFor[wire.WebhookPong]()).
-		raw("proves the sender before it reads the body")
+		or(http.StatusAccepted, "an event that changes nothing", reflect.TypeFor[wire.WebhookIgnored]()).
+		or(http.StatusOK, "the result, if the call waited for it", reflect.TypeFor[wire.WebhookStatus]()).
+		or(http.StatusOK, "the response to a provider's ping", reflect.TypeFor[wire.WebhookPong]()).
+		raw("authenticates the sender before it reads the body")
 	GetWebhookDeployment = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/deployments/{revision}", Token, http.StatusOK,
-		"Read the status of the deployment that a call began", problem.InvalidToken, problem.NotFound, problem.RateLimited).
-		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", Prefer).raw("waits for the end when asked to")
+		"Get the status of the deployment that a webhook call started", problem.InvalidToken, problem.NotFound, problem.RateLimited).
+		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", Prefer).raw("waits for the result on request")
 	GetWebhookBuild = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/builds/{build}", Token, http.StatusOK,
-		"Read the status of the build that a call began", problem.InvalidToken, problem.NotFound, problem.RateLimited).
-		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", Prefer).raw("waits for the end when asked to")
+		"Get the status of the build that a webhook call started", problem.InvalidToken, problem.NotFound, problem.RateLimited).
+		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", Prefer).raw("waits for the result on request")
 )

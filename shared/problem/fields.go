@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// fieldOf are the fields of requests that codes are about, where that is always the same
-// one; [At] says it for the others.
+// fieldOf contains the request field of each code that always refers to the same field. [At] sets
+// the field for other codes.
 //
 //nolint:gochecknoglobals // a constant table; Go has no constant composite values
 var fieldOf = map[Code]string{
@@ -34,11 +34,11 @@ var fieldOf = map[Code]string{
 	InvalidPreflight: "preflight",
 }
 
-// Wrong are the problems with a request's fields that e holds, in the order in which they
-// were found: e itself, if it is about one, and what [All] has put beside it.
+// Wrong returns the field problems in e, in the order in which they were found: e itself if it has
+// a field, and those that [All] has added.
 func (e *Error) Wrong() []*Error {
 	var all []*Error
-	for _, p := range append([]*Error{e}, e.beside...) {
+	for _, p := range append([]*Error{e}, e.others...) {
 		if p.Field != "" {
 			all = append(all, p)
 		}
@@ -46,8 +46,8 @@ func (e *Error) Wrong() []*Error {
 	return all
 }
 
-// At gives err with the field that it is about, e.g. "quota_period". What is no problem
-// stays as it is.
+// At returns a copy of err with the field, e.g. "quota_period". It returns err unchanged if err is
+// not a problem.
 func At(field string, err error) error {
 	var p *Error
 	if !errors.As(err, &p) {
@@ -58,33 +58,32 @@ func At(field string, err error) error {
 	return &c
 }
 
-// Within gives err about fields of an object in a request as about the request's: with
-// "git_source", "branch" becomes "git_source.branch".
+// Within returns a copy of err with the object's name before each field: for "git_source", "branch"
+// becomes "git_source.branch".
 func Within(object string, err error) error {
 	var p *Error
 	if !errors.As(err, &p) {
 		return err
 	}
 	c := *p
-	c.beside = nil
+	c.others = nil
 	if c.Field != "" {
 		c.Field = object + "." + c.Field
 	}
-	for _, other := range p.beside {
+	for _, other := range p.others {
 		o := *other
 		o.Field = object + "." + o.Field
-		c.beside = append(c.beside, &o)
+		c.others = append(c.others, &o)
 	}
 	return &c
 }
 
-// maxWrong bounds how many wrong fields a client is told of.
+// maxWrong is the maximum number of invalid fields in a response.
 const maxWrong = 100
 
-// All gives the first of several errors together with the others, so that a client is told
-// of all wrong fields at once, each by what was found first of it, up to 100 of them. It is nil where none of
-// them is an error. An error that is no problem goes before all: nothing can be said of the
-// request then.
+// All joins errors: it returns the first one, with up to [maxWrong] invalid fields of all of them,
+// each with its first problem. It returns nil if all errors are nil, and the first error that is
+// not a problem, if any.
 func All(errs ...error) error {
 	var found []*Error
 	for _, err := range errs {
@@ -92,7 +91,7 @@ func All(errs ...error) error {
 		switch {
 		case err == nil:
 		case errors.As(err, &p):
-			found = append(append(found, p), p.beside...)
+			found = append(append(found, p), p.others...)
 		default:
 			return err
 		}
@@ -101,14 +100,14 @@ func All(errs ...error) error {
 		return nil
 	}
 	first := *found[0]
-	first.beside = nil
+	first.others = nil
 	for _, p := range found[1:] {
 		known := func(q *Error) bool { return q.Field == p.Field }
-		if len(first.beside)+1 == maxWrong {
+		if len(first.others)+1 == maxWrong {
 			break
 		}
-		if p.Field != "" && p.Field != first.Field && !slices.ContainsFunc(first.beside, known) {
-			first.beside = append(first.beside, p)
+		if p.Field != "" && p.Field != first.Field && !slices.ContainsFunc(first.others, known) {
+			first.others = append(first.others, p)
 		}
 	}
 	return &first

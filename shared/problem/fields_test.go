@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// told is what a client is told of err: the code, and each field with its own.
-func told(err error) []string {
+// codes returns the code of err, and each invalid field with its code.
+func codes(err error) []string {
 	p := From(err)
 	all := []string{string(p.Code)}
 	for _, w := range p.Wrong() {
@@ -37,29 +37,29 @@ func TestAll(t *testing.T) {
 			"invalid_rate", "rate invalid_rate", "git_source.branch invalid_git_source", "git_source.path invalid_git_source",
 		}},
 		{"about no field", []error{conflict, rate}, []string{"conflict", "rate invalid_rate"}},
-		{"no problem", []error{rate, errors.New("the store is away")}, []string{"internal"}},
+		{"no problem", []error{rate, errors.New("store unavailable")}, []string{"internal"}},
 	} {
-		if diff := cmp.Diff(c.want, told(All(c.errs...))); diff != "" {
+		if diff := cmp.Diff(c.want, codes(All(c.errs...))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
 	if err := All(nil, nil); err != nil {
-		t.Errorf("nothing is wrong, but got %v", err)
+		t.Errorf("All(nil, nil): got %v, want nil", err)
 	}
 	if err := At("rate", nil); err != nil {
-		t.Errorf("nothing is wrong at rate, but got %v", err)
+		t.Errorf("At(nil): got %v, want nil", err)
 	}
 	if err := Within("plan", nil); err != nil {
-		t.Errorf("nothing is wrong in plan, but got %v", err)
+		t.Errorf("Within(nil): got %v, want nil", err)
 	}
-	if diff := cmp.Diff([]string{"invalid_rate", "rate invalid_rate"}, told(rate)); diff != "" {
-		t.Errorf("All has changed what it was given:\n%s", diff)
+	if diff := cmp.Diff([]string{"invalid_rate", "rate invalid_rate"}, codes(rate)); diff != "" {
+		t.Errorf("argument of All (-want +got):\n%s", diff)
 	}
 	var many []error
 	for i := range 3 * maxWrong {
 		many = append(many, At(fmt.Sprintf("members[%d].role", i), Of(InvalidRole)))
 	}
 	if n := len(From(All(many...)).Wrong()); n != maxWrong {
-		t.Errorf("told of %d wrong fields", n)
+		t.Errorf("invalid fields: got %d, want %d", n, maxWrong)
 	}
 }

@@ -1,11 +1,9 @@
-// Package problem is the one table of what can go wrong and how a client is told.
+// Package problem defines all errors that Sluice sends to clients.
 //
-// Every error answer of Sluice, on the gate, the management API and the webhook, is the
-// JSON object {"code","message"} with a stable code (promises G9, A2), and, where fields of
-// a request are wrong, with "errors", one for each of them. A code stands in
-// [Table] once, with its status and its default message; code that fails names the
-// code, and the table says the rest. The cause of an error travels beside it for the
-// log and never reaches the client.
+// Each error response of the gate, the management API and the webhook is the JSON object
+// {"code","message"} with a stable code (promises G9, A2). If fields of the request are invalid,
+// "errors" lists them. [Table] contains the HTTP status and the default message of each code. The
+// cause of an error is only logged.
 package problem
 
 import (
@@ -14,51 +12,51 @@ import (
 	"time"
 )
 
-// Code is a stable, machine-matchable name of a problem, e.g. "invalid_key".
+// Code is the stable name of a problem, e.g. "invalid_key".
 type Code string
 
-// Error is a problem on its way to a client.
+// Error is a problem to send to a client.
 type Error struct {
 	Code    Code
-	Message string // for people; may change; never holds a secret
+	Message string // may change; never contains a secret
 
-	// RetryAfter is sent as Retry-After in whole seconds, rounded up; zero sends none.
+	// RetryAfter is the value of the Retry-After header; 0 for none.
 	RetryAfter time.Duration
 
-	// Field is the field of the request that the problem is about, as the request names it,
-	// e.g. "rate", "git_source.branch" or "members[1].role"; "" is none, or several.
+	// Field is the path of the invalid request field, e.g. "rate", "git_source.branch" or
+	// "members[1].role"; "" for none or several.
 	Field string
 
-	beside []*Error // about other fields, found with it
-	cause  error    // for the log only
+	others []*Error // problems of other fields
+	cause  error    // logged only
 }
 
-// New makes a problem with a message of its own.
+// New returns a problem with a specific message.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), RetryAfter: row(code).RetryAfter, Field: fieldOf[code]}
 }
 
-// Of makes a problem with the table's message.
+// Of returns a problem with the default message.
 func Of(code Code) *Error {
 	r := row(code)
 	return &Error{Code: code, Message: r.Message, RetryAfter: r.RetryAfter, Field: fieldOf[code]}
 }
 
-// Because keeps the cause for the log and returns a copy of e.
+// Because returns a copy of e with a cause for the log.
 func (e *Error) Because(cause error) *Error {
 	c := *e
 	c.cause = cause
 	return &c
 }
 
-// After sets Retry-After and returns a copy of e.
+// After returns a copy of e with the Retry-After d.
 func (e *Error) After(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = d
 	return &c
 }
 
-// Error is for logs: the code, the message and the cause.
+// Error returns the code, the message and the cause, for logs.
 func (e *Error) Error() string {
 	if e.cause != nil {
 		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.cause)
@@ -66,18 +64,16 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s", e.Code, e.Message)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Status is the HTTP status of e's code.
+// Status returns the HTTP status of e's code.
 func (e *Error) Status() int { return row(e.Code).Status }
 
-// Challenge is the value of the WWW-Authenticate header, which every 401 has; "" of the
-// others.
+// Challenge returns the WWW-Authenticate header of a 401, and "" for other statuses.
 func (e *Error) Challenge() string { return challenges[e.Code] }
 
-// RetryAfterSeconds is the value of the Retry-After header: whole seconds,
-// rounded up, at least 1; zero when there is none to send.
+// RetryAfterSeconds returns the Retry-After header in seconds, rounded up; 0 for no header.
 func (e *Error) RetryAfterSeconds() int64 {
 	if e.RetryAfter <= 0 {
 		return 0
@@ -85,8 +81,8 @@ func (e *Error) RetryAfterSeconds() int64 {
 	return int64((e.RetryAfter + time.Second - 1) / time.Second)
 }
 
-// From finds the problem in err's chain. An error that holds none is
-// [Internal], with err as its cause.
+// From returns the problem in err's chain. If there is none, it returns [Internal] with the cause
+// err.
 func From(err error) *Error {
 	var p *Error
 	if errors.As(err, &p) {
@@ -95,7 +91,7 @@ func From(err error) *Error {
 	return Of(Internal).Because(err)
 }
 
-// Is tells whether err's chain holds a problem with this code.
+// Is reports whether err's chain contains a problem with the code.
 func Is(err error, code Code) bool {
 	var p *Error
 	return errors.As(err, &p) && p.Code == code

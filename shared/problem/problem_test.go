@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestGateRows holds the gate's rows against promise G9.
+// TestGateRows checks the gate's rows (promise G9).
 func TestGateRows(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		status     int
 		code       Code
-		retryAfter int64 // seconds; quota_exhausted gets its own for each denial
+		retryAfter int64 // seconds; quota_exhausted sets its own for each denial
 	}{
 		{401, "invalid_key", 0},
 		{429, "rate_limited", 1},
@@ -34,13 +34,13 @@ func TestGateRows(t *testing.T) {
 			t.Parallel()
 			p := Of(tt.code)
 			if p.Status() != tt.status || p.Code != tt.code || p.RetryAfterSeconds() != tt.retryAfter {
-				t.Errorf("%s is %d with Retry-After %d, want %d with %d", p.Code, p.Status(), p.RetryAfterSeconds(), tt.status, tt.retryAfter)
+				t.Errorf("%s: got status %d with Retry-After %d, want %d with %d", p.Code, p.Status(), p.RetryAfterSeconds(), tt.status, tt.retryAfter)
 			}
 		})
 	}
 }
 
-// TestNamedRows holds the codes that promises name against their statuses.
+// TestNamedRows checks the codes in other promises.
 func TestNamedRows(t *testing.T) {
 	t.Parallel()
 	want := map[Code]int{
@@ -67,25 +67,25 @@ func TestTableIsSound(t *testing.T) {
 	seen := map[Code]bool{}
 	for _, r := range Table() {
 		if seen[r.Code] {
-			t.Errorf("%s stands twice", r.Code)
+			t.Errorf("%s: got two rows, want one", r.Code)
 		}
 		seen[r.Code] = true
 		if r.Code == "" || strings.Trim(string(r.Code), "abcdefghijklmnopqrstuvwxyz_") != "" {
-			t.Errorf("%q is no code", r.Code)
+			t.Errorf("code: got %q, want lowercase letters and underscores", r.Code)
 		}
 		if r.Status < 400 || r.Status > 599 || http.StatusText(r.Status) == "" {
-			t.Errorf("%s has the status %d", r.Code, r.Status)
+			t.Errorf("%s: got status %d, want a registered 4xx or 5xx status", r.Code, r.Status)
 		}
 		if challenge := Of(r.Code).Challenge(); (challenge != "") != (r.Status == http.StatusUnauthorized) {
-			t.Errorf("%s is %d with the challenge %q", r.Code, r.Status, challenge)
+			t.Errorf("%s: got challenge %q with status %d, want one exactly for 401", r.Code, challenge, r.Status)
 		}
 		if !strings.HasSuffix(r.Message, ".") {
-			t.Errorf("%s has the message %q, which is no sentence", r.Code, r.Message)
+			t.Errorf("%s: got message %q, want a sentence", r.Code, r.Message)
 		}
 	}
 	declared := declaredCodes(t)
 	if len(declared) < 5 {
-		t.Fatalf("only %d declared codes were found", len(declared))
+		t.Fatalf("declared codes: got %d, want at least 5", len(declared))
 	}
 	for _, code := range declared {
 		if !seen[code] {
@@ -133,14 +133,14 @@ func TestTableIsACopy(t *testing.T) {
 	rows := Table()
 	rows[0] = Row{}
 	if Table()[0].Code == "" {
-		t.Error("a caller can change the table")
+		t.Error("changing the result of Table changed the table")
 	}
 }
 
 func TestUnknownCodeIsInternal(t *testing.T) {
 	t.Parallel()
 	if s := Of("no_such_code").Status(); s != http.StatusInternalServerError {
-		t.Errorf("status is %d", s)
+		t.Errorf("status: got %d, want %d", s, http.StatusInternalServerError)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestRetryAfterSeconds(t *testing.T) {
 		t.Run(tt.after.String(), func(t *testing.T) {
 			t.Parallel()
 			if got := Of(QuotaExhausted).After(tt.after).RetryAfterSeconds(); got != tt.want {
-				t.Errorf("%d seconds, want %d", got, tt.want)
+				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})
 	}
@@ -187,16 +187,16 @@ func TestFrom(t *testing.T) {
 			t.Parallel()
 			p := From(tt.err)
 			if p.Code != tt.want || !errors.Is(p, cause) {
-				t.Errorf("got %v, want %s because of the cause", p, tt.want)
+				t.Errorf("got %v, want %s with the cause", p, tt.want)
 			}
 			if strings.Contains(p.Message, "fire") {
-				t.Errorf("the message tells the cause: %q", p.Message)
+				t.Errorf("message: got %q, want no cause", p.Message)
 			}
 			if !strings.Contains(p.Error(), "fire") {
-				t.Errorf("the log would not tell the cause: %q", p.Error())
+				t.Errorf("error: got %q, want the cause", p.Error())
 			}
 			if is := Is(tt.err, tt.want); is != (tt.want != Internal) {
-				t.Errorf("Is says %v", is)
+				t.Errorf("Is: got %v, want %v", is, tt.want != Internal)
 			}
 		})
 	}
@@ -208,10 +208,10 @@ func TestChangesAreCopies(t *testing.T) {
 	_ = p.After(time.Hour)
 	_ = p.Because(errors.New("x"))
 	if p.RetryAfter != time.Second || p.Unwrap() != nil {
-		t.Errorf("p became %+v", p)
+		t.Errorf("after After and Because: got %+v, want it unchanged", p)
 	}
 	own := New(RateLimited, "Only %d a minute.", 60)
 	if own.Message != "Only 60 a minute." || own.RetryAfter != time.Second {
-		t.Errorf("own is %+v", own)
+		t.Errorf("New: got %+v, want the message and Retry-After", own)
 	}
 }

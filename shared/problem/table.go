@@ -14,7 +14,7 @@ const (
 	Misconfigured   Code = "misconfigured"
 )
 
-// What cannot be parsed, or not be taken in (promises A2, A3).
+// Requests that cannot be read (promises A2, A3).
 const (
 	MalformedJSON        Code = "malformed_json"
 	UnknownField         Code = "unknown_field"
@@ -29,7 +29,7 @@ const (
 	SecretInURL          Code = "secret_in_url"
 )
 
-// Who may do what (promises S1, S3).
+// Missing authentication or authorization (promises S1, S3).
 const (
 	Unauthenticated    Code = "unauthenticated"
 	InvalidCredentials Code = "invalid_credentials"
@@ -38,7 +38,7 @@ const (
 	CSRFRequired       Code = "csrf_required"
 )
 
-// Well formed, but not acceptable.
+// Well-formed requests with invalid values.
 const (
 	MissingField   Code = "missing_field"
 	InvalidName    Code = "invalid_name"
@@ -70,7 +70,7 @@ const (
 	InvalidPreflight Code = "invalid_preflight"
 )
 
-// Conflicts and absences.
+// Conflicts and missing resources.
 const (
 	NotFound             Code = "not_found"
 	AlreadyExists        Code = "already_exists"
@@ -103,24 +103,23 @@ const (
 	InvalidRegistries    Code = "invalid_registries"
 )
 
-// The server's own troubles.
+// Server errors.
 const (
 	Internal    Code = "internal"
 	Unavailable Code = "unavailable"
 )
 
-// Row says how one code is answered.
+// Row describes the response for a code.
 type Row struct {
 	Code       Code
 	Status     int           // HTTP status
-	Message    string        // the default text, for people
-	RetryAfter time.Duration // the default Retry-After; zero sends none
+	Message    string        // default message
+	RetryAfter time.Duration // default Retry-After; 0 for none
 }
 
-// challenges are the WWW-Authenticate of every 401, which RFC 9110 (section 15.5.2) wants. A
-// challenge is a constant, so it tells no more than its code does. No registered scheme is
-// for API keys or webhook tokens; ApiKey is what others call theirs. It must not be Basic,
-// for which browsers ask people for a password.
+// challenges contains the WWW-Authenticate header of each 401, required by RFC 9110 (section
+// 15.5.2). A challenge is constant, so it reveals no more than its code. There is no registered
+// scheme for API keys or webhook tokens. Basic is unsuitable: browsers would show a password dialog.
 //
 //nolint:gochecknoglobals // a constant table; Go has no constant composite values
 var challenges = map[Code]string{
@@ -130,99 +129,98 @@ var challenges = map[Code]string{
 	InvalidToken:       `ServiceToken realm="sluice"`,
 }
 
-// Table lists every code once.
+// Table returns one row for each code.
 func Table() []Row { return append([]Row(nil), table[:]...) }
 
 //nolint:gochecknoglobals // a constant table; Go has no constant composite values
 var table = [...]Row{
 	{InvalidKey, http.StatusUnauthorized, "A valid API key for this app is required in the X-API-Key header.", 0},
-	{RateLimited, http.StatusTooManyRequests, "Too many requests; slow down.", time.Second},
-	{QuotaExhausted, http.StatusTooManyRequests, "The quota of this key's usage plan is used up for the current period.", 0},
-	{GateUnavailable, http.StatusServiceUnavailable, "Keys cannot be verified right now; try again shortly.", 10 * time.Second},
-	{Misconfigured, http.StatusInternalServerError, "The gate in front of this app is misconfigured.", 0},
+	{RateLimited, http.StatusTooManyRequests, "Too many requests. Retry after the time in Retry-After.", time.Second},
+	{QuotaExhausted, http.StatusTooManyRequests, "The quota of this key's usage plan is used up. Retry in the next period; Retry-After contains the seconds until then.", 0},
+	{GateUnavailable, http.StatusServiceUnavailable, "API keys cannot be verified at the moment. Retry after the time in Retry-After.", 10 * time.Second},
+	{Misconfigured, http.StatusInternalServerError, "The gate of this app is misconfigured. Contact the operator.", 0},
 
 	{MalformedJSON, http.StatusBadRequest, "The request body is not valid JSON.", 0},
-	{UnknownField, http.StatusBadRequest, "The request body has a field that this call does not know.", 0},
+	{UnknownField, http.StatusBadRequest, "The request body contains an unknown field. Remove it or correct its name.", 0},
 	{WrongType, http.StatusBadRequest, "A field of the request body has the wrong type.", 0},
-	{InvalidDate, http.StatusBadRequest, "Dates are UTC calendar days, YYYY-MM-DD.", 0},
-	{InvalidPage, http.StatusBadRequest, "page_size is 1 to 500, and page_token is one that this list returned.", 0},
+	{InvalidDate, http.StatusBadRequest, "The date is invalid. Use a UTC calendar day in the form YYYY-MM-DD.", 0},
+	{InvalidPage, http.StatusBadRequest, "The page is invalid. Use a page_size from 1 to 500 and a page_token that this list returned.", 0},
 	{InvalidParameter, http.StatusBadRequest, "A parameter of the request cannot be parsed.", 0},
-	{UnknownParameter, http.StatusBadRequest, "The query has a parameter that this call does not know.", 0},
+	{UnknownParameter, http.StatusBadRequest, "The query contains an unknown parameter. Remove it or correct its name.", 0},
 	{BodyTooLarge, http.StatusRequestEntityTooLarge, "The request body is too large.", 0},
 	{UnsupportedMediaType, http.StatusUnsupportedMediaType, "Content-Type must be application/json.", 0},
-	{MethodNotAllowed, http.StatusMethodNotAllowed, "This address does not take that method.", 0},
-	{SecretInURL, http.StatusBadRequest, "The address of the request contains an API key or a service token. Rotate it: proxies may have logged the address.", 0},
+	{MethodNotAllowed, http.StatusMethodNotAllowed, "This URL does not support the method. Use a method from the Allow header.", 0},
+	{SecretInURL, http.StatusBadRequest, "The URL contains an API key or a service token. Rotate or revoke it: proxies may have logged the URL.", 0},
 
-	{Unauthenticated, http.StatusUnauthorized, "Sign in first.", 0},
+	{Unauthenticated, http.StatusUnauthorized, "Authentication is required. Sign in or send a valid service token.", 0},
 	{InvalidCredentials, http.StatusUnauthorized, "The username or the password is wrong.", 0},
 	{InvalidToken, http.StatusUnauthorized, "A valid webhook token or signature is required.", 0},
-	{Forbidden, http.StatusForbidden, "Your role does not allow this.", 0},
-	{CSRFRequired, http.StatusForbidden, "Changes and recorded reads made with the session cookie need the X-CSRF-Token header.", 0},
+	{Forbidden, http.StatusForbidden, "Your role does not allow this. Ask a project owner or an admin.", 0},
+	{CSRFRequired, http.StatusForbidden, "The X-CSRF-Token header is missing or wrong. Send the csrf_token of the session.", 0},
 
 	{MissingField, http.StatusUnprocessableEntity, "A required field is missing.", 0},
-	{InvalidName, http.StatusUnprocessableEntity, "The name is not acceptable.", 0},
-	{InvalidRate, http.StatusUnprocessableEntity, "rate is a number of requests per second, 0.01 to 100000.", 0},
-	{InvalidBurst, http.StatusUnprocessableEntity, "burst is an integer, 1 to 1000000.", 0},
-	{InvalidQuota, http.StatusUnprocessableEntity, "quota is an integer, 1 to 10^12, and comes with quota_period day, week or month; quota_mode, soft or hard, goes with it.", 0},
-	{InvalidExpiry, http.StatusUnprocessableEntity, "expires_at is an RFC 3339 timestamp.", 0},
-	{ExpiryInPast, http.StatusUnprocessableEntity, "expires_at is in the past.", 0},
-	{InvalidGrace, http.StatusUnprocessableEntity, "grace is a duration of 0s to 720h.", 0},
-	{InvalidStatus, http.StatusUnprocessableEntity, "status is active or disabled.", 0},
-	{InvalidScope, http.StatusUnprocessableEntity, "apps names apps of the key's own environment, each once.", 0},
-	{InvalidImage, http.StatusUnprocessableEntity, "image is a full image reference with a tag or a digest.", 0},
-	{InvalidHost, http.StatusUnprocessableEntity, "host is a DNS name.", 0},
-	{InvalidPort, http.StatusUnprocessableEntity, "port is 1 to 65535.", 0},
-	{InvalidSource, http.StatusUnprocessableEntity, "git_source is not acceptable.", 0},
-	{InvalidRole, http.StatusUnprocessableEntity, "role is viewer, developer or owner.", 0},
-	{InvalidPass, http.StatusUnprocessableEntity, "A password has 12 to 256 characters.", 0},
+	{InvalidName, http.StatusUnprocessableEntity, "The name is invalid. It must match the field's pattern and length.", 0},
+	{InvalidRate, http.StatusUnprocessableEntity, "rate must be between 0.01 and 100000 requests per second.", 0},
+	{InvalidBurst, http.StatusUnprocessableEntity, "burst must be an integer from 1 to 1000000.", 0},
+	{InvalidQuota, http.StatusUnprocessableEntity, "quota must be an integer from 1 to 10^12. Set quota_period (day, week or month) with it, and optionally quota_mode (soft or hard).", 0},
+	{InvalidExpiry, http.StatusUnprocessableEntity, "expires_at must be an RFC 3339 timestamp.", 0},
+	{ExpiryInPast, http.StatusUnprocessableEntity, "expires_at is in the past. Use a future time.", 0},
+	{InvalidGrace, http.StatusUnprocessableEntity, "grace must be a duration from 0s to 720h.", 0},
+	{InvalidStatus, http.StatusUnprocessableEntity, "status must be active or disabled.", 0},
+	{InvalidScope, http.StatusUnprocessableEntity, "apps must contain apps of the key's environment, each only once.", 0},
+	{InvalidImage, http.StatusUnprocessableEntity, "image must be a full image reference with a tag or a digest.", 0},
+	{InvalidHost, http.StatusUnprocessableEntity, "host must be a DNS name.", 0},
+	{InvalidPort, http.StatusUnprocessableEntity, "port must be between 1 and 65535.", 0},
+	{InvalidSource, http.StatusUnprocessableEntity, "git_source is invalid. Check repository, branch and path.", 0},
+	{InvalidRole, http.StatusUnprocessableEntity, "role must be viewer, developer or owner.", 0},
+	{InvalidPass, http.StatusUnprocessableEntity, "A password must have 12 to 256 characters.", 0},
 	{InvalidWindow, http.StatusUnprocessableEntity, "from must not be after to.", 0},
-	{WindowExpired, http.StatusUnprocessableEntity, "The window lies entirely before the 92 days that are kept.", 0},
-	{UnknownPlan, http.StatusUnprocessableEntity, "There is no such plan in the key's environment.", 0},
-	{UnknownUser, http.StatusUnprocessableEntity, "There is no such user.", 0},
-	{LastOwner, http.StatusUnprocessableEntity, "A project keeps at least one owner.", 0},
+	{WindowExpired, http.StatusUnprocessableEntity, "The requested days are no longer stored. Request days within the last 92 days.", 0},
+	{UnknownPlan, http.StatusUnprocessableEntity, "The plan does not exist in the key's environment. Use the ID of an existing plan.", 0},
+	{UnknownUser, http.StatusUnprocessableEntity, "The user does not exist. Use the name of an existing user.", 0},
+	{LastOwner, http.StatusUnprocessableEntity, "The project would have no owner. Add another owner first.", 0},
 	{UnstorableText, http.StatusUnprocessableEntity, "Text must be valid UTF-8 without control characters.", 0},
-	{ImageRequired, http.StatusUnprocessableEntity, "image is required: the app is deployed from images.", 0},
-	{InvalidCommit, http.StatusUnprocessableEntity, "commit is a git commit hash, 4 to 64 hexadecimal digits.", 0},
-	{InvalidTrust, http.StatusUnprocessableEntity, "A trust names an issuer, an audience and claims.", 0},
-	{InvalidPolicy, http.StatusUnprocessableEntity, "leak_policy is disable or revoke.", 0},
-	{InvalidPreflight, http.StatusUnprocessableEntity, "preflight is app or refuse.", 0},
+	{ImageRequired, http.StatusUnprocessableEntity, "image is required because the app is deployed from images.", 0},
+	{InvalidCommit, http.StatusUnprocessableEntity, "commit must be a git commit hash of 4 to 64 hexadecimal digits.", 0},
+	{InvalidTrust, http.StatusUnprocessableEntity, "The trust is invalid. It needs an issuer, an audience and claims.", 0},
+	{InvalidPolicy, http.StatusUnprocessableEntity, "leak_policy must be disable or revoke.", 0},
+	{InvalidPreflight, http.StatusUnprocessableEntity, "preflight must be app or refuse.", 0},
 
-	{NotFound, http.StatusNotFound, "There is nothing here by that name.", 0},
-	{AlreadyExists, http.StatusConflict, "That name is taken.", 0},
-	{NamespaceTaken, http.StatusConflict, "Another project and environment already make this namespace.", 0},
-	{NameTaken, http.StatusConflict, "The cluster has an object of this name that Sluice did not make.", 0},
-	{HostTaken, http.StatusConflict, "Another app already answers on this host.", 0},
+	{NotFound, http.StatusNotFound, "The resource does not exist. Check the name or ID.", 0},
+	{AlreadyExists, http.StatusConflict, "The name is already in use. Choose another name.", 0},
+	{NamespaceTaken, http.StatusConflict, "Another project and environment already use this namespace. Choose another name.", 0},
+	{NameTaken, http.StatusConflict, "The cluster has an object with this name that Sluice did not create. Choose another name, or delete the object.", 0},
+	{HostTaken, http.StatusConflict, "Another app already uses this host. Choose another host.", 0},
 	{HostReserved, http.StatusConflict, "This host is reserved: an app gave it up in the last 30 days. Choose another host, or ask an admin to release it.", 0},
-	{TooManyHosts, http.StatusConflict, "The project has 100 reserved hosts, which is the limit. Ask an admin to release some of them, and retry.", 0},
-	{NameInScope, http.StatusConflict, "The scopes of API keys still name an earlier app of this name. Update or revoke these keys first.", 0},
-	{PlanInUse, http.StatusConflict, "Keys still use this plan.", 0},
-	{NotEmpty, http.StatusConflict, "It still holds other things; delete those first.", 0},
-	{KeyRevoked, http.StatusConflict, "A revoked key stays revoked.", 0},
-	{QuotaHeld, http.StatusConflict, "The checkers that hold a part of the quota may still allow requests. A lost checker counts as lost 95 seconds after its last sign of life.", 0},
-	{KeyExpired, http.StatusConflict, "The key has expired.", 0},
-	{IdempotencyKeyReused, http.StatusUnprocessableEntity, "This Idempotency-Key was sent with another request before; each request has one of its own.", 0},
-	{AlreadyIssued, http.StatusConflict, "This very request has issued a key before; it was shown that once.", 0},
-	{PreconditionFailed, http.StatusPreconditionFailed, "It is not any more what If-Match names; read it again.", 0},
-	{TooManyKeys, http.StatusConflict, "The environment has as many keys as it may; revoke some that are not needed.", 0},
-	{TooManyPlans, http.StatusConflict, "The environment has 1,000 plans, which is the limit. Delete unused plans.", 0},
-	{TooManyBuilds, http.StatusConflict, "The app has 20 queued builds, which is the limit. Try again when some of them have begun.", 0},
-	{TooManyTokens, http.StatusConflict, "The project has as many service tokens as it may; revoke some that are not needed.", 0},
-	{TooManyTrusts, http.StatusConflict, "An app can have at most 10 trusts. Remove one that is not needed.", 0},
-	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},
-	{NoGitSource, http.StatusConflict, "The app has no git source to build from.", 0},
-	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that did not fail.", 0},
-	{RevisionNotLive, http.StatusConflict, "The revision never had a ready pod, so it cannot be promoted.", 0},
-	{RegistryNotAllowed, http.StatusUnprocessableEntity, "The project does not allow images from this registry.", 0},
-	{InvalidRegistries, http.StatusUnprocessableEntity, "registries is a list of hosts, each with an optional port and path, such as registry.example.com/shop.", 0},
-	{NamespaceNotEmpty, http.StatusConflict, "The namespace belonged to another project. It can be used again once a cluster admin has deleted it.", 0},
-	{Conflict, http.StatusConflict, "It was changed by someone else meanwhile; read it again.", 0},
+	{TooManyHosts, http.StatusConflict, "The project has reached its limit of 100 reserved hosts. Ask an admin to release some of them, and retry.", 0},
+	{NameInScope, http.StatusConflict, "The scopes of API keys still name an earlier app with this name. Update or revoke these keys first.", 0},
+	{PlanInUse, http.StatusConflict, "Keys still use this plan. Revoke them or give them another plan first.", 0},
+	{NotEmpty, http.StatusConflict, "The resource still contains other resources. Delete those first.", 0},
+	{KeyRevoked, http.StatusConflict, "The key is revoked, which is permanent. Create a new key.", 0},
+	{QuotaHeld, http.StatusConflict, "The checkers that hold a part of the quota may still allow requests. Retry 95 seconds after the lost checker has stopped.", 0},
+	{KeyExpired, http.StatusConflict, "The key has expired. Set a later expiry first.", 0},
+	{IdempotencyKeyReused, http.StatusUnprocessableEntity, "This Idempotency-Key belongs to a different request. Use a new value for each request.", 0},
+	{AlreadyIssued, http.StatusConflict, "This request already issued a key. A key is shown only once. If it is lost, rotate the key.", 0},
+	{PreconditionFailed, http.StatusPreconditionFailed, "The resource no longer matches If-Match. Read it again and retry.", 0},
+	{TooManyKeys, http.StatusConflict, "The environment has reached its key limit. Revoke unused keys.", 0},
+	{TooManyPlans, http.StatusConflict, "The environment has reached its limit of 1,000 plans. Delete unused plans.", 0},
+	{TooManyBuilds, http.StatusConflict, "The app has reached its limit of 20 queued builds. Retry when some of them have started.", 0},
+	{TooManyTokens, http.StatusConflict, "The project has reached its service token limit. Revoke unused tokens.", 0},
+	{TooManyTrusts, http.StatusConflict, "The app has reached its limit of 10 trusts. Remove an unused trust.", 0},
+	{GitSourceAttached, http.StatusConflict, "The app is built from its git source. Omit image or remove the git source.", 0},
+	{NoGitSource, http.StatusConflict, "The app has no git source to build from. Set a git source first.", 0},
+	{NoPreviousRevision, http.StatusConflict, "The app has no earlier revision that did not fail. Deploy an image or build a commit instead.", 0},
+	{RevisionNotLive, http.StatusConflict, "The revision never had a ready pod. Promote a revision that had one.", 0},
+	{RegistryNotAllowed, http.StatusUnprocessableEntity, "The project does not allow images from this registry. Ask a project owner to allow it.", 0},
+	{InvalidRegistries, http.StatusUnprocessableEntity, "registries must be a list of hosts, each with an optional port and path, such as registry.example.com/shop.", 0},
+	{NamespaceNotEmpty, http.StatusConflict, "The namespace belonged to another project. Choose another name, or ask a cluster admin to delete the namespace.", 0},
+	{Conflict, http.StatusConflict, "The resource was changed in the meantime. Read it again and retry.", 0},
 
-	{Internal, http.StatusInternalServerError, "Something went wrong on our side.", 0},
-	{Unavailable, http.StatusServiceUnavailable, "A part that this needs is not available right now; try again shortly.", 5 * time.Second},
+	{Internal, http.StatusInternalServerError, "An internal error occurred. Contact the operator with the X-Request-Id of the response.", 0},
+	{Unavailable, http.StatusServiceUnavailable, "A required service is unavailable. Retry after the time in Retry-After.", 5 * time.Second},
 }
 
-// row finds code's row. A code that the table lacks is answered as Internal;
-// a test walks the package's codes so that none can be missing.
+// row returns the row of code. It returns the status of [Internal] for an unknown code.
 func row(code Code) Row {
 	for _, r := range table {
 		if r.Code == code {

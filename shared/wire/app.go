@@ -2,102 +2,102 @@ package wire
 
 import "time"
 
-// App is an app with what its gate is doing.
+// App is an app with the state of its gate.
 type App struct {
 	Name          string     `json:"name" kind:"app"`
 	Project       string     `json:"project" kind:"project"`
 	Environment   string     `json:"environment" kind:"environment"`
-	Host          string     `json:"host" kind:"host"`           // that the ingress serves the app on
-	URL           string     `json:"url" kind:"url"`             // of the app from outside
-	Port          int        `json:"port" kind:"port"`           // that the app's container listens on
-	Kind          string     `json:"kind" kind:"app_kind"`       // image apps are deployed from an image, git apps are built
-	Image         string     `json:"image"`                      // of the current revision; "" before the first
-	GitSource     *GitSource `json:"git_source"`                 // null is an image app
-	RequireAPIKey bool       `json:"require_api_key"`            // the desired state; gate shows the observed one
-	Preflight     string     `json:"preflight" kind:"preflight"` // of a gated app: app answers CORS preflights without a key, or the gate refuses them
-	Gate          Gate       `json:"gate"`                       // what is observed
-	Revision      int64      `json:"revision" kind:"number"`     // the current one; 0 before the first deployment
-	Deployed      *Deployed  `json:"deployed"`                   // null before the first deployment
+	Host          string     `json:"host" kind:"host"`           // host name of the app at the ingress
+	URL           string     `json:"url" kind:"url"`             // public URL of the app
+	Port          int        `json:"port" kind:"port"`           // port that the app's container listens on
+	Kind          string     `json:"kind" kind:"app_kind"`       // kind of the app: image apps are deployed from images, git apps are built from git
+	Image         string     `json:"image"`                      // image of the current revision; "" before the first deployment
+	GitSource     *GitSource `json:"git_source"`                 // git source of the app; null for image apps
+	RequireAPIKey bool       `json:"require_api_key"`            // desired state of the gate; see gate for the current state
+	Preflight     string     `json:"preflight" kind:"preflight"` // handling of CORS preflights to a gated app: app passes them to the app without a key, refuse denies them
+	Gate          Gate       `json:"gate"`                       // observed state of the gate
+	Revision      int64      `json:"revision" kind:"number"`     // current revision; 0 before the first deployment
+	Deployed      *Deployed  `json:"deployed"`                   // current deployment; null before the first one
 }
 
-// Deployed is what a list of apps tells about each one's current deployment.
+// Deployed summarizes the current deployment of an app.
 type Deployed struct {
 	At     time.Time `json:"at"`
-	Status string    `json:"status" kind:"app_status"` // of the current revision; idle if the workload has zero desired replicas
+	Status string    `json:"status" kind:"app_status"` // status of the current revision; idle if the workload has zero desired replicas
 }
 
 // Gate is the observed state of an app's gate.
 type Gate struct {
-	State   string    `json:"state" kind:"gate_state"` // engaged is proven: a request without a key got the gate's own 401
+	State   string    `json:"state" kind:"gate_state"` // state of the gate; engaged is verified: a request without a key received the gate's 401
 	Since   time.Time `json:"since"`
-	Message string    `json:"message"` // why it is not further; "" when all is well
+	Message string    `json:"message"` // reason why the gate is not in the desired state; "" if it is
 }
 
-// GitSource is where a git app is built from.
+// GitSource is the source of a git app.
 type GitSource struct {
-	Repository string `json:"repository" kind:"repository"`       // clone URL over https, http or ssh, without a password
-	Branch     string `json:"branch" kind:"branch"`               // the branch that is built
-	Path       string `json:"path" optional:"true" kind:"folder"` // folder inside the repository; "" is its root
+	Repository string `json:"repository" kind:"repository"`       // clone URL with https, http or ssh, without a password
+	Branch     string `json:"branch" kind:"branch"`               // branch to build
+	Path       string `json:"path" optional:"true" kind:"folder"` // folder in the repository; "" for the root
 }
 
-// CreateApp is the body of POST …/apps. name is required, and image or git_source.
+// CreateApp is the body of POST …/apps. It needs name, and either image or git_source.
 type CreateApp struct {
 	Name      *string    `json:"name,omitempty" required:"true" kind:"app_name"`
-	Host      *string    `json:"host,omitempty" kind:"host"` // left out, the app gets one below the installation's domain
-	Port      *int       `json:"port,omitempty" kind:"port"` // 8080 if left out
+	Host      *string    `json:"host,omitempty" kind:"host"` // host of the app; default: a name below the installation's domain
+	Port      *int       `json:"port,omitempty" kind:"port"` // port that the app's container listens on; default 8080
 	Image     *string    `json:"image,omitempty" kind:"image"`
 	GitSource *GitSource `json:"git_source,omitempty"`
-	Preflight *string    `json:"preflight,omitempty" kind:"preflight"` // app if left out
+	Preflight *string    `json:"preflight,omitempty" kind:"preflight"` // app or refuse; see App; default app
 }
 
 // UpdateApp is the body of PATCH …/apps/{app}.
 type UpdateApp struct {
-	RequireAPIKey *bool   `json:"require_api_key,omitempty"`            // true: only requests with a valid key are served
-	Preflight     *string `json:"preflight,omitempty" kind:"preflight"` // app: the app answers CORS preflights; refuse: they need a key
-	Host          *string `json:"host,omitempty" kind:"host"`           // no other app's; the app stops serving on its former host
-	Port          *int    `json:"port,omitempty" kind:"port"`           // that the app's container listens on; its pods restart
+	RequireAPIKey *bool   `json:"require_api_key,omitempty"`            // true to require a valid key for each request
+	Preflight     *string `json:"preflight,omitempty" kind:"preflight"` // app to pass CORS preflights to the app without a key, refuse to deny them
+	Host          *string `json:"host,omitempty" kind:"host"`           // host that no other app uses; the previous host stops working
+	Port          *int    `json:"port,omitempty" kind:"port"`           // port that the app's container listens on; a change restarts the pods
 }
 
-// DeletedApp is the result of an app's deletion.
+// DeletedApp is the result of deleting an app.
 type DeletedApp struct {
-	KeyCount int           `json:"key_count" kind:"count"` // the number of keys whose scope named the app
-	Keys     []NarrowedKey `json:"keys"`                   // the first 100 of these keys
+	KeyCount int           `json:"key_count" kind:"count"` // number of keys whose scope named the app
+	Keys     []NarrowedKey `json:"keys"`                   // first 100 of these keys
 
-	Host              string    `json:"host" kind:"host"`    // of the app; reserved for its project, so no other project can have it
-	HostReservedUntil time.Time `json:"host_reserved_until"` // 30 days after the deletion
+	Host              string    `json:"host" kind:"host"`    // host of the app, reserved for its project
+	HostReservedUntil time.Time `json:"host_reserved_until"` // end of the reservation, 30 days after the deletion
 }
 
-// HostReservation is a host that is reserved for the project of an app that gave it up.
+// HostReservation reserves a host for the project of an app that gave it up.
 type HostReservation struct {
 	Host    string    `json:"host" kind:"host"`
-	App     string    `json:"app" kind:"former_app"` // the app that gave the host up, as NAMESPACE.APP
+	App     string    `json:"app" kind:"former_app"` // app that gave the host up, as NAMESPACE.APP
 	Project string    `json:"project" kind:"project"`
-	Until   time.Time `json:"until"` // from then on any project can have the host
+	Until   time.Time `json:"until"` // end of the reservation; any project can use the host afterwards
 }
 
-// NarrowedKey is a key whose scope named an app that was deleted.
+// NarrowedKey is a key whose scope named a deleted app.
 type NarrowedKey struct {
 	KeyID string   `json:"key_id" kind:"key_id"`
-	Name  string   `json:"name" kind:"key_name"`    // empty if none
-	Apps  []string `json:"apps" kind:"scope"`       // the other apps of its scope
-	Scope string   `json:"scope" kind:"scope_kind"` // apps, or none if the scope named no other app
+	Name  string   `json:"name" kind:"key_name"`    // name of the key; "" if unnamed
+	Apps  []string `json:"apps" kind:"scope"`       // remaining apps of the scope
+	Scope string   `json:"scope" kind:"scope_kind"` // apps, or none if no app remains
 }
 
 // Project is a project and the caller's role in it.
 type Project struct {
 	Name      string    `json:"name" kind:"project"`
-	Role      string    `json:"role" kind:"role"` // the caller's; admins are owners everywhere
+	Role      string    `json:"role" kind:"role"` // the caller's role; admins are owners everywhere
 	CreatedAt time.Time `json:"created_at"`
 
-	LeakPolicy string   `json:"leak_policy" kind:"leak_policy"` // what happens to a key when its current secret has leaked
-	Registries []string `json:"registries" kind:"registries"`   // that images may come from; empty is any
+	LeakPolicy string   `json:"leak_policy" kind:"leak_policy"` // action on a key whose current secret leaked
+	Registries []string `json:"registries" kind:"registries"`   // registries from which images are allowed; empty for any
 }
 
 // UpdateProject is the body of PATCH /projects/{project}.
 type UpdateProject struct {
-	LeakPolicy Optional[string] `json:"leak_policy,omitzero" nullable:"false" kind:"leak_policy"` // disable, which can be taken back, or revoke
+	LeakPolicy Optional[string] `json:"leak_policy,omitzero" nullable:"false" kind:"leak_policy"` // disable, which can be undone, or revoke, which is permanent
 
-	Registries Optional[[]string] `json:"registries,omitzero" kind:"registries"` // that images may come from; null or [] is any
+	Registries Optional[[]string] `json:"registries,omitzero" kind:"registries"` // registries from which images are allowed; null or [] for any
 }
 
 // CreateProject is the body of POST /projects.
@@ -111,7 +111,7 @@ type Member struct {
 	Role     string `json:"role" kind:"role"`
 }
 
-// SetMembers is the body of PUT …/members: the whole list.
+// SetMembers is the body of PUT …/members. It replaces the list.
 type SetMembers struct {
 	Members []Member `json:"members"`
 }
@@ -120,7 +120,7 @@ type SetMembers struct {
 type Environment struct {
 	Name      string    `json:"name" kind:"environment"`
 	Project   string    `json:"project" kind:"project"`
-	Namespace string    `json:"namespace" kind:"namespace"` // of Kubernetes: the project's and the environment's names
+	Namespace string    `json:"namespace" kind:"namespace"` // Kubernetes namespace, derived from the names of project and environment
 	CreatedAt time.Time `json:"created_at"`
 }
 

@@ -7,80 +7,79 @@ import (
 	"time"
 )
 
-// Attention is why somebody should look at a key.
+// Attention is a reason why a key needs attention.
 type Attention string
 
-// The reasons, the most urgent first.
+// The reasons, most urgent first.
 const (
-	KeyLeaked    Attention = "leaked"        // its secret was found where strangers can read it
-	QuotaUsedUp  Attention = "quota_used_up" // it is refused until the quota's period ends
-	KeyExpired   Attention = "expired"       // in the last seven days
-	QuotaHigh    Attention = "quota_high"    // 80 % of it are used
-	KeyExpiring  Attention = "expires_soon"  // in the next seven days
-	RateExceeded Attention = "rate_exceeded" // today, by one request in ten or more
+	KeyLeaked    Attention = "leaked"        // a secret of the key was reported as leaked
+	QuotaUsedUp  Attention = "quota_used_up" // requests are denied until the quota period ends
+	KeyExpired   Attention = "expired"       // within the last seven days
+	QuotaHigh    Attention = "quota_high"    // at least [HighShare] of the quota is used
+	KeyExpiring  Attention = "expires_soon"  // within the next seven days
+	RateExceeded Attention = "rate_exceeded" // at least [LateShare] of today's requests exceeded the rate
 )
 
-// From when on a key needs attention, as parts of one.
+// The shares from which a key needs attention.
 const (
-	HighShare = 0.8 // of its quota is used
-	LateShare = 0.1 // of the day's requests came too fast: the plan's rate is too small, or a client too fast
+	HighShare = 0.8 // of the quota
+	LateShare = 0.1 // of the day's requests
 )
 
-// Attentions lists the reasons.
+// Attentions returns all reasons.
 func Attentions() []Attention {
 	return []Attention{KeyLeaked, QuotaUsedUp, KeyExpired, QuotaHigh, KeyExpiring, RateExceeded}
 }
 
-// KeyAttention is a key that somebody should look at.
+// KeyAttention is a key that needs attention.
 type KeyAttention struct {
 	NamedKey
 	Reason Attention `json:"reason" kind:"attention"`
-	At     time.Time `json:"at"`                 // when its leak was reported, it has expired or will, the quota starts anew, or the day ends
-	Share  *float64  `json:"share" kind:"share"` // of the quota that is used, or of the day's requests that were too many; null where it is about neither
+	At     time.Time `json:"at"`                 // time of the leak report, of the expiry, of the quota reset or of the end of the day, depending on reason
+	Share  *float64  `json:"share" kind:"share"` // used share of the quota, or share of the day's requests that exceeded the rate; null for other reasons
 }
 
-// words are a reason for people: a few, and a sentence. {at} and {share} are the key's, and
-// {left} is the time until then.
+// words returns a label and a sentence. The placeholders are {at}, {share} and {left}, the time
+// until {at}.
 func (a Attention) words() (label, why string) {
 	switch a {
 	case KeyLeaked:
-		return "Leaked", "Reported at {at}. Rotate it, or give its user another key."
+		return "Leaked", "Reported at {at}. Rotate the key, or issue another one."
 	case QuotaUsedUp:
-		return "Quota used up", "Refused until {at}."
+		return "Quota used up", "Denied until {at}."
 	case KeyExpired:
-		return "Expired", "Refused since {at}."
+		return "Expired", "Denied since {at}."
 	case QuotaHigh:
-		return "{share} of its quota", "The quota starts anew at {at}."
+		return "{share} of quota used", "The quota resets at {at}."
 	case KeyExpiring:
-		return "Expires {left}", "Good until {at}."
+		return "Expires {left}", "Valid until {at}."
 	case RateExceeded:
-		return "Over its rate today", "{share} of its requests were refused for coming too fast."
+		return "Over its rate today", "{share} of today's requests exceeded the rate and were denied."
 	}
-	return strings.ReplaceAll(string(a), "_", " "), "Since or until {at}." // of a newer server
+	return strings.ReplaceAll(string(a), "_", " "), "Since or until {at}." // from a newer server
 }
 
-// Label says in a few words what it is about, e.g. "Quota used up" or "Expires in 3 days".
+// Label returns a short description, e.g. "Quota used up" or "Expires in 3 days".
 func (k KeyAttention) Label(now time.Time) string {
 	label, _ := k.Reason.words()
 	return strings.NewReplacer("{share}", k.share(), "{left}", In(k.At.Sub(now))).Replace(label)
 }
 
-// Why says the rest in a sentence, with the time as at shows it.
+// Why returns a sentence that explains the label. at formats the time.
 func (k KeyAttention) Why(at func(time.Time) string) string {
 	_, why := k.Reason.words()
 	return strings.NewReplacer("{share}", k.share(), "{at}", at(k.At)).Replace(why)
 }
 
-// share is rounded down, so that 100 % means all of it.
+// share returns the share as a percentage, rounded down: 100% means the whole quota.
 func (k KeyAttention) share() string {
 	if k.Share == nil {
 		return "Part"
 	}
-	return fmt.Sprintf("%.0f %%", math.Floor(100**k.Share))
+	return fmt.Sprintf("%.0f%%", math.Floor(100**k.Share))
 }
 
-// In says how far away something is, rounded so that it never sounds later than it is:
-// "in 3 days", "in 20 hours", "in less than an hour".
+// In describes a duration, rounded down: "in 3 days", "in 20 hours", "in less than an hour".
 func In(left time.Duration) string {
 	days, hours := int(left/(24*time.Hour)), int(left/time.Hour)
 	switch {

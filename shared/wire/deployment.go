@@ -2,23 +2,23 @@ package wire
 
 import "time"
 
-// Deployment is one revision of an app (promise D1).
+// Deployment is a revision of an app (promise D1).
 type Deployment struct {
-	Revision          int64     `json:"revision" kind:"ordinal"` // 1 and up within the app
-	Image             string    `json:"image"`                   // as it was asked for, with its tag
+	Revision          int64     `json:"revision" kind:"ordinal"` // number of the revision within the app, from 1
+	Image             string    `json:"image"`                   // image as requested, with its tag
 	Digest            Text      `json:"digest" kind:"digest"`
-	NoDigest          Text      `json:"no_digest"` // why there is none
-	Commit            Text      `json:"commit"`    // of git, as the pipeline told it
+	NoDigest          Text      `json:"no_digest"` // reason why digest is null
+	Commit            Text      `json:"commit"`    // git commit that the pipeline sent
 	Trigger           string    `json:"trigger" kind:"trigger"`
 	Actor             string    `json:"actor"`
-	SourceRevision    Ordinal   `json:"source_revision" kind:"ordinal"`        // what a rollback or promotion copied
-	SourceEnvironment Text      `json:"source_environment" kind:"environment"` // that a promotion copied it from
+	SourceRevision    Ordinal   `json:"source_revision" kind:"ordinal"`        // revision that a rollback or promotion copied
+	SourceEnvironment Text      `json:"source_environment" kind:"environment"` // environment from which a promotion copied the revision
 	Status            string    `json:"status" kind:"deploy_status"`
-	Message           Text      `json:"message"` // why the status is not live
+	Message           Text      `json:"message"` // reason why the status is not live
 	DeployedAt        time.Time `json:"deployed_at"`
-	Current           bool      `json:"current"` // the newest revision is what the app is to run
+	Current           bool      `json:"current"` // true for the newest revision, which the app should run
 
-	ReadyAt *time.Time `json:"ready_at"` // when one of its pods was first ready; null if none was
+	ReadyAt *time.Time `json:"ready_at"` // time at which a pod was first ready; null if none was
 }
 
 // CreateDeployment is the body of POST …/deployments. image is required.
@@ -26,13 +26,13 @@ type CreateDeployment struct {
 	Image *string `json:"image,omitempty" required:"true" kind:"image"`
 }
 
-// Rollback is the body of POST …/rollback, which may be left out.
+// Rollback is the optional body of POST …/rollback.
 type Rollback struct {
-	Revision *int64 `json:"revision,omitempty" kind:"number"` // if absent, the last earlier revision that ever had a ready pod, or else the nearest that did not fail
+	Revision *int64 `json:"revision,omitempty" kind:"number"` // revision to deploy; default: the last earlier one that ever had a ready pod, otherwise the nearest that did not fail
 }
 
 // Promote is the body of POST …/promote. from_environment is required.
 type Promote struct {
 	FromEnvironment *string `json:"from_environment,omitempty" required:"true" kind:"environment"`
-	Revision        *int64  `json:"revision,omitempty" kind:"number"` // if absent, the newest revision there that ever had a ready pod
+	Revision        *int64  `json:"revision,omitempty" kind:"number"` // revision to deploy; default: the newest there that ever had a ready pod
 }

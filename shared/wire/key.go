@@ -2,142 +2,140 @@ package wire
 
 import "time"
 
-// Key is an API key; never its hash, never its secret (promise K3).
+// Key is an API key without its hash and secret (promise K3).
 type Key struct {
 	ID                      string     `json:"id" kind:"key_id"`
-	Prefix                  string     `json:"prefix" kind:"prefix"` // public, and stable: the name of the consumer towards the app
+	Prefix                  string     `json:"prefix" kind:"prefix"` // public, stable identifier of the key; the app receives it with each request
 	Project                 string     `json:"project" kind:"project"`
 	Environment             string     `json:"environment" kind:"environment"`
 	Plan                    string     `json:"plan" kind:"plan_id"`
-	Name                    string     `json:"name" kind:"key_name"`     // "" is none
-	Apps                    []string   `json:"apps" kind:"scope"`        // the apps that scope names
-	Scope                   string     `json:"scope" kind:"scope_kind"`  // all apps of the environment, the named apps, or none because they were deleted
-	Status                  string     `json:"status" kind:"key_status"` // expired once expires_at has passed
-	ExpiresAt               *time.Time `json:"expires_at"`               // null never expires
+	Name                    string     `json:"name" kind:"key_name"`     // name of the key; "" if unnamed
+	Apps                    []string   `json:"apps" kind:"scope"`        // apps in the key's scope; see scope
+	Scope                   string     `json:"scope" kind:"scope_kind"`  // kind of scope: all apps of the environment, the apps in apps, or none because those were deleted
+	Status                  string     `json:"status" kind:"key_status"` // status of the key; expired once expires_at has passed
+	ExpiresAt               *time.Time `json:"expires_at"`               // expiry of the key; null if it never expires
 	CreatedAt               time.Time  `json:"created_at"`
 	CreatedBy               string     `json:"created_by"`
-	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"` // until when the secret before the last rotation is good
-	RevokedAt               *time.Time `json:"revoked_at"`                 // null of a key that is not
-	RevokedBy               *string    `json:"revoked_by"`                 // null too where that was not kept
-	LastSeen                *string    `json:"last_seen" kind:"day"`       // the last kept day with any traffic
-	Leak                    *KeyLeak   `json:"leak"`                       // of the last secret of it that was found where strangers can read it; null of none
-	Usage                   *KeyUsage  `json:"usage"`                      // null in the answer to a change while it cannot be read
+	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"` // time until which the previous secret is valid; null if there is none
+	RevokedAt               *time.Time `json:"revoked_at"`                 // time of the revocation; null if the key is not revoked
+	RevokedBy               *string    `json:"revoked_by"`                 // caller that revoked the key; null if it is not revoked or the caller is unknown
+	LastSeen                *string    `json:"last_seen" kind:"day"`       // last stored day with traffic
+	Leak                    *KeyLeak   `json:"leak"`                       // report about the key's last leaked secret; null if there is none
+	Usage                   *KeyUsage  `json:"usage"`                      // recent usage; null in the response to a change if the counts cannot be read
 
 	Effect
 }
 
-// OwnKey is a key as its holder sees it, by the key alone (promise G17).
+// OwnKey is the information about a key that a client with the key can read (promise G17).
 type OwnKey struct {
 	Prefix      string     `json:"prefix" kind:"prefix"`
-	Name        string     `json:"name" kind:"key_name"` // "" is none
+	Name        string     `json:"name" kind:"key_name"` // name of the key; "" if unnamed
 	Environment string     `json:"environment" kind:"environment"`
-	Apps        []string   `json:"apps" kind:"scope"`       // the apps that scope names
-	Scope       string     `json:"scope" kind:"scope_kind"` // all apps of the environment, the named apps, or none because they were deleted
+	Apps        []string   `json:"apps" kind:"scope"`       // apps in the key's scope; see scope
+	Scope       string     `json:"scope" kind:"scope_kind"` // kind of scope: all apps of the environment, the apps in apps, or none because those were deleted
 	Plan        string     `json:"plan" kind:"plan_id"`
 	PlanName    string     `json:"plan_name" kind:"plan_name"`
 	Rate        float64    `json:"rate" kind:"rate"`           // requests per second
-	Burst       int64      `json:"burst" kind:"burst"`         // requests at once
-	Quota       *int64     `json:"quota" kind:"quota"`         // requests per period; null is none
-	QuotaPeriod *string    `json:"quota_period" kind:"period"` // of the UTC calendar, weeks from Monday; null without a quota
-	Used        *int64     `json:"used" kind:"count"`          // of the quota, in this period, as far as the replica that answers knows; null without a quota
-	Remaining   *int64     `json:"remaining" kind:"count"`     // of the quota; null without one
-	ResetsAt    *time.Time `json:"resets_at"`                  // when the period ends; null without a quota
-	ExpiresAt   *time.Time `json:"expires_at"`                 // null never expires
+	Burst       int64      `json:"burst" kind:"burst"`         // maximum number of requests at once
+	Quota       *int64     `json:"quota" kind:"quota"`         // requests per period; null for no quota
+	QuotaPeriod *string    `json:"quota_period" kind:"period"` // UTC calendar period, weeks from Monday; null without a quota
+	Used        *int64     `json:"used" kind:"count"`          // requests used in the current period, as known to the responding replica; null without a quota
+	Remaining   *int64     `json:"remaining" kind:"count"`     // rest of the quota in the current period; null without a quota
+	ResetsAt    *time.Time `json:"resets_at"`                  // end of the period; null without a quota
+	ExpiresAt   *time.Time `json:"expires_at"`                 // expiry of the key; null if it never expires
 }
 
-// IssuedKey is a key together with its full key: the answer to creation and to
-// rotation, this once.
+// IssuedKey is a key with its full key. Only the response to its creation or rotation contains it.
 type IssuedKey struct {
 	Key
-	FullKey string `json:"key" kind:"full_key"` // the full key, which nobody can show again
+	FullKey string `json:"key" kind:"full_key"` // full key, shown only once
 }
 
 // CreateKey is the body of POST …/api-keys. plan is required.
 type CreateKey struct {
 	Plan      *string  `json:"plan,omitempty" required:"true" kind:"plan_id"`
-	Name      string   `json:"name,omitempty" kind:"key_name"` // forwarded to the app
-	Apps      []string `json:"apps,omitempty" kind:"scope"`    // that the key opens; every app of the environment if left out or empty
+	Name      string   `json:"name,omitempty" kind:"key_name"` // name that the app receives with each request
+	Apps      []string `json:"apps,omitempty" kind:"scope"`    // apps in the key's scope; empty or absent for all apps of the environment
 	ExpiresAt *string  `json:"expires_at,omitempty" kind:"time"`
 }
 
-// KeyStatuses are the statuses that keys are shown with.
+// KeyStatuses returns all statuses of keys.
 func KeyStatuses() []string { return []string{"active", "disabled", "revoked", "expired"} }
 
-// SortLastSeen lists the keys first that were seen last.
+// SortLastSeen is the sort order with the most recently used keys first.
 const SortLastSeen = "last_seen"
 
-// KeySorts are the orders of a list of keys.
+// KeySorts returns all sort orders of a list of keys.
 func KeySorts() []string { return []string{"id", SortLastSeen} }
 
 // FindKey is the body of POST …/api-keys/find.
 type FindKey struct {
-	Key *string `json:"key,omitempty" required:"true" kind:"full_key"` // a full key
+	Key *string `json:"key,omitempty" required:"true" kind:"full_key"` // full key to look up
 }
 
 // FoundKey is the key that a full key belongs to.
 type FoundKey struct {
 	Key    Key    `json:"key"`
-	Secret string `json:"secret" kind:"secret_state"` // which of the key's secrets it is
+	Secret string `json:"secret" kind:"secret_state"` // state of the secret: the key's current secret, its previous secret or unknown
 }
 
-// What a full key's secret is to the key with its prefix.
+// The states of a full key's secret.
 const (
 	SecretCurrent  = "current"
-	SecretPrevious = "previous" // good until previous_secret_expires_at
-	SecretUnknown  = "unknown"  // no longer one, or never was: nobody gets through with it
+	SecretPrevious = "previous" // valid until previous_secret_expires_at
+	SecretUnknown  = "unknown"  // no longer or never valid
 )
 
-// SecretStates lists them.
+// SecretStates returns all states of a secret.
 func SecretStates() []string { return []string{SecretCurrent, SecretPrevious, SecretUnknown} }
 
 // UpdateKey is the body of PATCH …/api-keys/{key_id}.
 type UpdateKey struct {
-	Name      Optional[string]   `json:"name,omitzero" kind:"key_name"` // null takes it away
-	Apps      Optional[[]string] `json:"apps,omitzero" kind:"scope"`    // null or [] is every app of the environment
+	Name      Optional[string]   `json:"name,omitzero" kind:"key_name"` // new name; null removes the name
+	Apps      Optional[[]string] `json:"apps,omitzero" kind:"scope"`    // new scope; null or [] for all apps of the environment
 	Plan      Optional[string]   `json:"plan,omitzero" nullable:"false" kind:"plan_id"`
-	ExpiresAt Optional[string]   `json:"expires_at,omitzero" kind:"time"` // null never expires
+	ExpiresAt Optional[string]   `json:"expires_at,omitzero" kind:"time"` // new expiry; null for none
 	Status    Optional[string]   `json:"status,omitzero" nullable:"false" kind:"usable_status"`
 }
 
-// RotateKey is the body of POST …/rotate, which may be left out.
+// RotateKey is the optional body of POST …/rotate.
 type RotateKey struct {
-	Grace *string `json:"grace,omitempty" kind:"grace"` // how long the secret before stays good
+	Grace *string `json:"grace,omitempty" kind:"grace"` // time for which the previous secret stays valid
 }
 
-// InForce says whether a change is in force: whether no checker can allow a request any
-// more by what was before it (promise F7).
+// InForce reports whether a change is in force: no checker can allow a request by the previous
+// version (promise F7).
 type InForce struct {
-	Change     string           `json:"change"`     // names the change, for GET …/changes/{change}; "" where nothing was changed
-	Everywhere bool             `json:"everywhere"` // false is not known yet
-	At         *time.Time       `json:"at"`         // when that was known; null until then
-	Replicas   []ReplicaInForce `json:"replicas"`   // those that may allow anything; none is nobody
+	Change     string           `json:"change"`     // ID for GET …/changes/{change}; "" if nothing was changed
+	Everywhere bool             `json:"everywhere"` // true if no checker can allow a request by the previous version; false if not confirmed yet
+	At         *time.Time       `json:"at"`         // time at which the change was confirmed everywhere; null before that
+	Replicas   []ReplicaInForce `json:"replicas"`   // checkers that may allow requests; empty if there are none
 }
 
-// ReplicaInForce is a checker's part in it.
+// ReplicaInForce is the state of a change at a checker.
 type ReplicaInForce struct {
 	Replica    string     `json:"replica"`
 	State      string     `json:"state" kind:"replica_state"`
-	AfterMS    *int64     `json:"after_ms"`    // from the commit until it said so, in milliseconds; of a call that waited
-	DeniesFrom *time.Time `json:"denies_from"` // when one that is silent denies everything, unless it follows by then
+	AfterMS    *int64     `json:"after_ms"`    // time from the commit to the checker's confirmation, in milliseconds; only set if the call waited
+	DeniesFrom *time.Time `json:"denies_from"` // time from which an unconfirmed checker denies all requests, unless it applies the change before
 }
 
-// Effect is the part of an answer that says whether a change is in force. It is null
-// unless the caller asked for it with Prefer: wait.
+// Effect is the part of a response that reports whether the change is in force.
 type Effect struct {
-	InForce *InForce `json:"in_force"`
+	InForce *InForce `json:"in_force"` // whether the change is in force; null unless the request has Prefer: wait
 }
 
-// Force is what was said; nil where nobody asked.
+// Force returns the report, or nil if the caller did not request it.
 func (e Effect) Force() *InForce { return e.InForce }
 
-// Effective says whether what is answered is in force.
+// Effective sets the report.
 func (e *Effect) Effective(f InForce) { e.InForce = &f }
 
-// Effective says whether the change is in force.
+// Effective sets f.
 func (f *InForce) Effective(to InForce) { *f = to }
 
-// ReleasedQuota is the result of a release of what lost checkers held of a hard quota.
+// ReleasedQuota is the result of releasing the quota that lost checkers held.
 type ReleasedQuota struct {
-	Released int64 `json:"released" kind:"count"` // requests that are available again
-	Held     int64 `json:"held" kind:"count"`     // requests that checkers hold, spent ones included
+	Released int64 `json:"released" kind:"count"` // number of requests that are available again
+	Held     int64 `json:"held" kind:"count"`     // number of requests that checkers still hold, including spent ones
 }

@@ -2,50 +2,49 @@ package wire
 
 import "time"
 
-// FoundSecret is one of the list that is the body of POST /leaks, as secret-scanning
-// programs send it. Fields that it does not have are ignored.
+// FoundSecret is an item of the list in the body of POST /leaks. Unknown fields are ignored.
 type FoundSecret struct {
-	Token  string `json:"token"`                  // what was found
-	Type   string `json:"type" optional:"true"`   // what the program calls its kind; it is not looked at
-	URL    string `json:"url" optional:"true"`    // where it was found; "" is not said
-	Source string `json:"source" optional:"true"` // what that is, e.g. "commit"
+	Token  string `json:"token"`                  // found secret
+	Type   string `json:"type" optional:"true"`   // the program's name for the type of secret; ignored
+	URL    string `json:"url" optional:"true"`    // location of the secret; "" if not specified
+	Source string `json:"source" optional:"true"` // kind of location, e.g. "commit"
 }
 
 // ReportLeak is the body of POST /leaks/report.
 type ReportLeak struct {
-	Key *string `json:"key,omitempty" required:"true" kind:"leaked"` // the full API key or service token that was found
-	URL string  `json:"url,omitempty" kind:"found_at"`               // where, if that is known
+	Key *string `json:"key,omitempty" required:"true" kind:"leaked"` // leaked full API key or service token
+	URL string  `json:"url,omitempty" kind:"found_at"`               // location of the secret, if known
 }
 
-// LeaksReceived is the answer to a report, whatever has become of it.
+// LeaksReceived is the response to a report, regardless of its result.
 type LeaksReceived struct {
-	Received int `json:"received" kind:"count"` // how many secrets it was about
+	Received int `json:"received" kind:"count"` // number of reported secrets
 }
 
-// KeyLeak is that a secret of a key was found where strangers can read it.
+// KeyLeak is a report that a secret of a key has leaked.
 type KeyLeak struct {
-	At      time.Time `json:"at"`                          // when it was reported
-	By      string    `json:"by"`                          // who did: a user, a service token, or a program as program:NAME
-	FoundAt string    `json:"found_at" kind:"found_at"`    // where it was found; "" was not said
-	FoundIn string    `json:"found_in"`                    // what that is to who found it, e.g. "commit"; "" was not said
-	Secret  string    `json:"secret" kind:"leaked_secret"` // current until the key is rotated; ended opens nothing any more
+	At      time.Time `json:"at"`                          // time of the report
+	By      string    `json:"by"`                          // reporter: a user, a service token, or a program as program:NAME
+	FoundAt string    `json:"found_at" kind:"found_at"`    // location of the secret; "" if not specified
+	FoundIn string    `json:"found_in"`                    // kind of location, e.g. "commit"; "" if not specified
+	Secret  string    `json:"secret" kind:"leaked_secret"` // state of the leaked secret: current until the key is rotated, ended if it is no longer valid
 }
 
-// What has leaked is to its key now.
+// The states of a leaked secret.
 const (
-	LeakedCurrent = "current" // still its secret
-	LeakedEnded   = "ended"   // no secret of it any more
+	LeakedCurrent = "current" // still the key's secret
+	LeakedEnded   = "ended"   // no longer valid
 )
 
-// LeakedSecrets lists them.
+// LeakedSecrets returns all states of a leaked secret.
 func LeakedSecrets() []string { return []string{LeakedCurrent, LeakedEnded} }
 
-// LeakedToken is a service token that was reported as leaked, and is revoked.
+// LeakedToken is a service token that was revoked because it was reported as leaked.
 type LeakedToken struct {
 	TokenID string    `json:"token_id" kind:"token_id"`
 	Name    string    `json:"name" kind:"token_name"`
-	At      time.Time `json:"at"`                       // of the report
-	By      string    `json:"by"`                       // who reported it: a user, a service token, or a program as program:NAME
-	FoundAt string    `json:"found_at" kind:"found_at"` // "" if the report does not say
-	FoundIn string    `json:"found_in"`                 // e.g. "commit"; "" if the report does not say
+	At      time.Time `json:"at"`                       // time of the report
+	By      string    `json:"by"`                       // reporter: a user, a service token, or a program as program:NAME
+	FoundAt string    `json:"found_at" kind:"found_at"` // location of the token; "" if not specified
+	FoundIn string    `json:"found_in"`                 // kind of location, e.g. "commit"; "" if not specified
 }

@@ -2,26 +2,25 @@ package wire
 
 import "encoding/json"
 
-// Optional is a PATCH field: left out (Set is false), null (Set, Value nil), or
-// a value.
+// Optional is a PATCH field: absent (Set is false), null (Set is true and Value is nil) or a value.
 type Optional[T any] struct {
 	Set   bool
 	Value *T
 }
 
-// UnmarshalJSON notes that the field was there.
+// UnmarshalJSON reads the value and records that the field is present.
 func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 	o.Set = true
 	return json.Unmarshal(b, &o.Value)
 }
 
-// MarshalJSON writes the value or null; with omitzero a field left out stays out.
+// MarshalJSON writes the value or null. The tag omitzero omits an absent field.
 func (o Optional[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.Value) }
 
-// Text is a text of an answer that may be absent: "" is null.
+// Text is a string in a response; "" is null.
 type Text string
 
-// MarshalJSON writes the text or null; null is read as "".
+// MarshalJSON writes the text, or null for "".
 func (t Text) MarshalJSON() ([]byte, error) {
 	if t == "" {
 		return []byte("null"), nil
@@ -29,10 +28,10 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(t))
 }
 
-// Ordinal is a number of an answer, 1 and up, that may be absent: 0 is null.
+// Ordinal is a positive number in a response; 0 is null.
 type Ordinal int64
 
-// MarshalJSON writes the number or null; null is read as 0.
+// MarshalJSON writes the number, or null for 0.
 func (n Ordinal) MarshalJSON() ([]byte, error) {
 	if n == 0 {
 		return []byte("null"), nil
@@ -40,11 +39,11 @@ func (n Ordinal) MarshalJSON() ([]byte, error) {
 	return json.Marshal(int64(n))
 }
 
-// Some is a field that is given.
+// Some returns a field with a value.
 func Some[T any](v T) Optional[T] { return Optional[T]{Set: true, Value: &v} }
 
-// If returns a field with the value, or null if that is nil, where the condition holds; otherwise
-// the field is left out.
+// If returns a field with the value, or null if value is nil. If the condition is false, it returns
+// an absent field.
 func If[T any](condition bool, value *T) Optional[T] {
 	if !condition {
 		return Optional[T]{}
@@ -52,7 +51,7 @@ func If[T any](condition bool, value *T) Optional[T] {
 	return Optional[T]{Set: true, Value: value}
 }
 
-// Apply writes the field to a variable unless it is left out. Null writes the zero value.
+// Apply stores the value in to, or the zero value for null. An absent field changes nothing.
 func (o Optional[T]) Apply(to *T) {
 	switch {
 	case !o.Set:
@@ -63,5 +62,5 @@ func (o Optional[T]) Apply(to *T) {
 	}
 }
 
-// Null is a field that is given as null.
+// Null returns a field that is null.
 func Null[T any]() Optional[T] { return Optional[T]{Set: true} }

@@ -6,41 +6,41 @@ import "time"
 type SignIn struct {
 	Username *string `json:"username,omitempty" required:"true"`
 	Password *string `json:"password,omitempty" required:"true"`
-	Device   *string `json:"device,omitempty"` // what the last sign-in there was answered with
+	Device   *string `json:"device,omitempty"` // device token of the last sign-in from this device
 }
 
-// User is somebody who can sign in.
+// User is a user who can sign in.
 type User struct {
 	Username string `json:"username" kind:"username"`
-	Admin    bool   `json:"admin"` // owner of every project, and manager of users
+	Admin    bool   `json:"admin"` // true for an owner of all projects who manages users
 }
 
-// Session is the answer to GET /session.
+// Session is the response to GET /session.
 type Session struct {
-	CSRFToken string    `json:"csrf_token"` // send as X-CSRF-Token with changes made by cookie
+	CSRFToken string    `json:"csrf_token"` // value for X-CSRF-Token in changes with the session cookie
 	ExpiresAt time.Time `json:"expires_at"`
 	User      Caller    `json:"user"`
 
-	ServiceToken *SessionToken `json:"service_token"` // that the request came with; null where a person is signed in
+	ServiceToken *SessionToken `json:"service_token"` // service token of the request; null for a user
 }
 
-// Caller is who a session belongs to.
+// Caller is the user or service token of a session.
 type Caller struct {
-	Username string `json:"username" kind:"caller"` // of a service token "token:" and its name, which no user can have
-	Admin    bool   `json:"admin"`                  // owner of every project, and manager of users
+	Username string `json:"username" kind:"caller"` // username, or "token:" and the name of a service token
+	Admin    bool   `json:"admin"`                  // true for an owner of all projects who manages users
 }
 
-// SessionToken is the service token that a request came with.
+// SessionToken is the service token of a request.
 type SessionToken struct {
 	ID      string `json:"id" kind:"token_id"`
 	Name    string `json:"name" kind:"token_name"`
-	Project string `json:"project" kind:"project"` // the only one that it is for
-	Role    string `json:"role" kind:"role"`       // there
+	Project string `json:"project" kind:"project"` // only project that the token can access
+	Role    string `json:"role" kind:"role"`       // role in the project
 }
 
-// OpenedSession is the answer to POST /session, this once with what proves the session.
+// OpenedSession is the response to POST /session.
 type OpenedSession struct {
 	Session
-	Token  string `json:"token"`  // to send as Authorization: Bearer
-	Device string `json:"device"` // to send with the next sign-in: others' wrong passwords do not count against it
+	Token  string `json:"token"`  // token for Authorization: Bearer, shown only once
+	Device string `json:"device"` // device token for the next sign-in; wrong passwords from other devices do not block it
 }

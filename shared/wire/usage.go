@@ -6,44 +6,41 @@ import "time"
 type Usage struct {
 	KeyID string `json:"key_id" kind:"key_id"`
 	UsageReport
-	LastSeen *string   `json:"last_seen" kind:"day"` // the last kept day with any traffic, in the window or not
-	AsOf     time.Time `json:"as_of"`                // when the oldest checker that responded read its counts
+	LastSeen *string   `json:"last_seen" kind:"day"` // last stored day with traffic, in or outside the window
+	AsOf     time.Time `json:"as_of"`                // time of the oldest counts in the response
 }
 
-// UsageReport is what was counted in a window. Dates are UTC calendar days, YYYY-MM-DD.
+// UsageReport contains the counts of a window. Dates are UTC calendar days, YYYY-MM-DD.
 type UsageReport struct {
-	From          string      `json:"from" kind:"day"` // the effective one: not before the first kept day
-	To            string      `json:"to" kind:"day"`   // the effective one: not after today
+	From          string      `json:"from" kind:"day"` // first day of the report, not before the first stored day
+	To            string      `json:"to" kind:"day"`   // last day of the report, not after today
 	RetentionDays int         `json:"retention_days" kind:"retention"`
-	Totals        UsageTotals `json:"totals"`                 // over the days of the window
-	Days          []UsageDay  `json:"days"`                   // one for each day of the window, zeros too, ascending
-	Incomplete    []string    `json:"incomplete" kind:"days"` // days of the window whose counts are too low, because a stored counter is damaged
+	Totals        UsageTotals `json:"totals"`                 // sums of all days
+	Days          []UsageDay  `json:"days"`                   // all days in ascending order, including days without requests
+	Incomplete    []string    `json:"incomplete" kind:"days"` // days whose counts are too low because a stored counter is damaged
 }
 
-// EnvironmentUsage is the usage of all keys of an environment in a window, and which of
-// them somebody should look at.
+// EnvironmentUsage is the usage of all keys of an environment, with the keys that need attention.
 type EnvironmentUsage struct {
 	Environment string `json:"environment" kind:"environment"`
 	UsageReport
 	Keys      KeyCounts      `json:"keys"`
-	Busiest   []KeyTotals    `json:"busiest"`   // the keys with the most requests in the window, ten at most
-	Attention []KeyAttention `json:"attention"` // the most urgent first, a hundred at most; twelve with more than 60 keys
+	Busiest   []KeyTotals    `json:"busiest"`   // keys with the most requests, at most 10
+	Attention []KeyAttention `json:"attention"` // keys that need attention, most urgent first; at most 100, or 12 in an environment with more than 60 keys
 	Checkers  CheckerCounts  `json:"checkers"`
 
-	// LeakedTokens are the project's service tokens that were reported as leaked in the last
-	// seven days, the latest first.
-	LeakedTokens []LeakedToken `json:"leaked_tokens"`
+	LeakedTokens []LeakedToken `json:"leaked_tokens"` // service tokens of the project reported as leaked in the last seven days, latest first
 
-	AsOf time.Time `json:"as_of"` // when it was read; totals lack the counts that checkers have not written yet
+	AsOf time.Time `json:"as_of"` // time of the read; counts that checkers have not written yet are missing
 }
 
-// CheckerCounts count the installation's checkers.
+// CheckerCounts are the numbers of checkers in the installation.
 type CheckerCounts struct {
-	Proving int `json:"proving" kind:"number"` // can prove that what they decide by is fresh
-	Denying int `json:"denying" kind:"number"` // cannot, and let nothing through, or are gone
+	Proving int `json:"proving" kind:"number"` // number of checkers with a current proof of freshness
+	Denying int `json:"denying" kind:"number"` // number of checkers that have no current proof: they deny all requests or have stopped
 }
 
-// KeyCounts count an environment's keys by status.
+// KeyCounts are the numbers of an environment's keys by status.
 type KeyCounts struct {
 	Active   int `json:"active" kind:"number"`
 	Disabled int `json:"disabled" kind:"number"`
@@ -51,48 +48,48 @@ type KeyCounts struct {
 	Revoked  int `json:"revoked" kind:"number"`
 }
 
-// NamedKey says which key is meant.
+// NamedKey identifies a key.
 type NamedKey struct {
 	KeyID  string `json:"key_id" kind:"key_id"`
 	Prefix string `json:"prefix" kind:"prefix"`
-	Name   string `json:"name" kind:"key_name"` // "" is none
+	Name   string `json:"name" kind:"key_name"` // name of the key; "" if unnamed
 }
 
-// KeyTotals is a key's part of a window.
+// KeyTotals contains the counts of a key in a window.
 type KeyTotals struct {
 	NamedKey
 	Totals UsageTotals `json:"totals"`
 }
 
-// KeyUsage is what was counted of a key lately.
+// KeyUsage is the recent usage of a key.
 type KeyUsage struct {
-	Week  []UsageDay `json:"week"`  // the last seven days, ascending
+	Week  []UsageDay `json:"week"`  // last seven days in ascending order
 	Quota *QuotaUse  `json:"quota"` // null without a quota
-	AsOf  time.Time  `json:"as_of"` // when the oldest checker that responded read its counts
+	AsOf  time.Time  `json:"as_of"` // time of the oldest counts in the response
 }
 
-// QuotaUse is how far a quota is used up in its present period.
+// QuotaUse is the used part of a quota in the current period.
 type QuotaUse struct {
 	Quota    int64     `json:"quota" kind:"quota"`
 	Period   string    `json:"period" kind:"period"`
-	Used     uint64    `json:"used" kind:"count"` // requests that got through in the period
-	ResetsAt time.Time `json:"resets_at"`         // when the period ends
+	Used     uint64    `json:"used" kind:"count"` // allowed requests in the period
+	ResetsAt time.Time `json:"resets_at"`         // end of the period
 }
 
-// UsageTotals count requests by outcome.
+// UsageTotals are the numbers of requests by result.
 type UsageTotals struct {
-	Allowed     uint64 `json:"allowed" kind:"count"`      // requests that got through
-	RateDenied  uint64 `json:"rate_denied" kind:"count"`  // requests over the plan's rate
-	QuotaDenied uint64 `json:"quota_denied" kind:"count"` // requests over the plan's quota
+	Allowed     uint64 `json:"allowed" kind:"count"`      // allowed requests
+	RateDenied  uint64 `json:"rate_denied" kind:"count"`  // requests denied because of the plan's rate
+	QuotaDenied uint64 `json:"quota_denied" kind:"count"` // requests denied because of the plan's quota
 }
 
-// Requests is how many there were.
+// Requests returns the number of all requests.
 func (t UsageTotals) Requests() uint64 { return t.Allowed + t.Refused() }
 
-// Refused is how many of them did not get through.
+// Refused returns the number of denied requests.
 func (t UsageTotals) Refused() uint64 { return t.RateDenied + t.QuotaDenied }
 
-// UsageDay is one day's usage.
+// UsageDay is the usage of a day.
 type UsageDay struct {
 	Date string `json:"date" kind:"day"`
 	UsageTotals

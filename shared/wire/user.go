@@ -1,14 +1,14 @@
 package wire
 
-// CreateUser is the body of POST /users. username and password are required.
+// CreateUser is the body of POST /users.
 type CreateUser struct {
 	Username *string `json:"username,omitempty" required:"true" kind:"username"`
 	Password *string `json:"password,omitempty" required:"true" kind:"password"`
-	Admin    bool    `json:"admin,omitempty"` // owner of every project, and manager of users
+	Admin    bool    `json:"admin,omitempty"` // true for an owner of all projects who manages users
 }
 
-// ChangePassword is the body of PUT /users/{username}/password. password, the new
-// one, is required; current_password too, unless an admin changes another's.
+// ChangePassword is the body of PUT /users/{username}/password. current_password is required
+// unless an admin changes another user's password.
 type ChangePassword struct {
 	CurrentPassword *string `json:"current_password,omitempty"`
 	Password        *string `json:"password,omitempty" required:"true" kind:"password"`

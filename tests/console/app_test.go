@@ -11,7 +11,7 @@ func TestCreateApp(t *testing.T) {
 	adminInEach(t, usual, func(s site, v *visitor) {
 		v.opens(s.page("apps")).sees("No apps")
 		v.clicks("Create app")
-		v.submits("Create app", "Name", "hello", "Image", "no tag").sees("image is a full image reference with a tag or a digest.")
+		v.submits("Create app", "Name", "hello", "Image", "no tag").sees("image must be a full image reference with a tag or a digest.")
 		v.shot("new-app-refused")
 		v.submits("Create app", "Image", "registry.example/echo:v1").sees("App created.", "registry.example/echo:v1")
 		v.shot("app")

@@ -22,7 +22,7 @@ func TestDeploys(t *testing.T) {
 		}
 		v.opens(s.page("apps", "hello", "deploys"))
 		v.clicks("Deploy an image")
-		v.submits("Deploy", "Image", "not an image").sees("image is a full image reference with a tag or a digest.")
+		v.submits("Deploy", "Image", "not an image").sees("image must be a full image reference with a tag or a digest.")
 		v.submits("Deploy", "Image", "registry.example/echo:broken")
 		v.sees("Deployment saved. The rollout is in progress.", "2 broken Current")
 		s.Settled("hello", 2, "failed")

@@ -108,7 +108,7 @@ func TestViewer(t *testing.T) {
 	}
 	v.shot("keys-viewer")
 	v.opens(s.page("api-keys", key.ID, "revoke"))
-	v.clicks("Revoke key").sees("Your role does not allow this.")
+	v.clicks("Revoke key").sees("Your role does not allow this. Ask a project owner or an admin.")
 	if got := s.now(key.ID).Status; got != "active" {
 		t.Errorf("status after the attempt of a viewer: got %s, want active", got)
 	}

@@ -147,7 +147,7 @@ func TestRejectedKeyForm(t *testing.T) {
 	v.types("Name", "Billing")
 	v.chooses("Plan", "plan-starter")
 	v.sets("Last day", "2020-01-31")
-	v.clicks("Create key").sees("expires_at is in the past.")
+	v.clicks("Create key").sees("expires_at is in the past. Use a future time.")
 	v.shot("keys-refused")
 	v.sets("Last day", "")
 	v.ticks("Only these apps:")

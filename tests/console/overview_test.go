@@ -50,7 +50,7 @@ func TestOverview(t *testing.T) {
 	for _, w := range long.Pick(usual, []window{desk, phone, phone.plain(), desk.night()}) {
 		v := browseAs(t, w, admin())
 		v.opens(s.page())
-		v.sees("Checkout team 90 %", "Old partner Expires in 2 days", "Latest deployments hello revision 1", "Active 2")
+		v.sees("Checkout team 90% of quota used", "Old partner Expires in 2 days", "Latest deployments hello revision 1", "Active 2")
 		if strings.Contains(v.text(), "First steps") {
 			t.Error("an environment in use shows the first steps")
 		}

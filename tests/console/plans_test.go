@@ -26,7 +26,7 @@ func TestPlanLife(t *testing.T) {
 		v.unchecked()
 		v.submits("Create plan", "Rate", "fast", "Burst", "200").sees("Enter a number such as 10 or 0.5.")
 		v.unchecked()
-		v.submits("Create plan", "Rate", "1000000").sees("rate is a number of requests per second, 0.01 to 100000.")
+		v.submits("Create plan", "Rate", "1000000").sees("rate must be between 0.01 and 100000 requests per second.")
 		v.shot("plans-refused")
 		v.submits("Create plan", "Rate", "100", "Quota", "10000").sees("Select the period of the quota.")
 		v.chooses("Quota period", "Month")
@@ -70,7 +70,7 @@ func TestPlanInUse(t *testing.T) {
 
 		// Another user assigns the plan to a key while the dialog is open.
 		other := s.named(plan, "Just now")
-		v.clicks("Delete plan").sees("Keys still use this plan.", "Just now")
+		v.clicks("Delete plan").sees("Keys still use this plan. Revoke them or give them another plan first.", "Just now")
 		s.plan(plan.ID)
 		s.Revoke(other)
 		v.opens(s.page("plans", plan.ID, "delete"))

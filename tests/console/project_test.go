@@ -42,7 +42,7 @@ func TestMembers(t *testing.T) {
 
 	v.opens("/console/users")
 	v.clicks("Create user")
-	v.submits("Create user", "Username", bob.username, "Password", "short").sees("A password has 12 to 256 characters.")
+	v.submits("Create user", "Username", bob.username, "Password", "short").sees("A password must have 12 to 256 characters.")
 	v.submits("Create user", "Password", bob.password).sees("User created.")
 
 	v.opens("/console/projects/" + s.Project + "/members")
@@ -86,7 +86,7 @@ func TestViewerOfApps(t *testing.T) {
 	v.opens(s.page()).sees("First steps")
 	v.offersNone("Create plan")
 	v.opens(s.page("new-app"))
-	v.submits("Create app", "Name", "mine", "Image", "registry.example/echo:v1").sees("Your role does not allow this.")
+	v.submits("Create app", "Name", "mine", "Image", "registry.example/echo:v1").sees("Your role does not allow this. Ask a project owner or an admin.")
 	s.OnlyHas(0, 0, 1)
 
 	stranger := browseAs(t, desk, newSite(t).member("owner"))

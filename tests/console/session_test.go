@@ -80,7 +80,7 @@ func TestChangePassword(t *testing.T) {
 	v.submits("Change password", "Current password", "not the current one", "New password", "another long password")
 	v.sees("That is not your current password.")
 	v.submits("Change password", "Current password", p.password, "New password", "short")
-	v.sees("A password has 12 to 256 characters.")
+	v.sees("A password must have 12 to 256 characters.")
 	v.submits("Change password", "Current password", p.password, "New password", "another long password")
 	v.sees("Password changed.")
 	v.signsInHere(person{p.username, "another long password"}).sees(s.Project)

@@ -55,7 +55,7 @@ func TestUsage(t *testing.T) {
 		must(v.t, err)
 		v.sees(thousands(week.Totals.Allowed)+" allowed", thousands(week.Totals.QuotaDenied)+" quota-denied")
 		v.sees("Last seen: Today", "900 of 1,000 requests used today (90%)")
-		v.sees("90 % of its quota") // next to the name
+		v.sees("90% of quota used") // next to the name
 		v.shot("usage")
 
 		v.presses("All days as a table")
@@ -72,7 +72,7 @@ func TestUsage(t *testing.T) {
 		v.shot("usage-refused")
 		v.sets("From", "2020-01-01")
 		v.sets("To", "2020-01-31")
-		v.clicks("Show usage").sees("The window lies entirely before the 92 days that are kept.")
+		v.clicks("Show usage").sees("The requested days are no longer stored. Request days within the last 92 days.")
 		v.sees("900 of 1,000") // the rest of the page is shown
 		v.sets("To", today.Format(time.DateOnly))
 		v.clicks("Show usage").sees("Earlier usage is no longer stored.")
@@ -98,7 +98,7 @@ func TestUsageOfRealRequests(t *testing.T) {
 		v.opens(s.page())
 		return listed && strings.Contains(v.text(), "3 allowed")
 	})
-	v.opens(s.page("api-keys", key.ID) + "?from=yesterday&to=2026-01-01").sees("Dates are UTC calendar days, YYYY-MM-DD.")
+	v.opens(s.page("api-keys", key.ID) + "?from=yesterday&to=2026-01-01").sees("The date is invalid. Use a UTC calendar day in the form YYYY-MM-DD.")
 }
 
 func thousands(n uint64) string {

@@ -17,7 +17,7 @@ local unavailable = {
 		["vary"] = { "Origin" },
 		["cache-control"] = { "no-store" },
 	},
-	body = '{"code":"gate_unavailable","message":"Keys cannot be verified right now; try again shortly."}',
+	body = '{"code":"gate_unavailable","message":"API keys cannot be verified at the moment. Retry after the time in Retry-After."}',
 }
 
 -- HAProxy sets these headers.

@@ -104,7 +104,7 @@ func TestRender(t *testing.T) {
 		},
 		"problems": {
 			"Problems", `An error is {"code":"…","message":"…"}. Codes are stable. Messages may change, and may contain more details than listed here.`,
-			"Code | Status | Message", "malformed_json | 400 | No JSON.", "wrong_type | 400 | Another <type>.", "unauthenticated | 401 | Sign in first.",
+			"Code | Status | Message", "malformed_json | 400 | No JSON.", "wrong_type | 400 | Another <type>.", "unauthenticated | 401 | Authentication is required. Sign in or send a valid service token.",
 		},
 	} {
 		check.Equal(t, id, want, lines(t, string(page), id))

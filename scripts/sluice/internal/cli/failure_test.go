@@ -26,16 +26,16 @@ func TestFailures(t *testing.T) {
 		stderr string
 	}{
 		{
-			"unauthenticated", "whoami", coded(401, "unauthenticated", "Sign in first."), 3,
-			`error: Sign in first. Run "sluice login". (unauthenticated)`,
+			"unauthenticated", "whoami", coded(401, "unauthenticated", "Authentication is required. Sign in or send a valid service token."), 3,
+			`error: Authentication is required. Sign in or send a valid service token. Run "sluice login". (unauthenticated)`,
 		},
 		{
-			"not found", "app show nosuch", coded(404, "not_found", "There is nothing here by that name."), 4,
-			"error: There is nothing here by that name. (not_found)",
+			"not found", "app show nosuch", coded(404, "not_found", "The resource does not exist. Check the name or ID."), 4,
+			"error: The resource does not exist. Check the name or ID. (not_found)",
 		},
 		{
-			"conflict", "plan delete plan-starter --yes", coded(409, "plan_in_use", "Keys still use this plan."), 1,
-			"error: Keys still use this plan. (plan_in_use)",
+			"conflict", "plan delete plan-starter --yes", coded(409, "plan_in_use", "Keys still use this plan. Revoke them or give them another plan first."), 1,
+			"error: Keys still use this plan. Revoke them or give them another plan first. (plan_in_use)",
 		},
 		{
 			"wrong fields", "plan create Starter --rate 0 --burst 0 --quota 5 --quota-period hour", &answer{422, `{"code":"invalid_name","message":"Bad name.","errors":[
@@ -45,12 +45,12 @@ func TestFailures(t *testing.T) {
 		},
 		{
 			"a wrong field of another name", "key create ci --plan plan-a --expires 2020-01-01",
-			&answer{422, `{"code":"expiry_in_past","message":"expires_at is in the past.","errors":[{"field":"expires_at","code":"expiry_in_past","message":"expires_at is in the past."}]}`}, 1,
-			"error: --expires is in the past. (expiry_in_past)",
+			&answer{422, `{"code":"expiry_in_past","message":"expires_at is in the past. Use a future time.","errors":[{"field":"expires_at","code":"expiry_in_past","message":"expires_at is in the past. Use a future time."}]}`}, 1,
+			"error: --expires is in the past. Use a future time. (expiry_in_past)",
 		},
 		{
-			"internal", "project list", coded(500, "internal", "Something went wrong on our side."), 1,
-			"error: Something went wrong on our side. (internal)",
+			"internal", "project list", coded(500, "internal", "An internal error occurred. Contact the operator with the X-Request-Id of the response."), 1,
+			"error: An internal error occurred. Contact the operator with the X-Request-Id of the response. (internal)",
 		},
 		{
 			"a server that is not Sluice", "project list", &answer{404, "<html>nginx</html>"}, 1,

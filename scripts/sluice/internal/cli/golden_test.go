@@ -158,7 +158,7 @@ func TestEveryCommand(t *testing.T) {
 			run("yaml", nil, "-o", "yaml")
 			if !tt.local {
 				run("forbidden", func(f *fake, _ *person) {
-					f.all = &answer{http.StatusForbidden, `{"code":"forbidden","message":"Your role does not allow this."}`}
+					f.all = &answer{http.StatusForbidden, `{"code":"forbidden","message":"Your role does not allow this. Ask a project owner or an admin."}`}
 				})
 			}
 			golden(t, "commands/"+strings.ReplaceAll(tt.name, " ", "-"), b.String())

@@ -59,7 +59,7 @@ func TestServiceTokenInTheEnvironment(t *testing.T) {
 	world := shop()
 	world["GET /session"] = ok(serviceJSON)
 	world["DELETE /session"] = []answer{{403, `{"code":"forbidden","message":"M."}`}}
-	world["GET /projects/shop/tokens"] = []answer{{401, `{"code":"unauthenticated","message":"Sign in first."}`}}
+	world["GET /projects/shop/tokens"] = []answer{{401, `{"code":"unauthenticated","message":"Authentication is required. Sign in or send a valid service token."}`}}
 	f := newFake(t, world)
 	p := newPerson(t, "")
 	p.variable = map[string]string{"SLUICE_URL": f.URL, "SLUICE_TOKEN": "sluice_st_ab12cd34ef56_x", "SLUICE_PROJECT": "shop"}
@@ -75,7 +75,7 @@ func TestServiceTokenInTheEnvironment(t *testing.T) {
 	if r := p.runs("logout"); r.exit != 1 || r.err != "error: M. (forbidden)\n" {
 		t.Error(r)
 	}
-	if r := p.runs("token", "list"); r.exit != 3 || r.err != "error: Sign in first. SLUICE_TOKEN is invalid, revoked or expired. (unauthenticated)\n" {
+	if r := p.runs("token", "list"); r.exit != 3 || r.err != "error: Authentication is required. Sign in or send a valid service token. SLUICE_TOKEN is invalid, revoked or expired. (unauthenticated)\n" {
 		t.Error(r)
 	}
 }
