@@ -19,8 +19,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// JSON answers v as JSON with a status. It returns nil, so that a handler can
-// end with it; a client that hangs up meanwhile is no error of ours.
+// JSON writes v as a JSON response. It ignores write errors, which mean that the client has closed
+// the connection. It returns an error if v cannot be encoded.
 func JSON(w http.ResponseWriter, status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -30,39 +30,38 @@ func JSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// Fail answers a problem: {"code","message"}, with "errors" where it is about fields, and,
-// where it has them, Retry-After and WWW-Authenticate.
+// Fail writes the response for a problem, with Retry-After and WWW-Authenticate if the problem has
+// them.
 func Fail(w http.ResponseWriter, p *problem.Error) { fail(w, nil, p) }
 
-// problemMedia is the type of a problem by RFC 9457.
 const problemMedia = "application/problem+json"
 
-// fail is Fail to whom accepts a problem by RFC 9457 if it says so.
+// fail is [Fail] with problem details (RFC 9457) if the values of Accept include them.
 func fail(w http.ResponseWriter, accepted []string, p *problem.Error) {
-	w.Header().Del(api.ETag) // it would be of what the answer does not show
+	w.Header().Del(api.ETag) // it belongs to a resource that this response does not contain
 	if challenge := p.Challenge(); challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
 	if s := p.RetryAfterSeconds(); s > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(s, 10))
 	}
-	said := wire.Error{Code: string(p.Code), Message: p.Message}
+	body := wire.Error{Code: string(p.Code), Message: p.Message}
 	for _, wrong := range p.Wrong() {
-		said.Errors = append(said.Errors, wire.FieldError{Field: wrong.Field, Code: string(wrong.Code), Message: wrong.Message})
+		body.Errors = append(body.Errors, wire.FieldError{Field: wrong.Field, Code: string(wrong.Code), Message: wrong.Message})
 	}
-	body, err := json.Marshal(said)
+	content, err := json.Marshal(body)
 	media := jsonMedia
 	if accepts(accepted, problemMedia) {
 		media = problemMedia
-		body, err = json.Marshal(wire.Problem{Type: "about:blank", Title: http.StatusText(p.Status()), Status: p.Status(), Detail: p.Message, Error: said})
+		content, err = json.Marshal(wire.Problem{Type: "about:blank", Title: http.StatusText(p.Status()), Status: p.Status(), Detail: p.Message, Error: body})
 	}
 	if err != nil { // strings and a number always encode
 		panic(err)
 	}
-	write(w, media, p.Status(), body)
+	write(w, media, p.Status(), content)
 }
 
-// accepts tells whether one of the values of Accept names a type, unless with q=0.
+// accepts reports whether the values of Accept include a media type with q > 0.
 func accepts(values []string, media string) bool {
 	for one := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		kind, parameters, err := mime.ParseMediaType(one)
@@ -82,19 +81,19 @@ const jsonMedia = "application/json"
 func write(w http.ResponseWriter, media string, status int, body []byte) {
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // a client that has hung up is not told anything more
+	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
 }
 
-// File is an answer that is the same for everybody: made once, and sent compressed to who
-// takes that. It holds no secret, whose length compression would tell about.
+// File is a constant response that is the same for all clients, plain and compressed. It must not
+// contain secrets: compression would reveal something about them.
 type File struct {
-	Tag string // of the content, e.g. "9f86d081884c"
+	Tag string // hash of the content, e.g. "9f86d081884c"
 
 	kind, cache    string
 	plain, gzipped []byte
 }
 
-// NewFile makes a file; kind is its Content-Type and cache its Cache-Control.
+// NewFile returns a file with the Content-Type kind and the Cache-Control cache.
 func NewFile(kind, cache string, content []byte) (File, error) {
 	sum := sha256.Sum256(content)
 	f := File{Tag: hex.EncodeToString(sum[:6]), kind: kind, cache: cache, plain: content}
@@ -113,7 +112,7 @@ func NewFile(kind, cache string, content []byte) (File, error) {
 	return f, nil
 }
 
-// Serve answers with the file, or with 304 to who has it already.
+// Serve writes the file, or 304 if the client's copy is current.
 func (f File) Serve(w http.ResponseWriter, r *http.Request) error {
 	head, body, tag := w.Header(), f.plain, `"`+f.Tag+`"`
 	packed := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
@@ -132,11 +131,11 @@ func (f File) Serve(w http.ResponseWriter, r *http.Request) error {
 		head.Set("Content-Encoding", "gzip")
 	}
 	head.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // a client that has hung up is not told anything more
+	_, _ = w.Write(body) // an error means that the client is gone
 	return nil
 }
 
-// has tells whether the request says that its sender has what the tag is of.
+// has reports whether If-None-Match matches the tag.
 func has(r *http.Request, tag string) bool {
 	tags := strings.Split(strings.Join(r.Header.Values("If-None-Match"), ","), ",")
 	return slices.ContainsFunc(tags, func(t string) bool {

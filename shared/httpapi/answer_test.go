@@ -11,8 +11,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestFile: plain or compressed, each with a tag of its own, by which it is not sent twice.
-// TestFail: a problem is told by RFC 9457 to those who accept that, and to nobody else.
 func TestFail(t *testing.T) {
 	t.Parallel()
 	const (
@@ -40,14 +38,14 @@ func TestFail(t *testing.T) {
 			media = "application/problem+json"
 		}
 		if w.Code != http.StatusNotFound || w.Body.String() != want || w.Header().Get("Content-Type") != media {
-			t.Errorf("%q: %d %s %s", accept, w.Code, w.Header().Get("Content-Type"), w.Body)
+			t.Errorf("Accept %q: got %d %s %s", accept, w.Code, w.Header().Get("Content-Type"), w.Body)
 		}
 	}
 }
 
 func TestFile(t *testing.T) {
 	t.Parallel()
-	content := strings.Repeat("all the same ", 100)
+	content := strings.Repeat("same text ", 100)
 	f, err := NewFile("text/plain", "no-cache", []byte(content))
 	check.OK(t, err)
 	m, _ := testMux()
@@ -78,11 +76,11 @@ func TestFile(t *testing.T) {
 			w := ask(m, tt.method, "/x", tt.header...)
 			head := w.Header()
 			if w.Code != tt.status || head.Get("ETag") != tt.tag || head.Get("Cache-Control") != "no-cache" || head.Get("Vary") != "Accept-Encoding" {
-				t.Errorf("answer is %d %v", w.Code, head)
+				t.Errorf("got status %d, headers %v", w.Code, head)
 			}
 			if tt.status == http.StatusNotModified {
 				if w.Body.Len() != 0 || head.Get("Content-Type") != "" {
-					t.Errorf("nothing new is %q, %v", w.Body, head)
+					t.Errorf("304: got body %q, headers %v", w.Body, head)
 				}
 				return
 			}
@@ -93,7 +91,7 @@ func TestFile(t *testing.T) {
 				body = unpacked
 			}
 			if got, err := io.ReadAll(body); err != nil || string(got) != content || head.Get("Content-Type") != "text/plain" {
-				t.Errorf("it is %q %v, %v", got, err, head)
+				t.Errorf("body: got %q, error %v, headers %v", got, err, head)
 			}
 		})
 	}

@@ -15,16 +15,15 @@ type API struct {
 	*Mux
 	sessions  Sessions
 	resources Resources
-	budgets   *budgets // nil bounds nothing
+	budgets   *budgets // nil for no limit
 }
 
-// NewAPI makes an API without routes. sessions and resources are not asked by rows
-// that need nothing, or a webhook's token.
+// NewAPI returns an API without routes.
 func NewAPI(log *slog.Logger, sessions Sessions, resources Resources) *API {
 	return &API{Mux: New(log), sessions: sessions, resources: resources}
 }
 
-// Within bounds the calls of each principal. The zero budget bounds nothing.
+// Within limits the calls of each principal. The zero budget sets no limit.
 func (a *API) Within(b Budget) *API {
 	if b != (Budget{}) {
 		a.budgets = newBudgets(b)
@@ -32,11 +31,11 @@ func (a *API) Within(b Budget) *API {
 	return a
 }
 
-// Serve answers a route by a function of who asks, what the path names and what was
-// sent. What it returns is encoded with the row's status; [api.None] has no body.
+// Serve registers the handler of a route. The handler receives the scope and the decoded request.
+// Its result is the JSON body of the response, which has no body for [api.None].
 func Serve[Req, Res any](a *API, route api.Route[Req, Res], answer func(context.Context, Scope, Req) (Res, error)) {
 	a.Handle(route.Pattern(), func(w http.ResponseWriter, r *http.Request) error {
-		scope, in, err := begun[Req](a, route.Row, w, r)
+		scope, in, err := prepare[Req](a, route.Row, w, r)
 		if err != nil {
 			return err
 		}
@@ -52,10 +51,10 @@ func Serve[Req, Res any](a *API, route api.Route[Req, Res], answer func(context.
 	})
 }
 
-// begun returns the start of a handler: the caller, the resources of the path, and what was
-// sent. The caller is found out twice. Without a session its body is not read, and it may lose
-// its rights while the body arrives. The limit of the body holds for every path.
-func begun[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Request) (scope Scope, in Req, err error) {
+// prepare returns the scope and the decoded request. It authenticates the caller twice if there is
+// a body: before reading it, to read no bodies of unauthenticated clients, and afterwards, since
+// the caller may have lost access in the meantime.
+func prepare[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Request) (scope Scope, in Req, err error) {
 	var body []byte
 	if row.HasBody() {
 		if row.Need.Session() {
@@ -79,14 +78,13 @@ func begun[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Request
 	return scope, in, err
 }
 
-// common are the headers that every handler may read: they describe the body and the
-// connection. Package trace has read the client's address before.
+// common contains the headers that all handlers may read. They describe the body and the connection.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var common = []string{"Content-Type", "X-Forwarded-Proto"}
 
-// declared returns the request with only the common headers and those that the row says that
-// its handler reads. So a handler that reads another header finds nothing.
+// declared returns a copy of the request with only the common headers and those in the row. A
+// handler thus cannot read a header that the OpenAPI document does not mention.
 func declared(row *api.Row, r *http.Request) *http.Request {
 	out := r.WithContext(r.Context()) // a copy
 	out.Header = http.Header{}
@@ -98,8 +96,8 @@ func declared(row *api.Row, r *http.Request) *http.Request {
 	return out
 }
 
-// ServeRaw answers a row whose handler takes the request itself, with the headers that the row
-// declares.
+// ServeRaw registers a handler that processes the request itself. It receives only the headers that
+// the row declares.
 func ServeRaw(a *API, row *api.Row, answer func(http.ResponseWriter, *http.Request, Scope) error) {
 	a.Handle(row.Pattern(), func(w http.ResponseWriter, r *http.Request) error {
 		scope, err := a.scope(row, w.Header(), r)
@@ -110,7 +108,7 @@ func ServeRaw(a *API, row *api.Row, answer func(http.ResponseWriter, *http.Reque
 	})
 }
 
-// read returns what a row's request holds: the query of a GET, or else the JSON body.
+// read decodes the query of a GET, or the JSON body of other requests.
 func read[Req any](row *api.Row, r *http.Request, body []byte) (Req, error) {
 	var in Req
 	query := reflect.ValueOf(&api.None{}).Elem()

@@ -11,43 +11,42 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// firstBuffer is the size of an empty body's buffer, in bytes.
 const firstBuffer = 1 << 10
 
-// BodyQuota bounds the memory of request bodies, in bytes.
+// BodyQuota limits the memory of request bodies, in bytes.
 type BodyQuota struct {
-	Body  int           // of one body
-	All   int           // of all bodies together
-	Share int           // of the bodies of one sender
-	Wait  time.Duration // how long a body waits for room
-	Retry time.Duration // the Retry-After of a body without room
+	Body  int           // per body
+	All   int           // for all bodies
+	Share int           // per sender
+	Wait  time.Duration // time for which a body waits for memory
+	Retry time.Duration // Retry-After of a rejected body
 }
 
-// Bodies reads request bodies within a quota. The buffer of a body doubles as it fills, so a
-// sender has to send about as much as it makes the process hold.
+// Bodies reads request bodies within a quota. Buffers grow by doubling, so a sender must send at
+// least half of the memory that it occupies.
 type Bodies struct {
 	quota BodyQuota
 
 	mu     sync.Mutex
 	held   int
-	shares map[string]int // by sender, without those that hold nothing
+	shares map[string]int // memory by sender
 	freed  chan struct{}  // closed and replaced when memory is released
 }
 
-// NewBodies returns Bodies that hold nothing.
+// NewBodies returns Bodies with the quota q.
 func NewBodies(q BodyQuota) *Bodies {
 	return &Bodies{quota: q, shares: map[string]int{}, freed: make(chan struct{})}
 }
 
-// Read reads a request's body for a sender. free releases its memory and is never nil. Problems:
-// body_too_large; malformed_json for a body that is cut off or too slow; rate_limited if there
-// is no room for it.
+// Read reads the body of a request. free releases its memory and is never nil. Read returns a
+// body_too_large problem, a malformed_json problem if the body is truncated or too slow, or a
+// rate_limited problem if no memory becomes available.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, sender string) (body []byte, free func(), err error) {
 	source, held := http.MaxBytesReader(w, r.Body, int64(b.quota.Body)), 0
-	free = func() { b.give(sender, held) }
+	free = func() { b.release(sender, held) }
 	for {
 		if len(body) == cap(body) {
-			size := min(max(firstBuffer, 2*cap(body)), b.quota.Body+1) // the last byte is for the end
+			size := min(max(firstBuffer, 2*cap(body)), b.quota.Body+1) // one more byte to detect the end
 			if err := b.reserve(r.Context(), sender, size-cap(body)); err != nil {
 				return nil, free, err
 			}
@@ -65,14 +64,14 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, sender string) (bo
 	}
 }
 
-// Held returns the size of all buffers.
+// Held returns the total size of all buffers.
 func (b *Bodies) Held() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held
 }
 
-// reserve waits for room. Problem: rate_limited.
+// reserve waits for n bytes. It returns a rate_limited problem after the maximum wait.
 func (b *Bodies) reserve(ctx context.Context, sender string, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, b.quota.Wait)
 	defer cancel()
@@ -84,12 +83,13 @@ func (b *Bodies) reserve(ctx context.Context, sender string, n int) error {
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return problem.New(problem.RateLimited, "Too many requests are being read; wait before you try again.").After(b.quota.Retry)
+			return problem.New(problem.RateLimited, "Too many request bodies are being read. Retry after the time in Retry-After.").After(b.quota.Retry)
 		}
 	}
 }
 
-// take reserves n bytes, or returns a channel that is closed when memory is released.
+// take reserves n bytes. If they are not available, it returns a channel that is closed when memory
+// is released.
 func (b *Bodies) take(sender string, n int) (freed <-chan struct{}, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +101,7 @@ func (b *Bodies) take(sender string, n int) (freed <-chan struct{}, ok bool) {
 	return nil, true
 }
 
-func (b *Bodies) give(sender string, n int) {
+func (b *Bodies) release(sender string, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n == 0 {

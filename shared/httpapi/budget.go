@@ -14,13 +14,13 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Budget bounds the calls of each principal at each replica (promise A15).
+// Budget limits the calls of each principal at each replica (promise A15).
 type Budget struct {
 	Rate  float64 `env:"API_RATE, default=50"`   // calls per second
 	Burst int64   `env:"API_BURST, default=500"` // calls at once
 }
 
-// Check returns an error unless the budget allows calls.
+// Check returns an error if the rate or the burst is invalid.
 func (b Budget) Check() error {
 	if err := (plan.Limits{Rate: b.Rate, Burst: b.Burst}).Check(); err != nil {
 		return fmt.Errorf("API_RATE %g, API_BURST %d: %w", b.Rate, b.Burst, err)
@@ -28,24 +28,22 @@ func (b Budget) Check() error {
 	return nil
 }
 
-// minSweep is the number of principals in memory from which the idle ones are forgotten.
+// minSweep is the minimum number of principals in memory at which idle ones are removed.
 const minSweep = 1024
 
-// principal is a user, or a service token: its name is unique in its project only.
 type principal struct {
 	username string
 	token    servicetoken.ID
 }
 
-// budgets holds the rest of each principal's budget.
 type budgets struct {
 	of     Budget
 	policy plan.Policy
 	now    func() time.Time
 
 	mu    sync.Mutex
-	left  map[principal]*rate.Limiter // without principals whose budget is full
-	sweep int                         // size at which full budgets are removed
+	left  map[principal]*rate.Limiter // absent if the budget is full
+	sweep int                         // size of left at which full budgets are removed
 }
 
 func newBudgets(b Budget) *budgets {
@@ -55,8 +53,8 @@ func newBudgets(b Budget) *budgets {
 	}
 }
 
-// take counts a call, and writes the rest of the budget into the header. It returns a
-// rate_limited problem, and counts nothing, if the budget is spent.
+// take counts a call and writes the remaining budget to the headers. It returns a rate_limited
+// problem, and counts nothing, if the budget is exhausted.
 func (b *budgets) take(who identity.Caller, head http.Header) error {
 	now := b.now()
 	limiter := b.find(principal{who.Username, who.Grant.Token}, now)
@@ -70,7 +68,6 @@ func (b *budgets) take(who identity.Caller, head http.Header) error {
 	return nil
 }
 
-// find returns a principal's limiter.
 func (b *budgets) find(p principal, now time.Time) *rate.Limiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()

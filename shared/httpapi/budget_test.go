@@ -14,8 +14,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestBudget checks that each principal has its own budget, that its rest is in the header, and
-// that status polls and sign-out do not count.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
@@ -42,7 +40,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("%s: got %d %v, want %d and %s", user, w.Code, w.Header(), status, left)
 		}
 		if spent := status == http.StatusTooManyRequests; spent != (w.Header().Get("Retry-After") == "1") {
-			t.Errorf("%s: %d with Retry-After %q", user, status, w.Header().Get("Retry-After"))
+			t.Errorf("%s: got %d with Retry-After %q", user, status, w.Header().Get("Retry-After"))
 		}
 	}
 	get("vic", http.StatusOK, `"rate";r=3;t=2`)
@@ -54,35 +52,33 @@ func TestBudget(t *testing.T) {
 	get("out", http.StatusForbidden, `"rate";r=3;t=2`)
 	for _, path := range []string{"/projects/shop/environments/prod/apps/hello", "/projects/shop/changes/x", "/projects/shop/environments/prod/apps/hello/builds/1"} {
 		if w := send("vic", http.MethodGet, path); w.Code != http.StatusOK || w.Header().Get("RateLimit") != "" {
-			t.Errorf("a status poll %s: %d %v", path, w.Code, w.Header())
+			t.Errorf("status poll %s: got %d %v", path, w.Code, w.Header())
 		}
 	}
 	if w := send("vic", http.MethodDelete, "/session"); w.Code != http.StatusOK {
-		t.Errorf("sign-out: %d %s", w.Code, w.Body)
+		t.Errorf("sign-out: got %d %s", w.Code, w.Body)
 	}
 	if w := send("", http.MethodGet, "/projects/shop"); w.Code != http.StatusUnauthorized || w.Header().Get("RateLimit-Policy") != "" {
-		t.Errorf("no session: %d %v", w.Code, w.Header())
+		t.Errorf("no session: got %d %v", w.Code, w.Header())
 	}
 	now = now.Add(time.Second)
 	get("vic", http.StatusOK, `"rate";r=1;t=1`)
 }
 
-// TestBudgetOfTokens checks that service tokens of the same name have separate budgets.
 func TestBudgetOfTokens(t *testing.T) {
 	t.Parallel()
 	b := newBudgets(Budget{Rate: 0.01, Burst: 1})
 	for _, id := range []servicetoken.ID{"token-000000000001", "token-000000000002", ""} {
 		who := identity.Caller{Username: "token:nightly", Grant: identity.Grant{Token: id}}
 		if err := b.take(who, http.Header{}); err != nil {
-			t.Errorf("%q: %v", id, err)
+			t.Errorf("%q: got %v", id, err)
 		}
 		if err := b.take(who, http.Header{}); err == nil {
-			t.Errorf("%q: a second call is allowed", id)
+			t.Errorf("%q: second call allowed", id)
 		}
 	}
 }
 
-// TestBudgetsAreForgotten checks that principals with a full budget take no memory.
 func TestBudgetsAreForgotten(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
@@ -93,7 +89,7 @@ func TestBudgetsAreForgotten(t *testing.T) {
 		now = now.Add(10 * time.Millisecond)
 	}
 	if n := len(b.left); n > minSweep {
-		t.Errorf("%d principals are in memory, want at most %d", n, minSweep)
+		t.Errorf("principals in memory: got %d, want at most %d", n, minSweep)
 	}
 }
 
@@ -101,7 +97,7 @@ func TestBudgetIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []Budget{{}, {Rate: 50}, {Rate: -1, Burst: 500}, {Rate: 50, Burst: -1}, {Rate: 1e6, Burst: 1}} {
 		if bad.Check() == nil {
-			t.Errorf("%+v is valid", bad)
+			t.Errorf("%+v: got no error", bad)
 		}
 	}
 	if err := (Budget{Rate: 50, Burst: 500}).Check(); err != nil {

@@ -19,14 +19,12 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// MaxBody bounds a request body of the management API, in bytes (promise A3).
+// MaxBody is the maximum size of a request body in the management API, in bytes (promise A3).
 const MaxBody = 64 << 10
 
-// Decode reads the request's JSON body into a T, strictly: one object, no
-// unknown or repeated fields, nothing after it, valid UTF-8, at most [MaxBody] bytes.
-//
-// Problems: unsupported_media_type, body_too_large, malformed_json,
-// unknown_field, wrong_type.
+// Decode decodes the JSON body of a request strictly: a single object in valid UTF-8, without
+// unknown or repeated fields, of at most [MaxBody] bytes. It returns an unsupported_media_type,
+// body_too_large, malformed_json, unknown_field or wrong_type problem.
 func Decode[T any](w http.ResponseWriter, r *http.Request) (T, error) {
 	var v T
 	if err := requireJSON(r); err != nil {
@@ -47,8 +45,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// BodyProblem says why a body could not be read through an [http.MaxBytesReader].
-// Problems: body_too_large, malformed_json.
+// BodyProblem converts an error of an [http.MaxBytesReader] to a problem.
 func BodyProblem(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -57,11 +54,10 @@ func BodyProblem(err error) error {
 	return problem.New(problem.MalformedJSON, "The request body could not be read.").Because(err)
 }
 
-// Unmarshal is the strict decoder behind [Decode]; v points to a struct.
+// Unmarshal decodes a body strictly, as [Decode] does. v points to a struct.
 func Unmarshal(body []byte, v any) error { return unmarshal(body, v, true) }
 
-// UnmarshalKnown is [Unmarshal] for what senders fill with more than is asked for: it
-// ignores fields that v does not have, and forgives nothing else.
+// UnmarshalKnown is [Unmarshal], but ignores unknown fields and accepts lone surrogates.
 func UnmarshalKnown(body []byte, v any) error { return unmarshal(body, v, false) }
 
 func unmarshal(body []byte, v any, knownOnly bool) error {
@@ -74,7 +70,7 @@ func unmarshal(body []byte, v any, knownOnly bool) error {
 	if knownOnly && loneSurrogate(body) {
 		return problem.New(problem.MalformedJSON, "The request body contains half of a surrogate pair.")
 	}
-	if string(bytes.TrimSpace(body)) == "null" { // encoding/json takes it for an object left empty
+	if string(bytes.TrimSpace(body)) == "null" { // encoding/json would accept it as an empty object
 		return problem.New(problem.WrongType, "The request body must be a JSON object.")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -106,7 +102,7 @@ func decodeProblem(err error) error {
 		}
 		return problem.At(wrong.Field, problem.New(problem.WrongType, "%s must be %s, not %s.", wrong.Field, kindName(wrong.Type), wrong.Value))
 	}
-	// encoding/json has no type for this one.
+	// encoding/json has no type for this error.
 	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		if name, err := strconv.Unquote(quoted); err == nil {
 			return unknownField(name)
@@ -123,15 +119,13 @@ func unknownField(name string) error {
 	return problem.At(name, problem.New(problem.UnknownField, "Unknown field %q.", name))
 }
 
-// wrongFields are all fields of a body that v, a pointer to a struct, cannot be filled
-// from, where the decoder ends with the first: those of the wrong type in the order of
-// v's, then the unknown ones. It is nil for what is no JSON object.
+// wrongFields returns the problems of all invalid fields, whereas the decoder stops at the first.
 func wrongFields(body []byte, v any, knownOnly bool) error {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(body, &all) != nil {
-		return nil //nolint:nilerr // the decoder has said so
+		return nil //nolint:nilerr // the decoder reports this error
 	}
-	unknown := map[string]string{} // by name without its case, as the decoder knows it
+	unknown := map[string]string{} // by case-folded name, as in the decoder
 	for name := range all {
 		unknown[folded(name)] = name
 	}
@@ -176,15 +170,12 @@ func kindName(t reflect.Type) string {
 }
 
 const (
-	maxDepth  = 32  // of the objects and arrays of a body
-	maxFields = 256 // of one object
+	maxDepth  = 32  // nested objects and arrays in a body
+	maxFields = 256 // fields in an object
 )
 
-// checkShape refuses a body that is nested too deep, an object with too many fields, and
-// one that names a field twice: what the one side checks must not differ from what the
-// other side stores. encoding/json would take the last one, and matches names in any
-// letter case, so case is folded as it folds it: "bur\u017ft", with a long s, is "burst"
-// too. Only the names of fields are copied. What is wrong otherwise is left to the decoder.
+// checkShape rejects bodies that are nested too deeply, and objects with too many or repeated fields:
+// encoding/json would silently use the last one. It folds the case of names as encoding/json does.
 func checkShape(body []byte) error {
 	s := shape{open: make([]level, 0, maxDepth)}
 	for i := 0; i < len(body); i++ {
@@ -208,7 +199,6 @@ func checkShape(body []byte) error {
 	return nil
 }
 
-// shape is the objects and arrays that are open at one place of a body.
 type shape struct {
 	open    []level
 	outside level
@@ -216,8 +206,8 @@ type shape struct {
 
 type level struct {
 	object bool
-	key    bool     // the next string is a field's name
-	seen   []string // names of fields
+	key    bool     // the next string is a field name
+	seen   []string // field names
 }
 
 func (s *shape) top() *level {
@@ -227,17 +217,15 @@ func (s *shape) top() *level {
 	return &s.open[len(s.open)-1]
 }
 
-// begin opens an object or an array.
 func (s *shape) begin(object bool) error {
 	if len(s.open) == maxDepth {
 		return problem.New(problem.MalformedJSON, "The request body is nested more than %d levels deep.", maxDepth)
 	}
-	s.open = s.open[:len(s.open)+1] // with the memory of the last one at this depth
+	s.open = s.open[:len(s.open)+1] // reuses the memory of the last level at this depth
 	*s.top() = level{object: object, key: object, seen: s.top().seen[:0]}
 	return nil
 }
 
-// text takes a string with its quotes: the name of a field, or a value.
 func (s *shape) text(text []byte) error {
 	top := s.top()
 	if !top.key || text == nil {
@@ -255,7 +243,7 @@ func (s *shape) text(text []byte) error {
 	return nil
 }
 
-// quoted returns the string, with its quotes, that s begins with; nil if it does not end.
+// quoted returns the quoted string at the start of s, or nil if it is not terminated.
 func quoted(s []byte) []byte {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -268,8 +256,8 @@ func quoted(s []byte) []byte {
 	return nil
 }
 
-// loneSurrogate reports whether a JSON text has an escape for half of a surrogate pair.
-// encoding/json replaces it, so the stored text would differ from the one that was sent.
+// loneSurrogate reports whether a JSON text contains an escape for half of a surrogate pair.
+// encoding/json would replace it, so the stored text would differ from the request.
 func loneSurrogate(text []byte) bool {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' {
@@ -290,10 +278,9 @@ func loneSurrogate(text []byte) bool {
 	return false
 }
 
-// escapeLength is the length of an escape such as "\u00e4".
 const escapeLength = 6
 
-// escaped returns the rune of the \u escape that s begins with, or -1.
+// escaped returns the rune of the \u escape at the start of s, or -1.
 func escaped(s []byte) rune {
 	if len(s) < escapeLength || s[1] != 'u' || s[0] != '\\' {
 		return -1
@@ -305,17 +292,16 @@ func escaped(s []byte) rune {
 	return rune(n)
 }
 
-// fieldName returns the folded name in a quoted string.
 func fieldName(text []byte) string {
 	name := string(text[1 : len(text)-1])
 	if strings.Contains(name, `\`) {
-		_ = json.Unmarshal(text, &name) // the decoder refuses what is not valid
+		_ = json.Unmarshal(text, &name) // the decoder rejects invalid strings
 	}
 	return folded(name)
 }
 
-// folded is a field's name with each letter as the first of those that differ from
-// it in case alone.
+// folded returns a name in which each rune is replaced by the smallest rune of its case folding
+// orbit.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		first := unicode.ToLower(r)

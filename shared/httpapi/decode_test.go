@@ -22,7 +22,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// order is a body with every kind of field.
 type order struct {
 	Name  *string               `json:"name"`
 	Count int64                 `json:"count"`
@@ -72,7 +71,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 	tests := []struct {
 		name, body string
 		code       problem.Code
-		message    string // part of it
+		message    string // substring
 	}{
 		{"nothing", "", problem.MalformedJSON, ""},
 		{"half an object", `{"name":"x"`, problem.MalformedJSON, ""},
@@ -111,7 +110,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 			t.Parallel()
 			err := Unmarshal([]byte(tt.body), &order{})
 			if !problem.Is(err, tt.code) || !strings.Contains(problem.From(err).Message, tt.message) {
-				t.Errorf("error is %v, want %s with %q", err, tt.code, tt.message)
+				t.Errorf("error: got %v, want %s with %q", err, tt.code, tt.message)
 			}
 		})
 	}
@@ -129,7 +128,7 @@ func TestDecodeMinds(t *testing.T) {
 	tests := []struct {
 		name string
 		r    *http.Request
-		code problem.Code // "" is fine
+		code problem.Code // "" for none
 	}{
 		{"JSON", post(`{}`, "application/json"), ""},
 		{"JSON with a parameter", post(`{}`, "application/json; charset=utf-8"), ""},
@@ -148,7 +147,7 @@ func TestDecodeMinds(t *testing.T) {
 			t.Parallel()
 			_, err := Decode[order](httptest.NewRecorder(), tt.r)
 			if tt.code == "" && err != nil || tt.code != "" && !problem.Is(err, tt.code) {
-				t.Errorf("error is %v, want %q", err, tt.code)
+				t.Errorf("error: got %v, want %q", err, tt.code)
 			}
 		})
 	}
@@ -161,11 +160,10 @@ func TestDecodeABodyThatBreaksOff(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	_, err := Decode[order](httptest.NewRecorder(), r)
 	if !problem.Is(err, problem.MalformedJSON) || !errors.Is(err, cut) {
-		t.Errorf("error is %v", err)
+		t.Errorf("error: got %v", err)
 	}
 }
 
-// TestOptionalBody: the body of some calls may be left out.
 func TestOptionalBody(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -186,14 +184,12 @@ func TestOptionalBody(t *testing.T) {
 			check.OK(t, err)
 			_, err = read[order](row, tt.r, body)
 			if tt.code == "" && err != nil || tt.code != "" && !problem.Is(err, tt.code) {
-				t.Errorf("error is %v, want %q", err, tt.code)
+				t.Errorf("error: got %v, want %q", err, tt.code)
 			}
 		})
 	}
 }
 
-// TestSurrogates: half of a surrogate pair is refused, because it would be stored as another
-// text.
 func TestSurrogates(t *testing.T) {
 	t.Parallel()
 	for body, valid := range map[string]bool{
@@ -202,13 +198,13 @@ func TestSurrogates(t *testing.T) {
 	} {
 		var v order
 		if err := Unmarshal([]byte(body), &v); (err == nil) != valid {
-			t.Errorf("%s: %v", body, err)
+			t.Errorf("%s: got %v", body, err)
 		}
 	}
 }
 
-// TestBodyMemory checks that no body makes the decoder allocate much more than its size:
-// callers need no credentials to sign in.
+// TestBodyMemory checks that no body makes the decoder allocate much more than its size. Clients can
+// send bodies without credentials to sign in.
 func TestBodyMemory(t *testing.T) {
 	fill := func(open, item, end string) string {
 		return open + strings.Repeat(item, (MaxBody-len(open)-len(end))/len(item)) + end
@@ -241,7 +237,7 @@ func TestBodyMemory(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			if len(test.body) > MaxBody {
-				t.Fatalf("the body has %d bytes", len(test.body))
+				t.Fatalf("body: got %d bytes", len(test.body))
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -249,19 +245,17 @@ func TestBodyMemory(t *testing.T) {
 			err := Unmarshal([]byte(test.body), &v)
 			runtime.ReadMemStats(&after)
 			if p := problem.From(err); p.Status() != http.StatusBadRequest || !strings.Contains(p.Message, test.message) {
-				t.Errorf("error is %v", err)
+				t.Errorf("error: got %v", err)
 			}
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%d KiB of %d KiB", allocated>>10, len(test.body)>>10)
 			if allocated > 1<<20 {
-				t.Errorf("a body of %d bytes allocates %d", len(test.body), allocated)
+				t.Errorf("body of %d bytes: got %d allocated bytes", len(test.body), allocated)
 			}
 		})
 	}
 }
 
-// FuzzUnmarshal checks that Unmarshal takes only what encoding/json reads, and no object
-// that names a field twice.
 func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte(`{"name":"x","count":1,"tags":["a"],"part":{"id":"1"},"quota":null}`))
 	f.Add([]byte(`{"name":"a","Name":"b"}`))
@@ -274,16 +268,16 @@ func FuzzUnmarshal(f *testing.F) {
 		if err != nil {
 			p := problem.From(err)
 			if p.Status() != http.StatusBadRequest {
-				t.Fatalf("%q is answered with %v", body, p)
+				t.Fatalf("%q: got %v", body, p)
 			}
 			if !utf8.ValidString(p.Message) {
-				t.Fatalf("%q gets a message that is not UTF-8", body)
+				t.Fatalf("%q: got a message that is not UTF-8", body)
 			}
 			return
 		}
 		var want order
 		if err := json.Unmarshal(body, &want); err != nil {
-			t.Fatalf("%q was taken, but %v", body, err)
+			t.Fatalf("%q: accepted, but encoding/json returns %v", body, err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("%q (-encoding/json +ours):\n%s", body, diff)
@@ -293,7 +287,7 @@ func FuzzUnmarshal(f *testing.F) {
 			for name := range fields {
 				for other := range fields {
 					if name != other && strings.EqualFold(name, other) {
-						t.Fatalf("%q was taken though a field stands twice", body)
+						t.Fatalf("%q: accepted with a repeated field", body)
 					}
 				}
 			}

@@ -1,7 +1,6 @@
-// Package httpapi is the one adapter between net/http and Sluice's handlers.
+// Package httpapi adapts Sluice's handlers to net/http.
 //
-// A handler reads who → what → decide → keep → answer in a few lines and returns
-// an error; the adapter does the rest, the same everywhere: request id, access
-// log, recovery, bounded and strict JSON decoding, and the error answers of
-// package problem (promises A2, A3).
+// A handler returns a result or an error. The adapter does the rest in the same way for all routes:
+// authentication and access checks, request IDs, the access log, panic recovery, strict and bounded
+// JSON decoding, and the responses of package problem (promises A2, A3).
 package httpapi

@@ -14,38 +14,36 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// TagOf is the entity tag of what v says, e.g. `"9f86d081884c7d659a2feaa0"`: another v has
-// another one. What changes by itself, such as when a key was last seen, is not to be in v,
-// or nobody who has read it could change it in time.
+// TagOf returns the entity tag of v, e.g. `"9f86d081884c7d659a2feaa0"`. v must not contain values
+// that change without a request, such as the day of a key's last use: If-Match would then often fail.
 func TagOf(v any) string {
 	content, err := json.Marshal(v)
-	if err != nil { // what is stored always encodes
+	if err != nil { // stored values can always be encoded
 		panic(err)
 	}
 	sum := sha256.Sum256(content)
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
-// Match is what a request's If-Match asks for (RFC 9110, section 13.1.1): that what it
-// changes is still what its sender has seen. The zero Match asks for nothing.
+// Match is the If-Match precondition of a request (RFC 9110, section 13.1.1). The zero Match has no
+// precondition.
 //
-// It is checked where the change is made, in the same transaction: a look before would
-// leave a moment for others.
+// It must be checked in the transaction that makes the change.
 type Match struct {
 	asked bool
-	tags  []string // none where anything will do that is there
+	tags  []string // empty for *
 }
 
-// Check compares with a resource as it is stored. Problem: precondition_failed.
+// Check returns a precondition_failed problem if If-Match does not include the tag of the stored
+// resource.
 func (m Match) Check(stored any) error { return m.CheckTags(TagOf(stored)) }
 
-// CheckTags compares with the tags that a resource has. It returns a precondition_failed
-// problem if If-Match names none of them.
+// CheckTags returns a precondition_failed problem if If-Match includes none of the tags.
 func (m Match) CheckTags(tags ...string) error {
 	if !m.asked || len(m.tags) == 0 {
 		return nil
 	}
-	for _, tag := range tags { // a weak one begins with W/ and is never equal
+	for _, tag := range tags { // weak tags start with W/ and never match
 		if slices.Contains(m.tags, tag) {
 			return nil
 		}
@@ -53,9 +51,9 @@ func (m Match) CheckTags(tags ...string) error {
 	return problem.Of(problem.PreconditionFailed)
 }
 
-// CheckApp compares the request's app with the one that is stored. If-Match may name the app or
-// its history. It returns a precondition_failed problem if it names neither, and a not_found
-// problem if the stored app is a later one of that name.
+// CheckApp compares the request's app with the stored one. It returns a not_found problem if the
+// stored app is a later app with the same name. It returns a precondition_failed problem if If-Match
+// includes neither the app's tag nor its history's tag.
 func (s Scope) CheckApp(stored app.App) error {
 	if !stored.CreatedAt.Equal(s.App.CreatedAt) {
 		return noSuch("app")
@@ -63,14 +61,11 @@ func (s Scope) CheckApp(stored app.App) error {
 	return s.Match.CheckTags(api.RevisionTag(stored.Revision), TagOf(stored.Asked()))
 }
 
-// Asked tells whether there was an If-Match.
+// Asked reports whether the request has an If-Match header.
 func (m Match) Asked() bool { return m.asked }
 
-// entityTag is one of a list, with what parts it from the next one; a list may have empty
-// places.
 var entityTag = regexp.MustCompile(`^[ \t,]*((?:W/)?"[!#-~\x{80}-\x{ff}]*")[ \t]*(,|$)`)
 
-// matchOf reads If-Match. Problem: invalid_parameter.
 func matchOf(h http.Header) (Match, error) {
 	lines := h.Values(api.IfMatch)
 	if len(lines) == 0 {
@@ -96,11 +91,11 @@ func matchOf(h http.Header) (Match, error) {
 }
 
 func badMatch() error {
-	return problem.New(problem.InvalidParameter, "If-Match is * or a list of entity tags, each in quotes as ETag gave it.")
+	return problem.New(problem.InvalidParameter, "If-Match must be * or a list of entity tags in quotes, as in the ETag header.")
 }
 
-// TagHistory sets the ETag of an app's history, of which the revision is the current one.
+// TagHistory sets the ETag of an app's history to its current revision.
 func (s Scope) TagHistory(revision int64) { s.head.Set(api.ETag, api.RevisionTag(revision)) }
 
-// Tag says by ETag what the answer is of, as it is stored. That of a problem has none.
+// Tag sets the ETag of the stored resource. The response for a problem has no ETag.
 func (s Scope) Tag(stored any) { s.head.Set(api.ETag, TagOf(stored)) }

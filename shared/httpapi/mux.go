@@ -18,25 +18,24 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Handler answers a request or returns an error, never both. An error without a
-// problem in its chain is answered as 500 "internal", its cause logged.
+// Handler writes a response or returns an error, never both. An error that is not a problem results
+// in a 500 internal response, and is logged.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// Mux routes requests to handlers by net/http's patterns and answers everything
-// else, unknown paths and methods included, in the API's own form.
+// Mux routes requests by net/http patterns. It returns problems for unknown paths and methods.
 type Mux struct {
 	mux    *http.ServeMux
-	beside *http.ServeMux
+	mounts *http.ServeMux
 	routes []string
 	panics atomic.Uint64
 	log    *slog.Logger
 	now    func() time.Time
 }
 
-// New makes an empty Mux that logs each request to log.
+// New returns an empty Mux that logs each request to log.
 func New(log *slog.Logger) *Mux {
 	now := time.Now // the clock in production
-	return &Mux{mux: http.NewServeMux(), beside: http.NewServeMux(), log: trace.Logger(log), now: now}
+	return &Mux{mux: http.NewServeMux(), mounts: http.NewServeMux(), log: trace.Logger(log), now: now}
 }
 
 // Handle registers h for a pattern such as "GET /api/v1/projects/{project}".
@@ -49,27 +48,25 @@ func (m *Mux) Handle(pattern string, h Handler) {
 	})
 }
 
-// Mount registers what is no part of the API, such as a receiver of events: it is
-// not logged, since a path may hold a secret there, and answers in its own form.
+// Mount registers a handler that is not part of the API, such as a receiver of events. Its requests
+// are not logged, since their paths may contain secrets.
 func (m *Mux) Mount(pattern string, h http.Handler) {
 	m.routes = append(m.routes, pattern)
-	m.beside.Handle(pattern, h)
+	m.mounts.Handle(pattern, h)
 }
 
-// Routes gives the patterns of all handlers. Whoever counts requests by route needs
-// to know that there are no others.
+// Routes returns the patterns of all handlers.
 func (m *Mux) Routes() []string { return slices.Clone(m.routes) }
 
-// Panics is how many requests have ended in one.
+// Panics returns the number of panics in handlers.
 func (m *Mux) Panics() uint64 { return m.panics.Load() }
 
-// ServeHTTP implements [http.Handler]. It leaves the pattern of the route in
-// r.Pattern, for its caller. It rejects an address that contains an API key
-// or a service token, and keeps that address out of the log.
+// ServeHTTP implements [http.Handler]. It sets r.Pattern to the pattern of the route. It rejects a
+// URL that contains an API key or a service token, and does not log it.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 	clean := path.Clean(outer.URL.Path) == outer.URL.Path
-	if _, pattern := m.beside.Handler(outer); clean && pattern != "" {
-		m.beside.ServeHTTP(w, outer)
+	if _, pattern := m.mounts.Handler(outer); clean && pattern != "" {
+		m.mounts.ServeHTTP(w, outer)
 		return
 	}
 	start := m.now()
@@ -79,7 +76,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 		logged = "[redacted]"
 	}
 	rec := &recorder{ResponseWriter: w}
-	rec.Header().Set(trace.Header, trace.ID(r.Context())) //nolint:contextcheck // begin makes it of the request's own
+	rec.Header().Set(trace.Header, trace.ID(r.Context())) //nolint:contextcheck // begin derives it from the request's context
 	rec.Header().Set("Cache-Control", "no-store")
 	rec.Header().Set("X-Content-Type-Options", "nosniff")
 	defer func() { //nolint:contextcheck // the same
@@ -105,7 +102,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 	}
 }
 
-// SecretInURL reports whether an address contains an API key or a service token.
+// SecretInURL reports whether a URL contains an API key or a service token.
 func SecretInURL(u *url.URL) bool {
 	query, err := url.QueryUnescape(u.RawQuery)
 	if err != nil {
@@ -114,20 +111,19 @@ func SecretInURL(u *url.URL) bool {
 	return apikey.HoldsSecret(u.Path) || apikey.HoldsSecret(query)
 }
 
-// begin gives a request the context of one, unless the process has done so.
 func begin(r *http.Request) *http.Request {
 	if _, ok := trace.Of(r.Context()); ok {
-		return r.WithContext(r.Context()) // a copy: the caller's stays as it is
+		return r.WithContext(r.Context()) // a copy
 	}
 	origin := trace.Request{ID: trace.IDOf(r.Header), Address: trace.Peer(r), Parent: trace.ParentOf(r.Header)}
 	return r.WithContext(trace.Begin(r.Context(), origin))
 }
 
-// otherMethods tells whether a path that no handler takes has handlers of other methods,
-// and says in head which: ServeMux knows that only in an answer of its own.
+// otherMethods reports whether the path has handlers for other methods, and sets Allow. ServeMux
+// reveals these methods only in its own 405 response.
 func (m *Mux) otherMethods(head http.Header, r *http.Request) bool {
 	h, _ := m.mux.Handler(r)
-	probe := &recorder{ResponseWriter: nowhere{}}
+	probe := &recorder{ResponseWriter: discardWriter{}}
 	h.ServeHTTP(probe, r)
 	if probe.status() != http.StatusMethodNotAllowed {
 		return false
@@ -136,7 +132,6 @@ func (m *Mux) otherMethods(head http.Header, r *http.Request) bool {
 	return true
 }
 
-// recovered answers a panic. ErrAbortHandler goes on, as net/http means it.
 func (m *Mux) recovered(w *recorder, r *http.Request, v any) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
@@ -148,7 +143,6 @@ func (m *Mux) recovered(w *recorder, r *http.Request, v any) {
 	}
 }
 
-// fail answers err and logs the cause of what is the server's fault, once.
 func (m *Mux) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problem.From(err)
 	span.Of(r.Context()).Set(span.Field{Key: span.Problem, Value: string(p.Code)})
@@ -158,7 +152,6 @@ func (m *Mux) fail(w http.ResponseWriter, r *http.Request, err error) {
 	fail(w, r.Header.Values("Accept"), p)
 }
 
-// recorder remembers the status and the size of an answer for the access log.
 type recorder struct {
 	http.ResponseWriter
 	code  int
@@ -181,7 +174,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap returns the wrapped writer for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 func (r *recorder) status() int {
@@ -191,9 +184,9 @@ func (r *recorder) status() int {
 	return r.code
 }
 
-// nowhere is a ResponseWriter that keeps only its headers.
-type nowhere http.Header
+// discardWriter is a ResponseWriter that keeps only the headers.
+type discardWriter http.Header
 
-func (n nowhere) Header() http.Header       { return http.Header(n) }
-func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
-func (nowhere) WriteHeader(int)             {}
+func (d discardWriter) Header() http.Header       { return http.Header(d) }
+func (discardWriter) Write(b []byte) (int, error) { return len(b), nil }
+func (discardWriter) WriteHeader(int)             {}

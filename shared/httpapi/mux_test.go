@@ -19,7 +19,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// testMux is a mux that logs to a buffer.
 func testMux() (*Mux, *bytes.Buffer) {
 	var log bytes.Buffer
 	return New(slog.New(slog.NewJSONHandler(&log, nil))), &log
@@ -40,14 +39,13 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code pr
 	t.Helper()
 	var e wire.Error
 	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
-		t.Fatalf("answer %d %q: %v", w.Code, w.Body, err)
+		t.Fatalf("response %d %q: %v", w.Code, w.Body, err)
 	}
 	if w.Code != status || problem.Code(e.Code) != code || e.Message == "" || w.Header().Get("Content-Type") != "application/json" {
-		t.Errorf("answer is %d %s %s, want %d %s", w.Code, w.Body, w.Header(), status, code)
+		t.Errorf("response: got %d %s %s, want %d %s", w.Code, w.Body, w.Header(), status, code)
 	}
 }
 
-// An address that contains a full key or a service token is rejected, and is not logged.
 func TestSecretInURL(t *testing.T) {
 	t.Parallel()
 	const secret = "0123456789abcdefghijABCDEFGHIJ01234567"
@@ -63,7 +61,7 @@ func TestSecretInURL(t *testing.T) {
 		})
 		wantProblem(t, ask(m, http.MethodGet, target), http.StatusBadRequest, problem.SecretInURL)
 		if strings.Contains(log.String(), secret[:20]) || !strings.Contains(log.String(), "[redacted]") {
-			t.Errorf("log of %s: %s", target, log)
+			t.Errorf("log of %s: got %s", target, log)
 		}
 	}
 	m, _ := testMux()
@@ -75,7 +73,6 @@ func TestSecretInURL(t *testing.T) {
 	}
 }
 
-// TestEveryProblemIsAnswered walks the whole table.
 func TestEveryProblemIsAnswered(t *testing.T) {
 	t.Parallel()
 	for _, row := range problem.Table() {
@@ -92,16 +89,16 @@ func TestEveryProblemIsAnswered(t *testing.T) {
 				wantAfter = strconv.Itoa(int(row.RetryAfter / time.Second))
 			}
 			if got := w.Header().Get("Retry-After"); got != wantAfter {
-				t.Errorf("Retry-After is %q, want %q", got, wantAfter)
+				t.Errorf("Retry-After: got %q, want %q", got, wantAfter)
 			}
 			if got := w.Header().Get("WWW-Authenticate"); (got != "") != (row.Status == http.StatusUnauthorized) {
-				t.Errorf("WWW-Authenticate is %q", got)
+				t.Errorf("WWW-Authenticate: got %q", got)
 			}
 			if strings.Contains(w.Body.String(), "cause") || strings.Contains(w.Body.String(), "do it") {
-				t.Errorf("the answer tells the cause: %s", w.Body)
+				t.Errorf("response contains the cause: %s", w.Body)
 			}
 			if n := strings.Count(log.String(), "the cause"); row.Status >= 500 && n != 1 || row.Status < 500 && n != 0 {
-				t.Errorf("the cause was logged %d times:\n%s", n, log)
+				t.Errorf("cause in the log: got %d times:\n%s", n, log)
 			}
 		})
 	}
@@ -114,7 +111,7 @@ func TestAnyOtherErrorIsInternal(t *testing.T) {
 	w := ask(m, "GET", "/x")
 	wantProblem(t, w, 500, problem.Internal)
 	if strings.Contains(w.Body.String(), "secret") || !strings.Contains(log.String(), "secret detail") {
-		t.Errorf("the detail belongs into the log alone: %s\n%s", w.Body, log)
+		t.Errorf("detail: want it only in the log, got response %s, log\n%s", w.Body, log)
 	}
 }
 
@@ -130,17 +127,17 @@ func TestPanicIsAnswered(t *testing.T) {
 	w := ask(m, "GET", "/early")
 	wantProblem(t, w, 500, problem.Internal)
 	if strings.Contains(w.Body.String(), "boom") || !strings.Contains(log.String(), `"value":"boom"`) || !strings.Contains(log.String(), "mux_test.go") {
-		t.Errorf("the panic belongs into the log alone, with its stack: %s\n%s", w.Body, log)
+		t.Errorf("panic and stack: want them only in the log, got response %s, log\n%s", w.Body, log)
 	}
 	if m.Panics() != 1 {
-		t.Errorf("%d panics counted", m.Panics())
+		t.Errorf("panics: got %d", m.Panics())
 	}
 	if w := ask(m, "GET", "/late"); w.Code != http.StatusAccepted || w.Body.Len() != 0 {
-		t.Errorf("an answer that had begun became %d %q", w.Code, w.Body)
+		t.Errorf("panic after the response started: got %d %q", w.Code, w.Body)
 	}
 	defer func() {
-		if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // the very value
-			t.Errorf("ErrAbortHandler did not go on: %v", v)
+		if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // the same value
+			t.Errorf("recovered: got %v, want http.ErrAbortHandler", v)
 		}
 	}()
 	ask(m, "GET", "/abort")
@@ -158,7 +155,7 @@ func TestRouting(t *testing.T) {
 	tests := []struct {
 		name, method, path string
 		status             int
-		code               problem.Code // "" is the handler's answer
+		code               problem.Code // "" for the handler's response
 	}{
 		{"it", "GET", "/api/v1/things/a", 200, ""},
 		{"its head", "HEAD", "/api/v1/things/a", 200, ""},
@@ -191,21 +188,21 @@ func TestRouting(t *testing.T) {
 			if tt.code != "" {
 				wantProblem(t, w, tt.status, tt.code)
 			} else if w.Code != tt.status {
-				t.Errorf("answer is %d %s", w.Code, w.Body)
+				t.Errorf("response: got %d %s", w.Code, w.Body)
 			}
 			if got := w.Header().Get("Location"); got != "" {
-				t.Errorf("it redirects to %q", got)
+				t.Errorf("Location: got %q, want none", got)
 			}
 			if w.Header().Get(trace.Header) == "" || w.Header().Get("Cache-Control") != "no-store" {
-				t.Errorf("headers are %v", w.Header())
+				t.Errorf("headers: got %v", w.Header())
 			}
 			if allow := w.Header().Get("Allow"); (allow != "") != (tt.status == 405) {
-				t.Errorf("Allow is %q", allow)
+				t.Errorf("Allow: got %q", allow)
 			}
 		})
 	}
 	if got := ask(m, "POST", "/api/v1/things/a").Header().Get("Allow"); got != "DELETE, GET, HEAD" {
-		t.Errorf("Allow is %q", got)
+		t.Errorf("Allow: got %q", got)
 	}
 }
 
@@ -233,18 +230,18 @@ func TestRequestID(t *testing.T) {
 		w := ask(m, "GET", "/x", trace.Header, tt.sent)
 		id := w.Header().Get(trace.Header)
 		if (id == tt.sent) != tt.kept || len(id) < 11 || seen[id] {
-			t.Errorf("%s: %q became %q", tt.name, tt.sent, id)
+			t.Errorf("%s: sent %q, got %q", tt.name, tt.sent, id)
 		}
 		seen[id] = true
 		if want := strconv.Quote(id) + "\n"; w.Body.String() != want {
-			t.Errorf("%s: the handler saw %s, the client %s", tt.name, w.Body, want)
+			t.Errorf("%s: handler got %s, want %s as in the response", tt.name, w.Body, want)
 		}
 		if !strings.Contains(log.String(), `"request_id":"`+id+`"`) {
-			t.Errorf("%s: %s is not in the log", tt.name, id)
+			t.Errorf("%s: got no %s in the log", tt.name, id)
 		}
 	}
 	if got := trace.ID(t.Context()); got != "" {
-		t.Errorf("outside a request the id is %q", got)
+		t.Errorf("ID outside a request: got %q", got)
 	}
 }
 
@@ -281,10 +278,10 @@ func TestAnswers(t *testing.T) {
 	w := ask(m, "GET", "/json")
 	if w.Code != http.StatusCreated || w.Body.String() != "[1]\n" || w.Header().Get("Content-Type") != "application/json" ||
 		w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
-		t.Errorf("answer is %d %q %v", w.Code, w.Body, w.Header())
+		t.Errorf("response: got %d %q %v", w.Code, w.Body, w.Header())
 	}
 	if w := ask(m, "GET", "/none"); w.Code != http.StatusNoContent || w.Body.Len() != 0 {
-		t.Errorf("answer is %d %q", w.Code, w.Body)
+		t.Errorf("response: got %d %q", w.Code, w.Body)
 	}
 	wantProblem(t, ask(m, "GET", "/bad"), 500, problem.Internal)
 }
@@ -296,11 +293,10 @@ func TestFlushReachesTheConnection(t *testing.T) {
 		return http.NewResponseController(w).Flush()
 	})
 	if w := ask(m, "GET", "/x"); !w.Flushed {
-		t.Errorf("nothing was flushed: %d %s", w.Code, w.Body)
+		t.Errorf("flush: got %d %s", w.Code, w.Body)
 	}
 }
 
-// TestPattern: who calls a mux learns the route, and never more than was registered.
 func TestPattern(t *testing.T) {
 	t.Parallel()
 	m, log := testMux()
@@ -326,11 +322,11 @@ func TestPattern(t *testing.T) {
 		w := httptest.NewRecorder()
 		m.ServeHTTP(w, r)
 		if r.Pattern != tt.pattern || w.Code != tt.status {
-			t.Errorf("%s %s: %d by %q, want %d by %q", tt.method, tt.path, w.Code, r.Pattern, tt.status, tt.pattern)
+			t.Errorf("%s %s: got %d by %q, want %d by %q", tt.method, tt.path, w.Code, r.Pattern, tt.status, tt.pattern)
 		}
 	}
 	if strings.Contains(log.String(), `"path":"/events/secret","actor":"","status":202`) {
-		t.Errorf("a mounted handler's path was logged:\n%s", log)
+		t.Errorf("got a mounted path in the log:\n%s", log)
 	}
 }
 

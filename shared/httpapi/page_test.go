@@ -14,7 +14,7 @@ func TestReadPage(t *testing.T) {
 	tests := []struct {
 		name, query string
 		want        api.Page
-		code        problem.Code // "" is fine
+		code        problem.Code // "" for none
 	}{
 		{"nothing", "", api.Page{Size: 50}, ""},
 		{"both", "page_size=7&page_token=abc", api.Page{Size: 7, Token: "abc"}, ""},
@@ -36,7 +36,7 @@ func TestReadPage(t *testing.T) {
 			var got api.Page
 			err := bindQuery(tt.query, reflect.ValueOf(&got).Elem())
 			if tt.code == "" && err != nil || tt.code != "" && !problem.Is(err, tt.code) {
-				t.Errorf("error is %v", err)
+				t.Errorf("error: got %v", err)
 			}
 			check.Equal(t, "page", tt.want, got)
 		})

@@ -12,15 +12,13 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// maxParameter bounds a parameter of a query, in bytes; page tokens aside, none that
-// means something comes near it.
+// maxParameter is the maximum size of a query parameter other than page_token, in bytes.
 const maxParameter = 512
 
-// bindQuery fills a struct of package api from a query, by the tags of its fields. A
-// query that cannot be read, or that gives one parameter twice, is refused: part of it
-// would be lost, and more be shown than was asked for; of a page's own the first counts. So is
-// one with a parameter that there is not: it may be one that is misspelt.
-// Problems: invalid_parameter, invalid_page, unknown_parameter.
+// bindQuery decodes a query into a struct of package api, by the tags of its fields. Unknown and
+// repeated parameters are rejected: ignoring them would return more than the caller requested. Only
+// page_size and page_token may be repeated; the first value counts. bindQuery returns an
+// invalid_parameter, invalid_page or unknown_parameter problem.
 func bindQuery(raw string, to reflect.Value) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -31,12 +29,10 @@ func bindQuery(raw string, to reflect.Value) error {
 	}
 	var unknown []error
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		unknown = append(unknown, problem.At(name, problem.New(problem.UnknownParameter, "This call has no parameter %.40q.", name)))
+		unknown = append(unknown, problem.At(name, problem.New(problem.UnknownParameter, "Unknown query parameter %.40q.", name)))
 	}
 	return problem.All(unknown...)
 }
-
-// bind takes out of values what it fills the struct from.
 
 func bind(values url.Values, to reflect.Value) error {
 	if page, ok := to.Addr().Interface().(*api.Page); ok {
@@ -73,7 +69,7 @@ func one(values url.Values, name string) (text string, given bool, err error) {
 	all := values[name]
 	defer delete(values, name)
 	if len(all) > 1 || len(values.Get(name)) > maxParameter {
-		return "", false, problem.New(problem.InvalidParameter, "%s can be given once, in at most %d characters.", name, maxParameter)
+		return "", false, problem.New(problem.InvalidParameter, "%s must appear at most once, with at most %d characters.", name, maxParameter)
 	}
 	return values.Get(name), len(all) == 1, nil
 }

@@ -10,11 +10,10 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// maxRequestName is the maximum length of an Idempotency-Key, in bytes.
 const maxRequestName = 255
 
-// RequestName returns the request's Idempotency-Key, "" if there is none. It returns an
-// invalid_parameter problem if the header is malformed.
+// RequestName returns the Idempotency-Key of the request, or "". It returns an invalid_parameter
+// problem if the header is malformed.
 func (s Scope) RequestName() (string, error) {
 	names := s.Header(api.IdempotencyKey)
 	if len(names) == 0 {
@@ -22,14 +21,13 @@ func (s Scope) RequestName() (string, error) {
 	}
 	hidden := func(c rune) bool { return c < ' ' || c > '~' }
 	if len(names) > 1 || names[0] == "" || len(names[0]) > maxRequestName || strings.ContainsFunc(names[0], hidden) {
-		return "", problem.New(problem.InvalidParameter, "Idempotency-Key has 1 to %d characters of visible ASCII and is sent once.", maxRequestName)
+		return "", problem.New(problem.InvalidParameter, "Idempotency-Key must appear once, with 1 to %d visible ASCII characters.", maxRequestName)
 	}
 	return names[0], nil
 }
 
-// Delivery returns the request about an app as a delivery that may be sent again. Without an
-// Idempotency-Key every call is a new one. It returns an invalid_parameter problem if the
-// header is malformed.
+// Delivery returns the identity of a request about an app, for the detection of retries. It is zero
+// without an Idempotency-Key. It returns an invalid_parameter problem if the header is malformed.
 func (s Scope) Delivery(body any) (hook.Delivery, error) {
 	name, err := s.RequestName()
 	if name == "" || err != nil {

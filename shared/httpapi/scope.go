@@ -14,42 +14,41 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Sessions says who makes a request; *identity.Guard implements it.
+// Sessions authenticates requests. *identity.Guard implements it.
 type Sessions interface {
-	// Session authenticates a request. It returns a csrf_required problem for a change that
-	// may be forged. Other problems: unauthenticated, unavailable.
+	// Session authenticates a request. It returns an unauthenticated or unavailable problem, or a
+	// csrf_required problem for a change that may be forged.
 	Session(r *http.Request) (identity.Session, error)
 }
 
-// Resources are what paths name; *store.Store implements it.
+// Resources reads the resources in paths. *store.Store implements it.
 type Resources interface {
-	// Project, Environment and App read one. Problem: not_found.
+	// The methods return a not_found problem if the resource does not exist.
 	Project(ctx context.Context, name string) (app.Project, error)
 	Environment(ctx context.Context, project, name string) (app.Environment, error)
 	App(ctx context.Context, namespace, name string) (app.App, error)
 }
 
-// Scope is who asks and what the path names, as far as the route's row has it: the
-// caller has what the row needs, and all of it is there.
+// Scope is the caller and the resources in the path. The resources exist, and the caller has the
+// access that the row requires.
 type Scope struct {
 	Session     identity.Session
-	Caller      identity.Caller // the session's
+	Caller      identity.Caller // of the session
 	Role        app.Role        // of the caller in the project; admins are owners
 	Project     app.Project
 	Environment app.Environment
 	App         app.App
-	Match       Match // what If-Match asks for, of a row that reads it
+	Match       Match // of a row that reads If-Match
 
 	row     *api.Row
 	request *http.Request
-	head    http.Header // of the answer
+	head    http.Header // of the response
 }
 
-// Param is a parameter of the path.
+// Param returns a path parameter.
 func (s Scope) Param(name string) string { return s.request.PathValue(name) }
 
-// Number is a parameter of the path that is a number, written in one way alone; what is
-// none is 0, which nothing has.
+// Number returns a numeric path parameter, or 0 if it is not a number in canonical form.
 func (s Scope) Number(name string) int64 {
 	n, err := strconv.ParseInt(s.Param(name), 10, 64)
 	if err != nil || strconv.FormatInt(n, 10) != s.Param(name) {
@@ -58,7 +57,7 @@ func (s Scope) Number(name string) int64 {
 	return n
 }
 
-// SetLocation names the work that the call began, by its number, in the header of the response.
+// SetLocation sets Location to the URL of the work with number n that the call started.
 func (s Scope) SetLocation(n int64) {
 	names := s.row.Begins.Parameters()
 	values := make([]string, len(names))
@@ -69,16 +68,16 @@ func (s Scope) SetLocation(n int64) {
 	s.head.Set(api.Location, s.row.Begins.URL(url.PathEscape, values...))
 }
 
-// Header gives all values of a header. The row must say that it is read.
+// Header returns all values of a header. It panics if the row does not declare the header.
 func (s Scope) Header(name string) []string {
 	if !slices.Contains(s.row.Headers, name) {
-		panic(s.row.Pattern() + " does not say that it reads " + name)
+		panic(s.row.Pattern() + " does not declare the header " + name)
 	}
 	return s.request.Header.Values(name)
 }
 
-// BaseURL is the API's own address from outside, without a slash at the end: the
-// configured one, or else the one by which the caller has reached it.
+// BaseURL returns the public URL of the API without a trailing slash: configured, or if that is
+// empty, the URL that the caller used.
 func (s Scope) BaseURL(configured string) string {
 	switch {
 	case configured != "":
@@ -89,7 +88,6 @@ func (s Scope) BaseURL(configured string) string {
 	return "http://" + s.request.Host
 }
 
-// scope returns the caller of a request, and what the path names.
 func (a *API) scope(row *api.Row, head http.Header, r *http.Request) (Scope, error) {
 	s, err := a.caller(row, head, r)
 	if err != nil {
@@ -98,8 +96,8 @@ func (a *API) scope(row *api.Row, head http.Header, r *http.Request) (Scope, err
 	return s, a.find(r.Context(), &s)
 }
 
-// caller finds out who makes a request. It writes the caller's budget into the header of the
-// response. Problems: those of [Sessions], rate_limited, forbidden.
+// caller authenticates the caller and writes its remaining budget to the headers. It returns the
+// problems of [Sessions], or a rate_limited or forbidden problem.
 func (a *API) caller(row *api.Row, head http.Header, r *http.Request) (Scope, error) {
 	s := Scope{row: row, request: r, head: head}
 	if !row.Need.Session() {
@@ -124,8 +122,7 @@ func (a *API) caller(row *api.Row, head http.Header, r *http.Request) (Scope, er
 	return s, nil
 }
 
-// find looks up what the path names, as far as the caller may know it. Problems: forbidden,
-// not_found.
+// find reads the resources in the path. It returns a forbidden or not_found problem.
 func (a *API) find(ctx context.Context, s *Scope) (err error) {
 	row := s.row
 	if !row.Need.Session() {
@@ -135,7 +132,7 @@ func (a *API) find(ctx context.Context, s *Scope) (err error) {
 		err = a.inProject(ctx, row.Need.Role(), s)
 	}
 	if err == nil && row.People && s.Caller.Service() {
-		err = problem.New(problem.Forbidden, "A service token may not do this, whatever its role; it is for people who sign in.")
+		err = problem.New(problem.Forbidden, "Service tokens cannot do this. Sign in as a user.")
 	}
 	if err == nil && row.Has("environment") {
 		s.Environment, err = a.Environment(ctx, s.Project.Name, s.Param("environment"))
@@ -146,12 +143,12 @@ func (a *API) find(ctx context.Context, s *Scope) (err error) {
 	return err
 }
 
-// inProject asks for a role in the project of the path. A project that does not exist is
-// not_found for admins; anyone else who is no member gets forbidden whether or not it
-// exists, so that names cannot be probed.
+// inProject requires a role in the path's project. It returns a not_found problem to admins if the
+// project does not exist. Other callers who are not members get a forbidden problem in any case, so
+// they cannot find out which projects exist.
 func (a *API) inProject(ctx context.Context, need app.Role, s *Scope) error {
 	name, err := s.Param("project"), noSuch("project")
-	if app.ValidLabel(name) { // it becomes part of a document's path
+	if app.ValidLabel(name) { // it becomes part of a document path
 		s.Project, err = a.resources.Project(ctx, name)
 	}
 	if err != nil && !problem.Is(err, problem.NotFound) {
@@ -167,7 +164,7 @@ func (a *API) inProject(ctx context.Context, need app.Role, s *Scope) error {
 	return nil
 }
 
-// Environment reads an environment of a project. Problem: not_found.
+// Environment returns an environment. It returns a not_found problem if it does not exist.
 func (a *API) Environment(ctx context.Context, project, name string) (app.Environment, error) {
 	if !app.ValidLabel(name) {
 		return app.Environment{}, noSuch("environment")
@@ -175,7 +172,7 @@ func (a *API) Environment(ctx context.Context, project, name string) (app.Enviro
 	return a.resources.Environment(ctx, project, name)
 }
 
-// App reads an app of an environment. Problem: not_found.
+// App returns an app. It returns a not_found problem if it does not exist.
 func (a *API) App(ctx context.Context, of app.Environment, name string) (app.App, error) {
 	if !app.ValidLabel(name) {
 		return app.App{}, noSuch("app")
@@ -183,12 +180,12 @@ func (a *API) App(ctx context.Context, of app.Environment, name string) (app.App
 	return a.resources.App(ctx, of.Namespace, name)
 }
 
-// Missing says which required field a request lacks, or sets to null.
+// Missing returns a missing_field problem.
 func Missing(field string) error {
 	return problem.At(field, problem.New(problem.MissingField, "%s is required.", field))
 }
 
-// Required is [Missing] of a field that is not there.
+// Required returns a missing_field problem if value is nil.
 func Required[T any](field string, value *T) error {
 	if value == nil {
 		return Missing(field)
@@ -196,7 +193,7 @@ func Required[T any](field string, value *T) error {
 	return nil
 }
 
-// Given is what a field holds; one that is not there holds the zero value.
+// Given returns *value, or the zero value if value is nil.
 func Given[T any](value *T) T {
 	if value == nil {
 		var zero T

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// office is who asks and what there is: project shop with environment prod and app hello.
+// office provides the callers, and project shop with environment prod and app hello.
 type office struct{ asked []string }
 
 func (o *office) Session(r *http.Request) (identity.Session, error) {
@@ -56,7 +56,7 @@ func (o *office) App(_ context.Context, namespace, name string) (app.App, error)
 	return app.App{Namespace: namespace, Name: name}, o.look(name == "hello", namespace+"/"+name)
 }
 
-// ask resolves a row for somebody; values are those of the path, in order.
+// ask resolves a row for a user, with the values of the path parameters in order.
 func (o *office) ask(t *testing.T, user string, row *api.Row, values ...string) (Scope, error) {
 	t.Helper()
 	a := NewAPI(slog.New(slog.DiscardHandler), o, o)
@@ -68,12 +68,11 @@ func (o *office) ask(t *testing.T, user string, row *api.Row, values ...string) 
 	return a.scope(row, http.Header{}, r)
 }
 
-// TestPolicy reads as the table of roles.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	rows := map[app.Role]*api.Row{
 		app.Viewer: api.GetProject.Row, app.Developer: {Method: "PATCH", Path: "/x/{project}", Need: api.Developer}, app.Owner: api.DeleteProject.Row,
-		"": {Method: "GET", Path: "/x/{project}", Need: api.SignedIn}, // a project's row that asks for no role is nobody's
+		"": {Method: "GET", Path: "/x/{project}", Need: api.SignedIn}, // a project route without a role: always denied
 	}
 	allowed := map[string]map[app.Role]bool{
 		"vic": {app.Viewer: true},
@@ -90,28 +89,26 @@ func TestPolicy(t *testing.T) {
 		for role, row := range rows {
 			s, err := new(office).ask(t, user, row, "shop")
 			if may[role] && (err != nil || s.Caller.Username != user || s.Project.Name != "shop" || !s.Role.Allows(role) && role != "") {
-				t.Errorf("%s as %s: %+v, %v", user, role, s, err)
+				t.Errorf("%s as %s: got %+v, %v", user, role, s, err)
 			}
 			if !may[role] && !problem.Is(err, problem.Forbidden) {
-				t.Errorf("%s as %s: %v, want forbidden", user, role, err)
+				t.Errorf("%s as %s: got %v, want forbidden", user, role, err)
 			}
 		}
 	}
 	for _, name := range []string{"nowhere", "no/where"} {
 		if _, err := new(office).ask(t, "admin", rows[app.Viewer], name); !problem.Is(err, problem.NotFound) {
-			t.Errorf("an admin in %s: %v", name, err)
+			t.Errorf("admin in %s: got %v", name, err)
 		}
 	}
 	if _, err := new(office).ask(t, "own", api.ListUsers.Row); !problem.Is(err, problem.Forbidden) {
-		t.Errorf("an owner at what is the admins': %v", err)
+		t.Errorf("owner at an admin route: got %v", err)
 	}
 	if _, err := new(office).ask(t, "admin", api.ListUsers.Row); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRecordedReadIsNotForged checks that no other site can make a call that the audit log
-// records in a user's name.
 func TestRecordedReadIsNotForged(t *testing.T) {
 	t.Parallel()
 	for row, want := range map[*api.Row]problem.Code{api.ExplainRequest.Row: problem.CSRFRequired, api.GetProject.Row: ""} {
@@ -121,71 +118,67 @@ func TestRecordedReadIsNotForged(t *testing.T) {
 		r.SetPathValue("project", "shop")
 		_, err := NewAPI(slog.New(slog.DiscardHandler), new(office), new(office)).scope(row, http.Header{}, r)
 		if (err == nil) != (want == "") || want != "" && !problem.Is(err, want) {
-			t.Errorf("%s by cookie: got %v, want %q", row.Pattern(), err, want)
+			t.Errorf("%s with the cookie: got %v, want %q", row.Pattern(), err, want)
 		}
 	}
 }
 
-// TestForPeople: what is for people is no service token's, whatever its role; a token of
-// another project is told what a stranger is.
+// TestForPeople checks that service tokens cannot use routes for users. A token of another project
+// gets the same response as a user who is not a member.
 func TestForPeople(t *testing.T) {
 	t.Parallel()
 	for _, row := range []*api.Row{api.SignOut.Row, api.ChangePassword.Row, api.SetMembers.Row, api.RemoveMember.Row, api.CreateToken.Row, api.RevokeToken.Row, api.EnableWebhook.Row, api.AddTrust.Row} {
 		if _, err := new(office).ask(t, "own", row, "shop", "prod", "hello"); err != nil {
-			t.Errorf("an owner at %s: %v", row.Pattern(), err)
+			t.Errorf("owner at %s: got %v", row.Pattern(), err)
 		}
 		if _, err := new(office).ask(t, "token:owner", row, "shop", "prod", "hello"); !problem.Is(err, problem.Forbidden) {
-			t.Errorf("a token at %s: %v", row.Pattern(), err)
+			t.Errorf("token at %s: got %v", row.Pattern(), err)
 		}
 		if !row.Has("project") {
 			continue
 		}
-		_, stranger := new(office).ask(t, "out", row, "nowhere", "prod", "hello")
-		if _, err := new(office).ask(t, "token:owner", row, "nowhere", "prod", "hello"); err == nil || err.Error() != stranger.Error() {
-			t.Errorf("a token of another project at %s: %v, a stranger: %v", row.Pattern(), err, stranger)
+		_, outsider := new(office).ask(t, "out", row, "nowhere", "prod", "hello")
+		if _, err := new(office).ask(t, "token:owner", row, "nowhere", "prod", "hello"); err == nil || err.Error() != outsider.Error() {
+			t.Errorf("token of another project at %s: got %v, want %v", row.Pattern(), err, outsider)
 		}
 	}
 	for _, row := range []*api.Row{api.GetSession.Row, api.ListProjects.Row, api.ListTokens.Row, api.DeleteProject.Row} {
 		if _, err := new(office).ask(t, "token:owner", row, "shop"); err != nil {
-			t.Errorf("a token at %s: %v", row.Pattern(), err)
+			t.Errorf("token at %s: got %v", row.Pattern(), err)
 		}
 	}
 }
 
-// Whether a project exists is not to be read off the answer to a stranger, and nothing
-// is looked up for nobody.
 func TestNoOracle(t *testing.T) {
 	t.Parallel()
 	var o office
 	_, there := o.ask(t, "out", api.GetProject.Row, "shop")
 	for _, name := range []string{"nowhere", "../users/ada"} {
 		if _, err := o.ask(t, "out", api.GetProject.Row, name); err == nil || there == nil || err.Error() != there.Error() {
-			t.Errorf("%s: %v differs from %v", name, err, there)
+			t.Errorf("%s: got %v, want %v", name, err, there)
 		}
 	}
 	for _, row := range []*api.Row{api.GetApp.Row, api.ListUsers.Row} {
 		if _, err := o.ask(t, "", row, "shop", "prod", "hello"); !problem.Is(err, problem.Unauthenticated) {
-			t.Errorf("nobody at %s: %v", row.Path, err)
+			t.Errorf("unauthenticated at %s: got %v", row.Path, err)
 		}
 	}
 	_, _ = o.ask(t, "out", api.GetApp.Row, "shop", "prod", "hello")
 	check.Equal(t, "what was looked up", []string{"shop", "nowhere", "shop"}, o.asked)
 }
 
-// TestScope: everything that the path names is there, and what cannot be a name is never
-// asked for.
 func TestScope(t *testing.T) {
 	t.Parallel()
 	s, err := new(office).ask(t, "vic", api.GetApp.Row, "shop", "prod", "hello")
 	if err != nil || s.Role != app.Viewer || s.Environment.Namespace != "shop-prod" || s.App.Name != "hello" || s.Param("app") != "hello" {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("got %+v, %v", s, err)
 	}
 	for _, values := range [][]string{
 		{"shop", "none", "hello"}, {"shop", "prod", "none"}, {"shop", "a/b", "hello"}, {"shop", "prod", "../x"}, {"shop", "", "hello"}, {"shop", "prod", "NO"},
 	} {
 		var o office
 		if _, err := o.ask(t, "vic", api.GetApp.Row, values...); !problem.Is(err, problem.NotFound) {
-			t.Errorf("%v: %v", values, err)
+			t.Errorf("%v: got %v", values, err)
 		}
 		for _, asked := range o.asked {
 			if asked != "shop" && asked != "shop/none" && asked != "shop/prod" && asked != "shop-prod/none" {
@@ -194,11 +187,10 @@ func TestScope(t *testing.T) {
 		}
 	}
 	if s, err := new(office).ask(t, "", api.CallWebhook.Row, "a", "b"); err != nil || s.Param("namespace") != "a" {
-		t.Errorf("a webhook's call: %v", err)
+		t.Errorf("webhook call: got %v", err)
 	}
 }
 
-// TestHeader: a header is read only where the route's row, and so its description, says so.
 func TestHeader(t *testing.T) {
 	t.Parallel()
 	s, err := new(office).ask(t, "dev", api.CreateKey.Row, "shop", "prod")
@@ -209,14 +201,12 @@ func TestHeader(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a header was read that the row does not name")
+			t.Error("undeclared header: got no panic")
 		}
 	}()
 	s.Header("X-Forwarded-For")
 }
 
-// TestUndeclaredHeaders: a handler that takes the request itself finds the headers of its row in
-// it, those that describe the body and the connection, and no others.
 func TestUndeclaredHeaders(t *testing.T) {
 	t.Parallel()
 	a := NewAPI(slog.New(slog.DiscardHandler), new(office), new(office))
@@ -235,8 +225,6 @@ func TestUndeclaredHeaders(t *testing.T) {
 	check.Equal(t, "headers", want, got)
 }
 
-// TestBodyLimitComesFirst: a body that is too large is refused before the path is looked up, and
-// after the caller is known.
 func TestBodyLimitComesFirst(t *testing.T) {
 	t.Parallel()
 	for user, want := range map[string]int{"admin": http.StatusRequestEntityTooLarge, "": http.StatusUnauthorized} {
@@ -251,14 +239,12 @@ func TestBodyLimitComesFirst(t *testing.T) {
 			w := httptest.NewRecorder()
 			a.ServeHTTP(w, r)
 			if w.Code != want || len(o.asked) > 0 {
-				t.Errorf("%q at %s: got %d after it read %q, want %d", user, path, w.Code, o.asked, want)
+				t.Errorf("%q at %s: got %d after reading %q, want %d", user, path, w.Code, o.asked, want)
 			}
 		}
 	}
 }
 
-// TestSessionEndsDuringTheBody: a caller whose session ends while its body arrives changes
-// nothing.
 func TestSessionEndsDuringTheBody(t *testing.T) {
 	t.Parallel()
 	var o office
@@ -291,7 +277,7 @@ func TestNumber(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.SetPathValue("build", text)
 		if got := (Scope{request: r}).Number("build"); got != want {
-			t.Errorf("%q is %d, not %d", text, got, want)
+			t.Errorf("%q: got %d, want %d", text, got, want)
 		}
 	}
 }

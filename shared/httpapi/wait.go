@@ -12,16 +12,14 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// answerPatience is how long the answer to a call that has waited may take to be sent.
-const answerPatience = 30 * time.Second
+const writeTimeout = 30 * time.Second
 
-// PreferredWait is how long a caller is willing to wait for the outcome: what its first
-// "Prefer: wait=SECONDS" says (RFC 7240), at most the given time; 0 where it says nothing
-// of use.
+// PreferredWait returns the time that the caller is willing to wait for the result, at most most. It
+// is the first "Prefer: wait=SECONDS" (RFC 7240), or 0 if that is missing or invalid.
 func PreferredWait(h http.Header, most time.Duration) time.Duration {
 	for _, line := range h.Values(api.Prefer) {
 		for preference := range strings.SplitSeq(line, ",") {
-			token, _, _ := strings.Cut(preference, ";") // what follows are parameters
+			token, _, _ := strings.Cut(preference, ";") // the rest are parameters
 			name, value, _ := strings.Cut(token, "=")
 			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
 				continue
@@ -36,37 +34,37 @@ func PreferredWait(h http.Header, most time.Duration) time.Duration {
 	return 0
 }
 
-// Extend lets an answer come as late as a wait makes it: the server's own deadlines are
-// for calls that do not wait. Without a connection there are none.
+// Extend extends the connection's deadlines by the wait. It does nothing without a connection.
 func Extend(w http.ResponseWriter, wait time.Duration, now time.Time) {
 	connection := http.NewResponseController(w)
 	_ = connection.SetReadDeadline(time.Time{})
-	_ = connection.SetWriteDeadline(now.Add(wait + answerPatience))
+	_ = connection.SetWriteDeadline(now.Add(wait + writeTimeout))
 }
 
-// MaxWait is the longest that a caller can wait for a change to be in force.
+// MaxWait is the maximum time that a caller can wait for a change to be in force.
 const MaxWait = 30 * time.Second
 
-// Checkers says whether a change is in force at all of them, waiting for that as long as
-// is asked for. It is no error that it is not, or that nobody can tell.
+// Checkers reports whether a change is in force.
 type Checkers interface {
+	// InForce waits until the change is in force at all checkers, for at most wait. An unknown
+	// state is not an error.
 	InForce(ctx context.Context, c checkers.Change, wait time.Duration) wire.InForce
 }
 
-// effective is an answer that can say whether what it answers is in force.
+// effective is a response that can report whether a change is in force.
 type effective[Res any] interface {
 	*Res
 	Effective(f wire.InForce)
 }
 
-// ServeChange is [Serve] for what changes the gate, and for what asks about such a change.
-// The answer names the change. With "Prefer: wait" it comes once the change is in force,
-// and reports it. If the wait ends before that, the status is 202; that of a creation stays 201.
+// ServeChange is [Serve] for routes that change the gate's behavior, and for the route that reports
+// on a change. The response contains the change's ID. With "Prefer: wait" it is sent when the change
+// is in force. If the wait ends earlier, the status is 202, or 201 for a creation.
 func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Res], at Checkers,
 	answer func(context.Context, Scope, Req) (Res, checkers.Change, error),
 ) {
 	a.Handle(route.Pattern(), func(w http.ResponseWriter, r *http.Request) error {
-		scope, in, err := begun[Req](a, route.Row, w, r)
+		scope, in, err := prepare[Req](a, route.Row, w, r)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func TestPreferredWait(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got := PreferredWait(http.Header{"Prefer": tt.lines}, 300*time.Second); got != tt.want {
-			t.Errorf("%q: %s, want %s", tt.lines, got, tt.want)
+			t.Errorf("%q: got %s, want %s", tt.lines, got, tt.want)
 		}
 	}
 }
