@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// AckPath is the path at which a checker reports what it has applied.
+// AckPath is the path of a checker for acknowledgments.
 const AckPath = "/applied"
 
-// AckTimeout is how long a checker waits for the requested times before it responds.
+// AckTimeout is the maximum time that a checker waits for the requested times before it responds.
 const AckTimeout = time.Second
 
-// Ack is a member's response: the read time that it has applied for each data type, by the
-// store's clock.
+// Ack is an acknowledgment: the read time that a member has applied, for each data type.
 type Ack struct {
 	Replica string    `json:"replica"`
 	Run     string    `json:"run"`
@@ -55,8 +54,7 @@ func ParseChange(query string) (c Change, err error) {
 	return c, nil
 }
 
-// WithAck returns the list with the applied time of the member that sent ack. An ack counts
-// only for the process that sent it, not for an earlier one of the same name.
+// WithAck returns the list with the applied time of the process that sent ack.
 func (l List) WithAck(ack Ack, applied time.Time) List {
 	l.Members = slices.Clone(l.Members)
 	for i, m := range l.Members {

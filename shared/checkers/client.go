@@ -17,26 +17,22 @@ import (
 )
 
 const (
-	// recheck is the time after which the checkers' authority is read again.
-	recheck = 30 * time.Second
-
-	// handshake bounds a TLS handshake.
-	handshake = 1500 * time.Millisecond
+	recheck   = 30 * time.Second        // interval between reads of the CA file
+	handshake = 1500 * time.Millisecond // limit of a TLS handshake
 )
 
 // Settings are the environment variables of a function that calls checkers.
 type Settings struct {
-	// CheckerURL is the checkers' Service, whose name their certificate bears, and
-	// CheckerCAFile has the authority, PEM, that issues it. With both, the function calls each
-	// checker. Without, a change is known to be in force within CANARY_INTERVAL, and usage
-	// shows what the checkers have written.
+	// CheckerURL is the URL of the checkers' Service, whose name is in their certificate.
+	// CheckerCAFile contains the issuing CA as PEM. Without them, the function cannot call checkers:
+	// it detects that a change is in force within CANARY_INTERVAL, and usage shows stored counts.
 	CheckerURL    string `env:"CHECKER_URL"`
 	CheckerCAFile string `env:"CHECKER_CA_FILE"`
 }
 
-// ErrUnreachable reports a checker that cannot be called: the installation has no authority, or
-// the checker is of an earlier release or gone.
-var ErrUnreachable = errors.New("the checker takes no calls")
+// ErrUnreachable means that a checker cannot be called: there is no CA file, the checker is of an
+// earlier release, or it is gone.
+var ErrUnreachable = errors.New("checker does not accept calls")
 
 // Client calls checkers.
 type Client struct {
@@ -44,16 +40,16 @@ type Client struct {
 
 	now func() time.Time
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the following fields
 	http *http.Client
-	made time.Time // when http was
+	made time.Time // creation of http
 }
 
 // NewClient returns a client.
 func NewClient(s Settings) *Client { return &Client{Settings: s, now: time.Now} }
 
-// Query sends a signed query to a member and decodes a response of at most limit bytes. It
-// returns [ErrUnreachable] if the member takes no queries.
+// Query sends a signed query to a member and decodes a response of at most limit bytes. It returns
+// [ErrUnreachable] if the member does not accept queries.
 func (c *Client) Query(ctx context.Context, m Member, path string, q Query, limit int64, response any) error {
 	if m.Address == "" || m.Key == (QueryKey{}) {
 		return ErrUnreachable
@@ -71,7 +67,7 @@ func (c *Client) Query(ctx context.Context, m Member, path string, q Query, limi
 	return c.Call(r, limit, response)
 }
 
-// Call sends a request to a checker, and decodes a response of at most limit bytes.
+// Call sends a request to a checker and decodes a response of at most limit bytes.
 func (c *Client) Call(r *http.Request, limit int64, response any) error {
 	client, err := c.client()
 	switch {
@@ -84,7 +80,7 @@ func (c *Client) Call(r *http.Request, limit int64, response any) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = res.Body.Close() }() // its content is read
+	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s returned %s", r.URL.Host, res.Status)
 	}
@@ -94,11 +90,11 @@ func (c *Client) Call(r *http.Request, limit int64, response any) error {
 	return nil
 }
 
-// client returns the HTTP client for checkers, or nil without an authority. It reads the
-// authority again now and then: wiring may make it after this process has started.
+// client returns the HTTP client for checkers, or nil without a CA file. It reads the CA file again
+// regularly: wiring may create it after this process has started.
 func (c *Client) client() (*http.Client, error) {
 	if c.CheckerCAFile == "" {
-		return nil, nil //nolint:nilnil // the installation has no client
+		return nil, nil //nolint:nilnil // no client without a CA file
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"log/slog"
 )
 
-// The headers of a probe, in canonical form.
+// The headers of probes and denials, in canonical form.
 const (
-	NonceHeader = "X-Sluice-Probe" // of the request
-	ProofHeader = "X-Sluice-Proof" // of the denial
+	NonceHeader = "X-Sluice-Probe" // in the request
+	ProofHeader = "X-Sluice-Proof" // in the denial
 )
 
 const (
@@ -25,17 +25,17 @@ const (
 // ProofKey signs proofs.
 type ProofKey [sha256.Size]byte
 
-// LogValue keeps a key out of logs.
+// LogValue redacts the key in logs.
 func (ProofKey) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// DeriveProofKey derives the key from the PEM in the certificate's tls.key.
+// DeriveProofKey derives the key from the PEM of the certificate's private key.
 func DeriveProofKey(privateKey []byte) (ProofKey, error) {
 	if len(privateKey) == 0 {
-		return ProofKey{}, errors.New("derive the key of proofs: the private key is empty")
+		return ProofKey{}, errors.New("derive proof key: empty private key")
 	}
 	derived, err := hkdf.Key(sha256.New, privateKey, nil, purpose, sha256.Size)
 	if err != nil {
-		return ProofKey{}, fmt.Errorf("derive the key of proofs: %w", err)
+		return ProofKey{}, fmt.Errorf("derive proof key: %w", err)
 	}
 	return ProofKey(derived), nil
 }
@@ -56,10 +56,10 @@ func ValidNonce(s string) bool {
 	return true
 }
 
-// maxGeneration is the largest length of a generation: 64 bits in base 36.
+// maxGeneration is the maximum length of a generation: 64 bits in base 36.
 const maxGeneration = 13
 
-// ValidGeneration reports whether s can be the generation of a route: 1 to 13 of 0-9a-z.
+// ValidGeneration reports whether s has the form of a generation: 1 to 13 characters 0-9 and a-z.
 func ValidGeneration(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'z') {
@@ -69,15 +69,15 @@ func ValidGeneration(s string) bool {
 	return s != "" && len(s) <= maxGeneration
 }
 
-// SignProof returns the proof for a nonce and a subject. The subject is "{namespace}/{app}",
-// or "{namespace}/{app}/{generation}" where the probe names the generation of the route.
+// SignProof returns the proof for a nonce and a subject, which is "{namespace}/{app}" or
+// "{namespace}/{app}/{generation}".
 func (k ProofKey) SignProof(nonce, subject string) string {
 	mac := hmac.New(sha256.New, k[:])
 	mac.Write([]byte(nonce + "\n" + subject)) // unambiguous: a nonce has a fixed length and no line break
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// VerifyProof reports in constant time whether proof belongs to nonce and subject.
+// VerifyProof reports in constant time whether proof is valid for nonce and subject.
 func (k ProofKey) VerifyProof(proof, nonce, subject string) bool {
 	return hmac.Equal([]byte(proof), []byte(k.SignProof(nonce, subject)))
 }

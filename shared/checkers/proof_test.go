@@ -14,13 +14,12 @@ func key(t *testing.T, secret string) ProofKey {
 	return k
 }
 
-// TestProof: a proof is valid only for its nonce, app and key.
 func TestProof(t *testing.T) {
 	t.Parallel()
 	k, nonce := key(t, "a private key"), NewNonce()
 	proof := k.SignProof(nonce, "shop-prod/hello")
 	if !k.VerifyProof(proof, nonce, "shop-prod/hello") {
-		t.Error("a proof does not prove")
+		t.Error("valid proof: got false, want true")
 	}
 	for name, proves := range map[string]bool{
 		"another nonce": k.VerifyProof(proof, NewNonce(), "shop-prod/hello"),
@@ -31,12 +30,12 @@ func TestProof(t *testing.T) {
 		"none":          k.VerifyProof("", nonce, "shop-prod/hello"),
 	} {
 		if proves {
-			t.Errorf("%s: it proves", name)
+			t.Errorf("%s: got true, want false", name)
 		}
 	}
 }
 
-// TestVector: replicas of different releases agree on what a proof is.
+// TestVector checks that the format of proofs is stable across releases.
 func TestVector(t *testing.T) {
 	t.Parallel()
 	got := key(t, "a private key").SignProof("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "shop-prod/hello")
@@ -48,12 +47,12 @@ func TestVector(t *testing.T) {
 func TestNonce(t *testing.T) {
 	t.Parallel()
 	if n := NewNonce(); !ValidNonce(n) || n == NewNonce() {
-		t.Errorf("nonce %q", n)
+		t.Errorf("nonce: got %q, want a valid, random one", n)
 	}
 	good := strings.Repeat("A", nonceLength)
 	for _, bad := range []string{"", good[1:], good + "A", good[1:] + "a", good[1:] + "1", good[1:] + "\n", good[1:] + "é"} {
 		if ValidNonce(bad) {
-			t.Errorf("%q is a nonce", bad)
+			t.Errorf("ValidNonce(%q): got true, want false", bad)
 		}
 	}
 }
@@ -62,7 +61,7 @@ func TestValidGeneration(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]bool{"h2x0k": true, "0": true, "abcdefghijklm": true, "": false, "abcdefghijklmn": false, ".well-known": false, "A": false, "a/b": false} {
 		if got := ValidGeneration(s); got != want {
-			t.Errorf("ValidGeneration(%q) = %t", s, got)
+			t.Errorf("ValidGeneration(%q): got %t, want %t", s, got, want)
 		}
 	}
 }

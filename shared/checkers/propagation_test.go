@@ -16,7 +16,7 @@ import (
 
 const ceiling = 90 * time.Second
 
-// schedules is the number that rapid explores, unless -rapid.checks sets it.
+// schedules is the default of -rapid.checks.
 const schedules = "100000"
 
 func TestMain(m *testing.M) {
@@ -42,9 +42,9 @@ func TestOf(t *testing.T) {
 		{"applied", Member{Written: at(90), Applied: at(100.5)}, Replica{State: Applied}},
 		{"applied exactly to the commit", Member{Written: at(90), Applied: c}, Replica{State: Applied}},
 		{"behind", Member{Written: at(90), Applied: at(99.999)}, Replica{State: Silent, DeniesFrom: at(180.09)}},
-		{"a canary after the change that says less", Member{Written: at(100.5), Applied: at(99)}, Replica{State: Silent, DeniesFrom: at(190.59)}},
-		{"silent for as long as the ceiling", Member{Written: at(11), Applied: at(11)}, Replica{State: Silent, DeniesFrom: at(101.09)}},
-		{"and for longer", Member{Written: at(10.91), Applied: at(10)}, Replica{State: Denying}},
+		{"a canary after the change with an older applied time", Member{Written: at(100.5), Applied: at(99)}, Replica{State: Silent, DeniesFrom: at(190.59)}},
+		{"silent for exactly the ceiling", Member{Written: at(11), Applied: at(11)}, Replica{State: Silent, DeniesFrom: at(101.09)}},
+		{"silent for longer than the ceiling", Member{Written: at(10.91), Applied: at(10)}, Replica{State: Denying}},
 	}
 	for _, test := range tests {
 		test.member.Ceiling = ceiling
@@ -52,7 +52,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestTogether(t *testing.T) {
+func TestMerge(t *testing.T) {
 	t.Parallel()
 	silent := Replica{Name: "b", State: Silent, DeniesFrom: at(9)}
 	got := Merge(
@@ -63,18 +63,17 @@ func TestTogether(t *testing.T) {
 		t.Error(diff)
 	}
 	if Complete(got) || !Complete(got[:1]) || !Complete(nil) {
-		t.Error("everywhere is where nobody is silent")
+		t.Error("Complete: want true only without silent replicas")
 	}
 }
 
-// TestNoneAllowedAfterIt explores schedules of replicas that listen late, are stopped,
-// cut off, killed, begun again and new, and of a change whose author reads the list, asks
-// some of them and decides: from the moment at which that says everywhere, no replica
-// allows by what was before.
+// TestNoneAllowedAfterIt explores schedules of replicas that receive snapshots late or are paused,
+// partitioned, killed, restarted or added. Once the list and the acknowledgments are complete, no
+// replica may allow a request by the previous version.
 func TestNoneAllowedAfterIt(t *testing.T) {
 	t.Parallel()
-	said := map[State]int{}
-	everywhere, inTime := 0, 0
+	counts := map[State]int{}
+	complete, byAck := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{ceiling: rapid.SampledFrom([]float64{1, 5, 20}).Draw(t, "ceiling")}
 		for range rapid.IntRange(1, 4).Draw(t, "replicas") {
@@ -84,49 +83,47 @@ func TestNoneAllowedAfterIt(t *testing.T) {
 			w.step(t)
 			for _, r := range w.replicas {
 				if w.acknowledged && r.allowsByTheOld(w) {
-					t.Fatalf("at %v replica %s allows by what was before %v\n%s", w.now, r.name, w.change, w.story)
+					t.Fatalf("at %v replica %s allows requests by the version older than %v\n%s", w.now, r.name, w.change, w.story)
 				}
 			}
 		}
 		for _, r := range w.judged {
-			said[r.State]++
+			counts[r.State]++
 		}
 		if w.acknowledged {
-			everywhere++
+			complete++
 			if w.asked {
-				inTime++
+				byAck++
 			}
 		}
 	})
-	t.Logf("%d schedules came to everywhere, %d of them by asking; replicas were %v", everywhere, inTime, said)
-	if everywhere == 0 || said[Applied] == 0 || said[Denying] == 0 || said[Silent] == 0 {
-		t.Error("the schedules do not reach what they are to try")
+	t.Logf("%d schedules complete, %d of them by acknowledgments; states %v", complete, byAck, counts)
+	if complete == 0 || counts[Applied] == 0 || counts[Denying] == 0 || counts[Silent] == 0 {
+		t.Error("the schedules do not reach all states")
 	}
 }
 
-// world is a store with one key in one collection, as of now on its clock: the canaries'
-// commits, the one change, and the replicas. Times are in seconds.
+// world is a store with one collection, one change and the replicas. Times are in seconds.
 type world struct {
 	ceiling  float64
 	now      float64
 	replicas []*replica
 	commits  []canary
 
-	change       float64 // when it was committed; 0 not yet
-	list         List    // as last read by the change's author
+	change       float64 // commit time; 0 before the commit
+	list         List    // as last read
 	judged       []Replica
 	asked        bool
 	acknowledged bool
 	story        story
 }
 
-// event is one step of a schedule.
 type event struct {
 	at            float64
 	what, replica string
 }
 
-// story is the schedule so far. Only a failure prints it.
+// story is the schedule so far.
 type story []event
 
 func (s story) String() string {
@@ -137,7 +134,7 @@ func (s story) String() string {
 	return b.String()
 }
 
-// canary is one as it is written and, from committed on, stored.
+// canary is a canary that is in flight until committed.
 type canary struct {
 	Member
 
@@ -145,20 +142,20 @@ type canary struct {
 	committed float64
 }
 
-// replica is a checker, as far as the argument goes.
+// replica is a model of a checker.
 type replica struct {
 	name    string
 	run     int
 	dead    bool
-	stopped bool // runs no code; clocks go on
-	cut     bool // neither hears nor writes
+	stopped bool // paused, while clocks continue
+	cut     bool // partitioned from the store
 	begun   []float64
-	writing []canary // not yet in the store; they may arrive, even after their replica is killed
-	view    float64  // read time applied; below 0 nothing yet
-	proven  float64  // the begin of the last canary that has come back; below 0 none
+	writing []canary // in flight; may be committed even after the replica is killed
+	view    float64  // applied read time; -1 for none
+	proven  float64  // start of the write of the last returned canary; -1 for none
 }
 
-// live begins a replica's next life.
+// live starts a new process of the replica.
 func (r *replica) live() {
 	*r = replica{name: r.name, run: r.run + 1, writing: r.writing, view: -1, proven: -1}
 }
@@ -173,14 +170,13 @@ func (r *replica) allowsByTheOld(w *world) bool {
 	return !r.dead && !r.stopped && r.proven >= 0 && w.now-r.proven < w.ceiling && w.change > 0 && r.view < w.change
 }
 
-// The possible steps, repeated by their probability, and the times between them, in ceilings.
+// The possible steps, repeated by probability, and the times between them in ceilings.
 var (
-	steps = strings.Fields("begin begin begin begin commit commit commit commit lose hear hear hear late late late " +
+	steps = strings.Fields("begin begin begin begin commit commit commit commit lose receive receive receive late late late " +
 		"read read read read ask ask ask ask ask ask change stop go-on go-on cut heal heal kill restart restart join")
 	times = []float64{0, 0, 0, 0, 0.001, 0.001, 0.001, 0.01, 0.01, 0.01, 0.01, 0.1, 0.1, 0.5}
 )
 
-// step does one thing that can happen.
 func (w *world) step(t *rapid.T) {
 	w.now += rapid.SampledFrom(times).Draw(t, "time") * w.ceiling
 	r := w.replicas[rapid.IntRange(0, len(w.replicas)-1).Draw(t, "replica")]
@@ -214,7 +210,6 @@ func (w *world) step(t *rapid.T) {
 	}
 }
 
-// talk is a step between a replica, the store and the change's author.
 func (w *world) talk(r *replica, what string, t *rapid.T) {
 	awake := !r.dead && !r.stopped && !r.cut
 	switch {
@@ -229,10 +224,10 @@ func (w *world) talk(r *replica, what string, t *rapid.T) {
 			c.Written, c.committed = at(w.now), w.now
 			w.commits = append(w.commits, c)
 		}
-	case what == "hear" && awake:
-		w.hear(r, w.now)
+	case what == "receive" && awake:
+		w.receive(r, w.now)
 	case what == "late" && awake && r.view >= 0:
-		w.hear(r, max(r.view, w.now-rapid.SampledFrom(times).Draw(t, "late")*w.ceiling))
+		w.receive(r, max(r.view, w.now-rapid.SampledFrom(times).Draw(t, "late")*w.ceiling))
 	case what == "read" && w.change > 0:
 		w.list = List{Read: at(w.now)}
 		for _, c := range w.canaries(w.now) {
@@ -255,7 +250,7 @@ func (w *world) judge() {
 	w.acknowledged = w.acknowledged || Complete(w.judged)
 }
 
-// canaries are those that are stored as of a time, by replica.
+// canaries returns the stored canaries at a time, by replica.
 func (w *world) canaries(read float64) map[string]canary {
 	all := map[string]canary{}
 	for _, c := range w.commits {
@@ -266,8 +261,8 @@ func (w *world) canaries(read float64) map[string]canary {
 	return all
 }
 
-// hear applies the snapshot of a time, with the replica's canary if it is its own.
-func (w *world) hear(r *replica, read float64) {
+// receive applies the snapshot of a time to a replica.
+func (w *world) receive(r *replica, read float64) {
 	r.view = read
 	if c, ok := w.canaries(read)[r.name]; ok && c.Run == fmt.Sprint(r.run) {
 		r.proven = max(r.proven, r.begun[c.seq])

@@ -17,66 +17,58 @@ import (
 )
 
 const (
-	// QueryPath is the path of queries, which use POST.
+	// QueryPath is the path for queries, which are POST requests.
 	QueryPath = "/denials"
 
-	// SignatureHeader carries a query's HMAC, in hexadecimal.
+	// SignatureHeader is the header with the hexadecimal HMAC of a query.
 	SignatureHeader = "X-Sluice-Question"
 
-	// QueryWindow is the largest difference between a query's time and the checker's clock.
+	// QueryWindow is the maximum difference between the time of a query and the checker's clock.
 	QueryWindow = time.Minute
 
-	// MaxQuery is the largest size of a query, in bytes: some thousand namespaces.
-	MaxQuery = 128 << 10
-
-	// MaxQueries is how many queries a checker takes in a window.
-	MaxQueries = 4096
-
-	// MaxDenials is how many denials a checker returns for one request id. A client may
-	// send the same id with all its requests.
-	MaxDenials = 20
-
-	// MaxResponse is the largest size of a response, in bytes.
-	MaxResponse = 64 << 10
+	MaxQuery    = 128 << 10 // bytes in a query
+	MaxQueries  = 4096      // queries in a window
+	MaxDenials  = 20        // denials in a response: a client can use a request ID many times
+	MaxResponse = 64 << 10  // bytes in a response
 )
 
-// Query asks for the denials of a request, or for the counts of keys.
+// Query requests the denials of a request or the counts of keys.
 type Query struct {
 	RequestID  string    `json:"request_id"`
-	Namespaces []string  `json:"namespaces"`         // that the user may see
-	Prefixes   []string  `json:"prefixes,omitempty"` // of the keys whose usage is requested (package counted)
-	At         time.Time `json:"at"`                 // by the store's clock
+	Namespaces []string  `json:"namespaces"`         // namespaces that the user may see
+	Prefixes   []string  `json:"prefixes,omitempty"` // keys whose counts are requested (package counted)
+	At         time.Time `json:"at"`                 // time of the store
 	Nonce      string    `json:"nonce"`              // makes each query unique
 }
 
 // Denial describes a denied request.
 type Denial struct {
 	At        time.Time `json:"at"`
-	Code      string    `json:"code"`      // in the response to the client, e.g. "invalid_key"
-	Reason    Reason    `json:"reason"`    // not shown to the client
-	Namespace string    `json:"namespace"` // of the app
+	Code      string    `json:"code"`      // problem code that the client received
+	Reason    Reason    `json:"reason"`    // never sent to the client
+	Namespace string    `json:"namespace"` // namespace of the app
 	App       string    `json:"app"`
-	KeyPrefix string    `json:"key_prefix"` // as sent, so any text; "" unless the request carries a value of a key's length
-	Method    string    `json:"method"`     // as sent, so any text
+	KeyPrefix string    `json:"key_prefix"` // as sent, any text; "" unless the value has the length of a key
+	Method    string    `json:"method"`     // as sent, any text
 }
 
 // Response is a checker's response to a query.
 type Response struct {
 	Replica string   `json:"replica"`
-	Run     string   `json:"run"`     // random per process, as in its canaries
+	Run     string   `json:"run"`     // random per process, as in the canaries
 	Denials []Denial `json:"denials"` // newest first
 }
 
 // QueryKey signs queries to one checker process.
 type QueryKey [sha256.Size]byte
 
-// LogValue keeps a key out of logs.
+// LogValue redacts the key in logs.
 func (QueryKey) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
 // NewQueryKey returns a random key.
 func NewQueryKey() QueryKey {
 	var k QueryKey
-	_, _ = rand.Read(k[:]) // it never fails
+	_, _ = rand.Read(k[:]) // never fails
 	return k
 }
 
@@ -96,30 +88,30 @@ func (k QueryKey) sign(body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Why a query is rejected.
+// The reasons for rejecting a query.
 var (
-	ErrBadSignature = errors.New("the signature of the query is wrong")
-	ErrStale        = errors.New("the query is too old or too new")
-	ErrRepeated     = errors.New("the query was received before")
+	ErrBadSignature = errors.New("invalid signature of the query")
+	ErrStale        = errors.New("time of the query outside the window")
+	ErrRepeated     = errors.New("repeated query")
 	ErrTooMany      = errors.New("too many queries")
-	ErrMalformed    = errors.New("the query is malformed")
+	ErrMalformed    = errors.New("malformed query")
 )
 
-// ReplayGuard verifies queries and remembers them for the window, so that each is valid once.
+// ReplayGuard verifies queries and accepts each only once.
 type ReplayGuard struct {
 	key QueryKey
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards seen
 	seen map[string]time.Time
 }
 
-// NewReplayGuard returns a guard for the queries of one process.
+// NewReplayGuard returns a guard for the key of this process.
 func NewReplayGuard(k QueryKey) *ReplayGuard {
 	return &ReplayGuard{key: k, seen: map[string]time.Time{}}
 }
 
-// VerifyQuery decodes a query after it has verified its signature in constant time. It
-// returns [ErrBadSignature], [ErrMalformed], [ErrStale], [ErrRepeated] or [ErrTooMany].
+// VerifyQuery verifies the signature in constant time and then decodes the query. It returns
+// [ErrBadSignature], [ErrMalformed], [ErrStale], [ErrRepeated] or [ErrTooMany].
 func (g *ReplayGuard) VerifyQuery(body []byte, signature string, now time.Time) (Query, error) {
 	if !hmac.Equal([]byte(signature), []byte(g.key.sign(body))) {
 		return Query{}, ErrBadSignature
@@ -134,7 +126,6 @@ func (g *ReplayGuard) VerifyQuery(body []byte, signature string, now time.Time) 
 	return q, g.take(signature, q.At, now)
 }
 
-// take remembers a query while it is valid.
 func (g *ReplayGuard) take(signature string, at, now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,8 +146,8 @@ func (g *ReplayGuard) take(signature string, at, now time.Time) error {
 	return nil
 }
 
-// Sees reports whether the user may see denials in a namespace. A denial without a namespace
-// comes from a misconfigured proxy and is for operators alone.
+// Sees reports whether the user may see denials in a namespace. Only operators may see those without
+// a namespace, which come from misconfigured proxies.
 func (q Query) Sees(namespace string) bool {
 	return namespace != "" && slices.Contains(q.Namespaces, namespace)
 }

@@ -22,7 +22,6 @@ func signed(t *testing.T, k QueryKey, q Query) (body []byte, signature string) {
 	return body, signature
 }
 
-// TestVerifyQuery: a query is valid for one process, within its window, and once.
 func TestVerifyQuery(t *testing.T) {
 	t.Parallel()
 	k := NewQueryKey()
@@ -35,13 +34,13 @@ func TestVerifyQuery(t *testing.T) {
 		want   error
 	}{
 		{name: "now", now: noon()},
-		{name: "as late as it may be", now: noon().Add(QueryWindow)},
-		{name: "as early as it may be", now: noon().Add(-QueryWindow)},
+		{name: "latest valid time", now: noon().Add(QueryWindow)},
+		{name: "earliest valid time", now: noon().Add(-QueryWindow)},
 		{name: "too late", now: noon().Add(QueryWindow + 1), want: ErrStale},
 		{name: "too early", now: noon().Add(-QueryWindow - 1), want: ErrStale},
 		{name: "no signature", now: noon(), spoil: func(b []byte, _ string) ([]byte, string) { return b, "" }, want: ErrBadSignature},
 		{name: "a truncated signature", now: noon(), spoil: func(b []byte, s string) ([]byte, string) { return b, s[1:] }, want: ErrBadSignature},
-		{name: "an upper-case signature, which would pass as a new one", now: noon(), spoil: func(b []byte, s string) ([]byte, string) { return b, strings.ToUpper(s) }, want: ErrBadSignature},
+		{name: "an uppercase signature", now: noon(), spoil: func(b []byte, s string) ([]byte, string) { return b, strings.ToUpper(s) }, want: ErrBadSignature},
 		{name: "another body", now: noon(), spoil: func(b []byte, s string) ([]byte, string) {
 			return []byte(strings.Replace(string(b), "shop", "bank", 1)), s
 		}, want: ErrBadSignature},
@@ -63,7 +62,7 @@ func TestVerifyQuery(t *testing.T) {
 			}
 			got, err := guard.VerifyQuery(body, signature, tt.now)
 			if !errors.Is(err, tt.want) {
-				t.Fatalf("%v, want %v", err, tt.want)
+				t.Fatalf("got %v, want %v", err, tt.want)
 			}
 			if err != nil {
 				return
@@ -73,13 +72,12 @@ func TestVerifyQuery(t *testing.T) {
 				t.Error(diff)
 			}
 			if _, err := guard.VerifyQuery(body, signature, tt.now); !errors.Is(err, ErrRepeated) {
-				t.Errorf("again: %v", err)
+				t.Errorf("repeated query: got %v, want %v", err, ErrRepeated)
 			}
 		})
 	}
 }
 
-// TestReplayGuardIsBounded: a process remembers MaxQueries queries, each while it is valid.
 func TestReplayGuardIsBounded(t *testing.T) {
 	t.Parallel()
 	k := NewQueryKey()
@@ -97,14 +95,14 @@ func TestReplayGuardIsBounded(t *testing.T) {
 		check.OK(t, verify(noon(), noon()))
 	}
 	if err := verify(noon(), noon()); !errors.Is(err, ErrTooMany) {
-		t.Errorf("one more: %v", err)
+		t.Errorf("one more query: got %v, want %v", err, ErrTooMany)
 	}
 	if _, err := guard.VerifyQuery(first, signature, noon().Add(QueryWindow)); !errors.Is(err, ErrRepeated) {
-		t.Errorf("the first again: %v", err)
+		t.Errorf("first query again: got %v, want %v", err, ErrRepeated)
 	}
 	later := noon().Add(QueryWindow + 1)
 	if err := verify(later, later); err != nil || len(guard.seen) != 1 {
-		t.Errorf("%v, and %d queries remembered after the others expired, want 1", err, len(guard.seen))
+		t.Errorf("after the others expired: got %v with %d stored queries, want 1", err, len(guard.seen))
 	}
 }
 
@@ -113,12 +111,11 @@ func TestSees(t *testing.T) {
 	q := Query{Namespaces: []string{"shop-prod", ""}}
 	for namespace, want := range map[string]bool{"shop-prod": true, "shop": false, "bank-prod": false, "": false} {
 		if q.Sees(namespace) != want {
-			t.Errorf("%q: %t", namespace, !want)
+			t.Errorf("Sees(%q): got %t, want %t", namespace, !want, want)
 		}
 	}
 }
 
-// TestKeyIsNotLogged: nor is it in what is printed of a canary.
 func TestKeyIsNotLogged(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -129,7 +126,6 @@ func TestKeyIsNotLogged(t *testing.T) {
 	}
 }
 
-// TestReasons: each reason has a text, and an unknown reason is named as it is.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	seen := map[Reason]bool{}
@@ -149,10 +145,10 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte(`{"request_id":"r"}`), "00")
 	f.Fuzz(func(t *testing.T, body []byte, signature string) {
 		if _, err := NewReplayGuard(k).VerifyQuery(body, signature, noon()); !errors.Is(err, ErrBadSignature) {
-			t.Errorf("%q with %q: %v", body, signature, err)
+			t.Errorf("%q with %q: got %v, want %v", body, signature, err, ErrBadSignature)
 		}
 		if q, err := NewReplayGuard(k).VerifyQuery(body, k.sign(body), noon()); err == nil && (q.RequestID == "" || len(q.RequestID) > 64) {
-			t.Errorf("%+v", q)
+			t.Errorf("got %+v, want a valid request ID", q)
 		}
 	})
 }

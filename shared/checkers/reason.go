@@ -1,20 +1,20 @@
 package checkers
 
-// Reason is why a request was denied, e.g. "expired".
+// Reason is the reason for a denial, e.g. "expired".
 type Reason string
 
-// Revoked replaces [Unknown] in the API's response if the key is the project's own. Checkers
-// keep no revoked keys.
+// Revoked replaces [Unknown] in the API's response for a revoked key of the project. Checkers do not
+// store revoked keys.
 const Revoked Reason = "revoked"
 
-// The reasons that the API does not distinguish for another project's key: the difference
-// would reveal that the key exists.
+// The API does not distinguish these reasons for keys of other projects: the difference would reveal
+// that a key exists.
 const (
 	Unknown     Reason = "unknown"
 	WrongSecret Reason = "wrong_secret"
 )
 
-// sentence explains a reason and what to do about it.
+// sentence explains a reason and the fix.
 type sentence struct {
 	reason Reason
 	text   string
@@ -44,7 +44,7 @@ var sentences = [...]sentence{
 	{"wrong_app", "The key has no access to this app. Add the app to the scope of the key."},
 }
 
-// Reasons lists all reasons.
+// Reasons returns all reasons.
 func Reasons() []Reason {
 	all := make([]Reason, len(sentences))
 	for i, s := range sentences {
@@ -53,8 +53,7 @@ func Reasons() []Reason {
 	return all
 }
 
-// Text explains a reason to the owner of the app. It names a reason of another release as
-// it is.
+// Text returns an explanation for the owner of the app.
 func (r Reason) Text() string {
 	for _, s := range sentences {
 		if s.reason == r {
