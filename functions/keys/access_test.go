@@ -10,8 +10,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// TestAccess reads as policy: viewers read, developers write, and nobody else
-// gets anywhere, whatever the rest of the request is like.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -32,7 +30,7 @@ func TestAccess(t *testing.T) {
 	for _, path := range reads {
 		for _, user := range []string{"vera", "ada", "olga"} {
 			if a := w.as(user, http.MethodGet, path, ""); a.Status != http.StatusOK {
-				t.Errorf("%s may not read %s: %d %s", user, path, a.Status, a.Body)
+				t.Errorf("%s reads %s: got %d %s", user, path, a.Status, a.Body)
 			}
 		}
 		w.as("bob", http.MethodGet, path, "").Refused(http.StatusForbidden, problem.Forbidden)
@@ -46,16 +44,15 @@ func TestAccess(t *testing.T) {
 		w.as("", c.method, c.path, c.body).Refused(http.StatusUnauthorized, problem.Unauthenticated)
 	}
 	if after := w.stored(id); after.Status != before.Status || after.Secret != before.Secret || w.countKeys() != 1 || w.countPlans() != 1 {
-		t.Error("something has changed")
+		t.Error("got stored changes, want none")
 	}
 	if p := w.storedPlan("plan-starter"); p.Rate != 10 {
-		t.Errorf("the plan's rate is now %v", p.Rate)
+		t.Errorf("rate: got %v", p.Rate)
 	}
-	// An id alone opens nothing: the role counts in the address's own project.
+	// The role in the project of the path counts.
 	w.as("bob", http.MethodGet, bank+"/api-keys/"+id, "").Refused(http.StatusNotFound, problem.NotFound)
 }
 
-// What does not exist is only told to those who may know.
 func TestUnknownPlaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -88,8 +85,6 @@ func TestContentType(t *testing.T) {
 	}
 }
 
-// Rotations, changes and a revocation at once: whoever comes after the revocation
-// is refused, nothing is lost, and the key ends up revoked.
 func TestChangesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -111,26 +106,25 @@ func TestChangesAtOnce(t *testing.T) {
 	all.Wait()
 	k := w.stored(id)
 	if revoked.Status != http.StatusOK || k.Status != apikey.Revoked {
-		t.Errorf("revoke: %d %s, stored is %s", revoked.Status, revoked.Body, k.Status)
+		t.Errorf("revoke: got %d %s, stored %s", revoked.Status, revoked.Body, k.Status)
 	}
 	if (renamed.Status == http.StatusOK) != (k.Name == "renamed") {
-		t.Errorf("rename: %d %s, stored is %q", renamed.Status, renamed.Body, k.Name)
+		t.Errorf("rename: got %d %s, stored %q", renamed.Status, renamed.Body, k.Name)
 	}
 	holders := 0
 	for _, a := range rotated {
 		if a.Status != http.StatusOK && a.Status != http.StatusConflict {
-			t.Errorf("rotate: %d %s", a.Status, a.Body)
+			t.Errorf("rotate: got %d %s", a.Status, a.Body)
 		}
 		if a.Status == http.StatusOK && k.Secret.Equal(apikey.HashOf([]byte(a.issued(http.StatusOK).FullKey))) {
 			holders++
 		}
 	}
 	if any := anyOK(rotated); any != (holders == 1) {
-		t.Errorf("a rotation succeeded: %t; %d of them hold the current secret", any, holders)
+		t.Errorf("successful rotation: %t; current secrets: got %d, want 1", any, holders)
 	}
 }
 
-// Two plans of one name at once are one plan.
 func TestCreatePlanAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -149,7 +143,7 @@ func TestCreatePlanAtOnce(t *testing.T) {
 		}
 	}
 	if created != 1 || w.countPlans() != 1 {
-		t.Errorf("%d created, %d stored", created, w.countPlans())
+		t.Errorf("got %d created and %d stored", created, w.countPlans())
 	}
 }
 

@@ -20,57 +20,48 @@ import (
 )
 
 const (
-	// glance is how long checkers are asked where nobody wants to wait.
-	glance = 250 * time.Millisecond
+	shortTimeout = 250 * time.Millisecond // for calls that do not wait
 
-	// round is how long they are asked before the list of them is read again: one that was
-	// asked may be gone, and its next life another one.
-	round = checkers.AckTimeout + 500*time.Millisecond
+	// After roundTimeout, the list of checkers is read again, since some may have been replaced.
+	roundTimeout     = checkers.AckTimeout + 500*time.Millisecond
+	minRoundInterval = 250 * time.Millisecond
 
-	// nextRound is the least time from one reading of the list to the next.
-	nextRound = 250 * time.Millisecond
-
-	// waitsAtOnce is how many calls may wait at one time; further ones are answered with
-	// what is known.
-	waitsAtOnce = 64
-
-	// maxAck is the largest size of a checker's response, in bytes.
-	maxAck = 4096
+	maxWaits = 64   // concurrent waits; further calls do not wait
+	maxAck   = 4096 // bytes in an acknowledgment
 )
 
-// What came of a wait, in metrics.
+// The results of a wait, in metrics.
 const (
 	everywhere = "everywhere"
 	unknown    = "unknown"
 )
 
-// getChange is asked about a change that was made before.
 func (s *Service) getChange(ctx context.Context, in httpapi.Scope, _ api.None) (wire.InForce, checkers.Change, error) {
 	c, err := s.store.Change(ctx, in.Project.Name, in.Param("change_id"))
 	return wire.InForce{}, c, err
 }
 
-// checkerSet calls checkers: to find out whether a change is in force, and why a request was denied.
+// checkerSet calls checkers.
 type checkerSet struct {
 	client *checkers.Client
 	store  Store
 	log    *slog.Logger
-	now    func() time.Time // the monotonic clock tells how long something took
-	slots  chan struct{}    // holds one for each call that waits
-	asks   chan struct{}    // holds one for each call that asks about a refused request
-	ending <-chan struct{}  // closed when the process is told to stop
+	now    func() time.Time
+	slots  chan struct{}   // semaphore of waits
+	asks   chan struct{}   // semaphore of explanations
+	ending <-chan struct{} // closed at shutdown
 	took   *prometheus.HistogramVec
 }
 
 func newCheckers(client *checkers.Client, st Store, log *slog.Logger, ending <-chan struct{}) *checkerSet {
-	c := &checkerSet{client: client, store: st, log: log, now: time.Now, slots: make(chan struct{}, waitsAtOnce), asks: make(chan struct{}, explainsAtOnce), ending: ending}
+	c := &checkerSet{client: client, store: st, log: log, now: time.Now, slots: make(chan struct{}, maxWaits), asks: make(chan struct{}, maxExplains), ending: ending}
 	c.took = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "sluice_change_in_force_seconds",
-		Help:    "How long calls waited until their change was in force at every checker (result everywhere), or until they gave up (unknown).",
+		Help:    "Wait of calls until their change was in force at every checker (result everywhere) or until the wait ended (unknown).",
 		Buckets: prometheus.ExponentialBuckets(0.008, 2, 13),
 	}, []string{"result"})
 	for _, result := range []string{everywhere, unknown} {
-		c.took.WithLabelValues(result) // both are there from the start
+		c.took.WithLabelValues(result) // exported from the start
 	}
 	return c
 }
@@ -83,14 +74,14 @@ func (c *checkerSet) InForce(ctx context.Context, change checkers.Change, wait t
 		defer func() { <-c.slots }()
 	}
 	begun := c.now()
-	ctx, cancel := context.WithTimeout(ctx, max(wait, glance))
+	ctx, cancel := context.WithTimeout(ctx, max(wait, shortTimeout))
 	defer cancel()
 	if wait > 0 {
 		go c.endWith(ctx, cancel)
 	}
 	w := &waiting{checkerSet: c, change: change, begun: begun, after: map[string]time.Duration{}}
 	for {
-		next := time.NewTimer(nextRound)
+		next := time.NewTimer(minRoundInterval)
 		err := w.round(ctx)
 		if err != nil && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "list checkers failed", "error", err)
@@ -105,12 +96,12 @@ func (c *checkerSet) InForce(ctx context.Context, change checkers.Change, wait t
 		}
 		next.Stop()
 		if over {
-			return c.measured(w.answer(wait > 0), wait > 0, c.now().Sub(begun))
+			return c.measured(w.result(wait > 0), wait > 0, c.now().Sub(begun))
 		}
 	}
 }
 
-// mayWait takes a slot, if there is one; a process that is told to stop has none.
+// mayWait acquires a slot, unless all are in use or the process shuts down.
 func (c *checkerSet) mayWait() bool {
 	select {
 	case <-c.ending:
@@ -125,8 +116,8 @@ func (c *checkerSet) mayWait() bool {
 	}
 }
 
-// endWith ends a wait when the process is told to stop: a wait may take longer than the
-// drain, which would cut its answer.
+// endWith ends a wait at shutdown: a wait can take longer than the drain, which would cut off its
+// response.
 func (c *checkerSet) endWith(ctx context.Context, end context.CancelFunc) {
 	select {
 	case <-c.ending:
@@ -135,7 +126,6 @@ func (c *checkerSet) endWith(ctx context.Context, end context.CancelFunc) {
 	}
 }
 
-// measured notes how long a call has waited, if it has.
 func (c *checkerSet) measured(f wire.InForce, waited bool, took time.Duration) wire.InForce {
 	result := unknown
 	if f.Everywhere {
@@ -147,20 +137,20 @@ func (c *checkerSet) measured(f wire.InForce, waited bool, took time.Duration) w
 	return f
 }
 
-// waiting is a call that waits for a change.
+// waiting is the state of a wait for a change.
 type waiting struct {
 	*checkerSet
 
 	change checkers.Change
 	begun  time.Time
 
-	mu          sync.Mutex // guards what follows
-	read        bool       // both lists have been read, after the change
+	mu          sync.Mutex // guards the following fields
+	read        bool       // both lists have been read after the change
 	keys, plans checkers.List
-	after       map[string]time.Duration // how long a replica took, by its name
+	after       map[string]time.Duration // time until the confirmation, by replica
 }
 
-// round reads who must follow, and asks those who have not said yet that they do.
+// round reads the members and queries those that have not confirmed the change.
 func (w *waiting) round(ctx context.Context) error {
 	keys, err := w.members(ctx, store.CanaryKeys, w.change.Keys)
 	if err != nil {
@@ -173,7 +163,7 @@ func (w *waiting) round(ctx context.Context) error {
 	w.mu.Lock()
 	w.keys, w.plans, w.read = keys, plans, true
 	w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, round)
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 	silent := map[string]checkers.Member{} // by address
 	for _, m := range slices.Concat(keys.Members, plans.Members) {
@@ -185,10 +175,10 @@ func (w *waiting) round(ctx context.Context) error {
 	for _, m := range silent {
 		all.Go(func() {
 			if err := w.ask(ctx, m); err != nil && ctx.Err() == nil {
-				w.log.WarnContext(ctx, "ask checker failed", "replica", m.Replica, "error", err)
+				w.log.WarnContext(ctx, "query checker failed", "replica", m.Replica, "error", err)
 			}
 			if w.everywhere() {
-				cancel() // nobody else is waited for
+				cancel() // the others need not confirm
 			}
 		})
 	}
@@ -197,9 +187,9 @@ func (w *waiting) round(ctx context.Context) error {
 }
 
 // errEarly reports a list of checkers that was read before the change was committed.
-var errEarly = errors.New("the list was read before the change")
+var errEarly = errors.New("list of checkers is older than the change")
 
-// members lists the checkers that must apply what was committed at c: none if c is zero.
+// members returns the checkers that must apply a commit at c: none if c is zero.
 func (w *waiting) members(ctx context.Context, t store.CanaryType, c time.Time) (checkers.List, error) {
 	if c.IsZero() {
 		return checkers.List{}, nil
@@ -211,7 +201,7 @@ func (w *waiting) members(ctx context.Context, t store.CanaryType, c time.Time) 
 	return list, err
 }
 
-// ask has a member say what it has applied.
+// ask requests an acknowledgment from a member.
 func (w *waiting) ask(ctx context.Context, m checkers.Member) error {
 	u := url.URL{Scheme: "https", Host: m.Address, Path: checkers.AckPath, RawQuery: w.change.Query()}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
@@ -220,7 +210,7 @@ func (w *waiting) ask(ctx context.Context, m checkers.Member) error {
 	}
 	var ack checkers.Ack
 	if err := w.client.Call(r, maxAck, &ack); errors.Is(err, checkers.ErrUnreachable) {
-		return nil // its canary says what it has applied
+		return nil // its canaries contain its applied times
 	} else if err != nil {
 		return err
 	}
@@ -230,7 +220,7 @@ func (w *waiting) ask(ctx context.Context, m checkers.Member) error {
 	return nil
 }
 
-// states are the replicas' as far as it is known. The caller holds mu.
+// states returns the known states of all replicas. The caller holds mu.
 func (w *waiting) states() []checkers.Replica {
 	all := checkers.Merge(w.keys.Of(w.change.Keys), w.plans.Of(w.change.Plans))
 	for _, r := range all {
@@ -253,8 +243,8 @@ func (w *waiting) everywhere() bool {
 	return w.read && checkers.Complete(w.states())
 }
 
-// answer says what is known.
-func (w *waiting) answer(waited bool) wire.InForce {
+// result returns the current report.
+func (w *waiting) result(waited bool) wire.InForce {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	states := w.states()
@@ -269,7 +259,7 @@ func (w *waiting) answer(waited bool) wire.InForce {
 			shown.AfterMS = &ms
 		}
 		if r.State == checkers.Silent {
-			denies := r.DeniesFrom.UTC().Truncate(time.Microsecond).Add(time.Microsecond) // never too early
+			denies := r.DeniesFrom.UTC().Truncate(time.Microsecond).Add(time.Microsecond) // rounded up
 			shown.DeniesFrom = &denies
 		}
 		out.Replicas = append(out.Replicas, shown)

@@ -24,31 +24,30 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// member is a checker as far as changes go: its canaries are in the store, and it says
-// what it is made to say.
+// member is a fake checker with canaries in the store.
 type member struct {
 	*httptest.Server
 
 	name, run string
 	word      func(ctx context.Context, c checkers.Change) checkers.Ack
-	denials   http.Handler // that it is asked about; nil of one that takes no questions
-	usage     http.Handler // that it is asked for; nil of one that holds no counts
+	denials   http.Handler // handler of queries; nil for none
+	usage     http.Handler // handler of usage queries; nil for none
 	key       checkers.QueryKey
 	features  []checkers.Feature
 }
 
-// atOnce says that all is applied.
+// atOnce acknowledges immediately.
 func atOnce(_ context.Context, c checkers.Change) checkers.Ack {
 	return checkers.Ack{Keys: c.Keys, Plans: c.Plans}
 }
 
-// never says that nothing is.
+// never acknowledges nothing.
 func never(ctx context.Context, _ checkers.Change) checkers.Ack {
 	<-ctx.Done()
 	return checkers.Ack{}
 }
 
-// join makes checkers, and the function know whose word to take.
+// join starts checkers that the function trusts.
 func (w *world) join(words ...func(ctx context.Context, c checkers.Change) checkers.Ack) []*member {
 	w.Helper()
 	var all []*member
@@ -77,7 +76,7 @@ func (m *member) answer(rw http.ResponseWriter, r *http.Request) {
 	}
 	c, err := checkers.ParseChange(r.URL.RawQuery)
 	if err != nil || r.URL.Path != checkers.AckPath {
-		http.Error(rw, "not how this is asked", http.StatusBadRequest)
+		http.Error(rw, "malformed query", http.StatusBadRequest)
 		return
 	}
 	word := m.word(r.Context(), c)
@@ -85,7 +84,7 @@ func (m *member) answer(rw http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(rw).Encode(word)
 }
 
-// canaries writes a member's canaries, with what they say is applied.
+// canaries writes a member's canaries with the applied time.
 func (w *world) canaries(m *member, applied time.Time) {
 	w.Helper()
 	u, err := url.Parse(m.URL)
@@ -96,15 +95,13 @@ func (w *world) canaries(m *member, applied time.Time) {
 	}
 }
 
-// preferring is do with a Prefer header; it gives what the header of the answer names.
+// preferring is do with a Prefer header. It also returns the change ID.
 func (w *world) preferring(method, path, body, prefer string) (a answer, change string) {
 	w.Helper()
 	a = w.send("ada", method, path, body, http.Header{api.Prefer: {prefer}})
 	return a, a.Header.Get(api.ChangeID)
 }
 
-// TestInForce: every change of a key or a plan waits until all say that they follow it,
-// and can be asked about later.
 func TestInForce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -128,27 +125,25 @@ func TestInForce(t *testing.T) {
 		a, change := w.preferring(c.method, c.path, c.body, "wait=10")
 		f := read[wire.Effect](a, c.status).InForce
 		if f == nil || !f.Everywhere || f.At == nil || f.Change != change || change == "" || len(f.Replicas) != 2 {
-			t.Errorf("%s: %s", a.Call.Path, a.Body)
+			t.Errorf("%s: got %s", a.Call.Path, a.Body)
 			continue
 		}
 		for _, r := range f.Replicas {
 			if r.State != string(checkers.Applied) || r.AfterMS == nil || r.DeniesFrom != nil {
-				t.Errorf("%s: %s", a.Call.Path, a.Body)
+				t.Errorf("%s: got %s", a.Call.Path, a.Body)
 			}
 		}
 		later := read[wire.InForce](w.as("vera", http.MethodGet, shop+"/changes/"+change, ""), http.StatusOK)
 		if !later.Everywhere || later.Change != change || len(later.Replicas) != 2 || later.Replicas[0].AfterMS != nil {
-			t.Errorf("%s, asked later: %+v", a.Call.Path, later)
+			t.Errorf("%s, later: got %+v", a.Call.Path, later)
 		}
 	}
 	again, change := w.preferring(http.MethodPost, key+"/revoke", "", "wait=10")
 	if f := read[wire.Effect](again, http.StatusOK).InForce; f == nil || !f.Everywhere || change != "" {
-		t.Errorf("revoked again: %s", again.Body)
+		t.Errorf("second revocation: got %s", again.Body)
 	}
 }
 
-// TestNotInForce: who does not say that it follows is named, with the instant by which
-// it denies everything; the change is made all the same.
 func TestNotInForce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -159,26 +154,26 @@ func TestNotInForce(t *testing.T) {
 	a, change := w.preferring(http.MethodPost, key+"/revoke", "", "wait=1")
 	f := read[wire.Effect](a, http.StatusAccepted).InForce
 	if took := time.Since(before); took < time.Second {
-		t.Errorf("it has waited for %s", took)
+		t.Errorf("wait: got %s", took)
 	}
 	if f == nil || f.Everywhere || f.At != nil || len(f.Replicas) != 2 || f.Replicas[0].State != "applied" || f.Replicas[1].State != "silent" {
 		t.Fatalf("%s", a.Body)
 	}
 	denies := f.Replicas[1].DeniesFrom
 	if denies == nil || denies.Before(before.Add(80*time.Second)) || denies.After(time.Now().Add(91*time.Second)) {
-		t.Errorf("it denies from %v", denies)
+		t.Errorf("denies_from: got %v", denies)
 	}
 	if got := w.do(http.MethodGet, key, "").key(); got.Status != "revoked" {
-		t.Errorf("the key is %s", got.Status)
+		t.Errorf("status: got %s", got.Status)
 	}
 	read[wire.InForce](w.do(http.MethodGet, shop+"/changes/"+change, ""), http.StatusAccepted)
 
-	// Its next canary says that it follows, though it still does not answer.
+	// The next canary acknowledges the change; the checker still does not respond.
 	w.canaries(all[1], time.Now().Add(time.Minute))
 	read[wire.InForce](w.do(http.MethodGet, shop+"/changes/"+change, ""), http.StatusOK)
 }
 
-// early is a store whose lists of checkers were read a moment before the change.
+// early is a store whose lists of checkers are older than the change.
 type early struct{ Store }
 
 func (e early) Members(ctx context.Context, t store.CanaryType) (checkers.List, error) {
@@ -186,8 +181,6 @@ func (e early) Members(ctx context.Context, t store.CanaryType) (checkers.List, 
 	return checkers.List{Read: list.Read.Add(-time.Minute)}, err
 }
 
-// TestListReadTooEarly tests that a list of checkers from before the change counts for
-// nothing: a checker that has joined since is not in it.
 func TestListReadTooEarly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -199,15 +192,12 @@ func TestListReadTooEarly(t *testing.T) {
 	if f := read[wire.Effect](a, http.StatusAccepted).InForce; f == nil || f.Everywhere {
 		t.Errorf("%s", a.Body)
 	}
-	// A key that was created is returned as such, also if the wait ends before it is in force.
 	a, _ = w.preferring(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter"}`, "wait=1")
 	if k := read[wire.IssuedKey](a, http.StatusCreated); k.InForce == nil || k.InForce.Everywhere || k.FullKey == "" {
 		t.Errorf("%s", a.Body)
 	}
 }
 
-// TestWaitEndsWithTheProcess: who waits when the process is told to stop is answered at
-// once with what is known, and who comes then does not wait.
 func TestWaitEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -229,25 +219,24 @@ func TestWaitEndsWithTheProcess(t *testing.T) {
 	a, _ := w.preferring(http.MethodPost, key+"/revoke", "", "wait=30")
 	f := read[wire.Effect](a, http.StatusAccepted).InForce
 	if took := time.Since(ended); took > 5*time.Second || f == nil || f.Everywhere || len(f.Replicas) != 2 || f.Replicas[1].State != "silent" {
-		t.Errorf("after %s: %s", took, a.Body)
+		t.Errorf("after %s: got %s", took, a.Body)
 	}
 	begun := time.Now()
 	a, _ = w.preferring(http.MethodPatch, prod+"/plans/plan-starter", `{"rate":3}`, "wait=30")
 	f = read[wire.Effect](a, http.StatusAccepted).InForce
 	if took := time.Since(begun); took > 5*time.Second || f == nil || len(f.Replicas) != 2 {
-		t.Errorf("after %s: %s", took, a.Body)
+		t.Errorf("after %s: got %s", took, a.Body)
 	}
 	if n := len(w.service.checkers.slots); n != 0 {
-		t.Errorf("%d slots are still taken", n)
+		t.Errorf("used slots: got %d, want 0", n)
 	}
 }
 
-// TestWhoIsBelieved: another life of a checker, one that another authority vouches for,
-// one that speaks nonsense or too much, and one that is gone.
+// TestWhoIsBelieved checks that only valid acknowledgments of the listed process count.
 func TestWhoIsBelieved(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(w *world, m *member){
-		"another life":       func(_ *world, m *member) { m.run = "next" },
+		"another process":    func(_ *world, m *member) { m.run = "next" },
 		"another one's name": func(_ *world, m *member) { m.name = "z" },
 		"another authority": func(w *world, _ *member) {
 			check.OK(w, os.WriteFile(w.service.checkers.client.CheckerCAFile, nil, 0o600))
@@ -273,8 +262,6 @@ func TestWhoIsBelieved(t *testing.T) {
 	}
 }
 
-// TestNobodyWaits: without Prefer, or with one that means nothing, an answer says nothing of
-// it, and no checker is asked.
 func TestNobodyWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -285,16 +272,14 @@ func TestNobodyWaits(t *testing.T) {
 	for _, prefer := range []string{"", "wait", "wait=0", "wait=-5", "wait=soon", "wait=1e9", "respond-async", strings.Repeat("x", 5000)} {
 		a, _ := w.preferring(http.MethodPatch, key, `{"name":"`+strings.Repeat("n", len(prefer)%9+1)+`"}`, prefer)
 		if !strings.Contains(string(a.Body), `"in_force":null`) || a.Status != http.StatusOK {
-			t.Errorf("%.20q: %d %s", prefer, a.Status, a.Body)
+			t.Errorf("%.20q: got %d %s", prefer, a.Status, a.Body)
 		}
 	}
 	if n := asked.Load(); n != 0 {
-		t.Errorf("asked %d times", n)
+		t.Errorf("queries: got %d, want 0", n)
 	}
 }
 
-// TestChangesOfOthers: a change that is none, of another project, or of something else,
-// is not there.
 func TestChangesOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -310,7 +295,7 @@ func TestChangesOfOthers(t *testing.T) {
 	}
 	members, _, err := w.store.Records(t.Context(), audit.Query{Project: "shop"}, store.Page{Size: 10})
 	if err != nil || len(members) < 3 {
-		t.Fatalf("%d records, %v", len(members), err)
+		t.Fatalf("got %d records, error %v", len(members), err)
 	}
 	for _, r := range members {
 		if !strings.HasPrefix(string(r.Action), "plan.") && !strings.HasPrefix(string(r.Action), "key.") {

@@ -15,29 +15,24 @@ import (
 	"github.com/sluicegate/sluice/shared/usage/counted"
 )
 
-// Config is what the function reads from its environment.
+// Config contains the settings of the function.
 type Config struct {
 	management.Config
 	counted.Recent
 	store.Outbox
 	checkers.Settings
 
-	// MaxKeys bounds the keys of one environment, revoked ones aside: each takes memory
-	// in every checker, so that one team without a bound could fill it for all.
+	// MaxKeys is the maximum number of keys in an environment, except revoked ones.
 	MaxKeys int `env:"MAX_KEYS_PER_ENVIRONMENT, default=10000"`
 
-	// LeakPrograms are the secret-scanning programs whose reports of leaked keys are taken:
-	// NAME=URL with commas between, where URL has the keys with which one signs, e.g.
-	// "github=https://api.github.com/meta/public_keys/secret_scanning". None by default.
+	// LeakPrograms contains the trusted secret-scanning programs as comma-separated NAME=URL. URL
+	// returns their public keys, e.g. https://api.github.com/meta/public_keys/secret_scanning.
 	LeakPrograms program.List `env:"LEAK_PROGRAMS"`
 }
 
-// The functions framework finds a function by what its package registers.
-//
-//nolint:gochecknoinits // the framework's way
+//nolint:gochecknoinits // the functions framework requires registration
 func init() { funcmain.HTTP("keys", newFunction) }
 
-// newFunction puts the function together.
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	st, keys, err := cfg.Open(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// crowded returns a world with a number of keys in prod, at least one.
+// crowded returns a world with keys in prod.
 func crowded(t testing.TB, keys int) *world {
 	t.Helper()
 	project := storetest.Project(t)
@@ -24,8 +24,7 @@ func crowded(t testing.TB, keys int) *world {
 	return w
 }
 
-// createMany creates n keys, a number of them at the same time. It returns the number of
-// 201 responses, and the time of each call in ascending order.
+// createMany creates n keys. It returns the number of 201 responses and the sorted times of the calls.
 func (w *world) createMany(n, callers int) (created int64, took []time.Duration) {
 	w.Helper()
 	var next, ok atomic.Int64
@@ -58,8 +57,7 @@ func TestHundredKeysAtOnce(t *testing.T) {
 	t.Logf("%d of 100 keys created, %.0f a second, the slowest in %v", created, float64(created)/time.Since(begun).Seconds(), took[99])
 }
 
-// TestCallsOfAKeyCreation counts the store's calls for a request, except those that count
-// keys.
+// TestCallsOfAKeyCreation counts the store's calls, except those that count keys.
 func TestCallsOfAKeyCreation(t *testing.T) {
 	t.Parallel()
 	want := map[string]int{"batch_get_documents": 5, "begin_transaction": 1, "commit": 1}
@@ -71,7 +69,7 @@ func TestCallsOfAKeyCreation(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if op == "run_aggregation_query" {
-				got["batch_get_documents"]-- // reads the version for that count
+				got["batch_get_documents"]-- // reads the version of the count
 				return
 			}
 			got[op]++
@@ -85,8 +83,7 @@ func TestCallsOfAKeyCreation(t *testing.T) {
 	}
 }
 
-// BenchmarkCreateKeys measures the creation of keys by several callers. Run it with
-// -benchtime=200x.
+// BenchmarkCreateKeys measures concurrent creations. Run it with -benchtime=200x.
 func BenchmarkCreateKeys(b *testing.B) {
 	for _, keys := range []int{1, 2000} {
 		for _, callers := range []int{1, 10, 25, 50, 100} {

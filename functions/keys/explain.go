@@ -23,68 +23,67 @@ import (
 )
 
 const (
-	// explainsAtOnce is how many calls may ask the checkers about refused requests at one
-	// time: fewer than a checker answers, so that one process cannot keep others from it.
-	explainsAtOnce = 8
+	// maxExplains is the number of concurrent explanations. It is less than a checker accepts, so
+	// one process cannot block others.
+	maxExplains = 8
 
-	// explainBurst is how often a caller may ask at once, and explainEvery how often after
-	// that: each time every checker is asked, and a record is written.
-	explainBurst = 30
-	explainEvery = time.Second
+	explainBurst = 30          // explanations of a caller at once
+	explainEvery = time.Second // interval of further explanations
 
-	// callerSlots is how many callers are told apart. They are hashed to slots with a random
-	// seed, so that they fill no memory; those that share a slot share its limit.
+	// callerSlots bounds the memory for callers. They are hashed to slots with a random seed; callers
+	// in the same slot share its limit.
 	callerSlots = 1 << 10
 
-	// hearing is how long a checker may take to say what it remembers.
-	hearing = 2 * time.Second
+	denialTimeout = 2 * time.Second // for the response of a checker
 )
 
-// callers limit how often each of them does something.
-type callers struct {
+// callerLimiter limits the rate of each caller.
+type callerLimiter struct {
 	seed  maphash.Seed
 	slots [callerSlots]*rate.Limiter
-	much  string // what there is too much of, e.g. "questions about refused requests"
+	much  string // the limited calls, e.g. "explanations of denied requests"
 }
 
-func newCallers(burst int, every time.Duration, much string) *callers {
-	c := &callers{seed: maphash.MakeSeed(), much: much}
+func newCallerLimiter(burst int, every time.Duration, much string) *callerLimiter {
+	c := &callerLimiter{seed: maphash.MakeSeed(), much: much}
 	for i := range c.slots {
 		c.slots[i] = rate.NewLimiter(rate.Every(every), burst)
 	}
 	return c
 }
 
-// take counts a call of a caller. A service token's name is its project's alone, so its id is
-// what tells it apart. Problem: as of takeNamed.
-func (c *callers) take(who identity.Caller, now time.Time) error {
+// take counts a call of a caller. A service token is identified by its ID, since its name is unique
+// only in its project.
+func (c *callerLimiter) take(who identity.Caller, now time.Time) error {
 	return c.takeNamed([2]string{string(who.Grant.Token), who.Username}, now)
 }
 
-// takeNamed counts a call. Problem: rate_limited with the time until the next one is let
-// through, and then nothing is counted.
-func (c *callers) takeNamed(name [2]string, now time.Time) error {
+// takeNamed counts a call. It returns a rate_limited problem, and counts nothing, if the limit is
+// exceeded.
+func (c *callerLimiter) takeNamed(name [2]string, now time.Time) error {
 	taken := c.slot(name).ReserveN(now, 1)
 	if wait := taken.DelayFrom(now); wait > 0 {
 		taken.CancelAt(now)
-		return problem.New(problem.RateLimited, "Too many %s; wait before you try again.", c.much).After(wait)
+		return problem.New(problem.RateLimited, "Too many %s. Retry after the time in Retry-After.", c.much).After(wait)
 	}
 	return nil
 }
 
-// spent tells, counting nothing, whether the next call of a name would be refused.
-func (c *callers) spent(name [2]string, now time.Time) bool { return c.slot(name).TokensAt(now) < 1 }
+// spent reports whether the next call would exceed the limit. It counts nothing.
+func (c *callerLimiter) spent(name [2]string, now time.Time) bool {
+	return c.slot(name).TokensAt(now) < 1
+}
 
-func (c *callers) slot(name [2]string) *rate.Limiter {
+func (c *callerLimiter) slot(name [2]string) *rate.Limiter {
 	return c.slots[maphash.Comparable(c.seed, name)%callerSlots]
 }
 
-// explainRequest asks every checker why a request was refused. Problems: invalid_parameter,
-// rate_limited, unavailable.
+// explainRequest returns the denials of a request from all checkers. It records the call in the audit
+// log.
 func (s *Service) explainRequest(ctx context.Context, in httpapi.Scope, _ api.None) (wire.ExplainedRequest, error) {
 	id := in.Param("request_id")
 	if !trace.ValidID(id) {
-		return wire.ExplainedRequest{}, problem.New(problem.InvalidParameter, "A request id is 1 to 64 of a-z, A-Z, 0-9, '-' and '_': the X-Request-Id of the answer.")
+		return wire.ExplainedRequest{}, problem.New(problem.InvalidParameter, "The request ID is invalid. Use the X-Request-Id of the response: 1 to 64 characters of a-z, A-Z, 0-9, '-' and '_'.")
 	}
 	if err := s.explains.take(in.Caller, s.now()); err != nil {
 		return wire.ExplainedRequest{}, err
@@ -114,7 +113,7 @@ func (s *Service) explainRequest(ctx context.Context, in httpapi.Scope, _ api.No
 	return out, nil
 }
 
-// environmentsOf names a project's environments by their namespaces.
+// environmentsOf returns the names of a project's environments by namespace.
 func (s *Service) environmentsOf(ctx context.Context, project string) (map[string]string, error) {
 	all := map[string]string{}
 	for token := ""; ; {
@@ -133,17 +132,16 @@ func (s *Service) environmentsOf(ctx context.Context, project string) (map[strin
 	}
 }
 
-// heard is a denial, and who remembers it.
-type heard struct {
+// replicaDenial is a denial with the replica that stores it.
+type replicaDenial struct {
 	checkers.Denial
 
 	replica string
 }
 
-// wireDenial shows a denial to who looks after a project. Its key is named if it is the
-// project's. Any other is not, and neither is told whether it is another project's or
-// nobody's: who sends a made-up secret with a prefix must not learn that there is such a key.
-func (s *Service) wireDenial(ctx context.Context, of app.Project, d heard) (wire.Denial, error) {
+// wireDenial returns a denial for a project. It contains the key only if the key is the project's. A
+// wrong secret for another project's key is reported as unknown, as if the key did not exist.
+func (s *Service) wireDenial(ctx context.Context, of app.Project, d replicaDenial) (wire.Denial, error) {
 	out := wire.Denial{At: d.At.UTC().Truncate(time.Microsecond), Code: d.Code, App: d.App, Method: d.Method, Replica: d.replica}
 	reason := d.Reason
 	if id := apikey.IDOf(apikey.Prefix(d.KeyPrefix)); apikey.ValidPrefix(d.KeyPrefix) {
@@ -165,14 +163,14 @@ func (s *Service) wireDenial(ctx context.Context, of app.Project, d heard) (wire
 	return out, nil
 }
 
-// explain asks all checkers about a request, in the namespaces that are given, and gives
-// what they remember, newest first. Problem: unavailable.
-func (c *checkerSet) explain(ctx context.Context, id string, in map[string]string) (wire.ExplainedRequest, []heard, error) {
+// explain returns the denials of a request in the given namespaces from all checkers, newest first.
+// It returns an unavailable problem if too many explanations are in progress.
+func (c *checkerSet) explain(ctx context.Context, id string, in map[string]string) (wire.ExplainedRequest, []replicaDenial, error) {
 	select {
 	case c.asks <- struct{}{}:
 		defer func() { <-c.asks }()
 	default:
-		return wire.ExplainedRequest{}, nil, problem.New(problem.Unavailable, "Too many ask about refused requests right now; try again shortly.")
+		return wire.ExplainedRequest{}, nil, problem.New(problem.Unavailable, "Too many requests are being explained at the moment. Retry after the time in Retry-After.")
 	}
 	list, err := c.store.Members(ctx, store.CanaryKeys)
 	if err != nil {
@@ -182,17 +180,17 @@ func (c *checkerSet) explain(ctx context.Context, id string, in map[string]strin
 	for namespace := range in {
 		q.Namespaces = append(q.Namespaces, namespace)
 	}
-	ctx, cancel := context.WithTimeout(ctx, hearing)
+	ctx, cancel := context.WithTimeout(ctx, denialTimeout)
 	defer cancel()
 	out := wire.ExplainedRequest{RequestID: id, Denials: []wire.Denial{}, Asked: len(list.Members)}
-	var found []heard
-	var mu sync.Mutex // guards found, and how many have answered
+	var found []replicaDenial
+	var mu sync.Mutex // guards found and out.Answered
 	var all sync.WaitGroup
 	for _, m := range list.Members {
 		all.Go(func() {
 			denials, err := c.denialsOf(ctx, m, q)
 			if err != nil {
-				c.log.WarnContext(ctx, "ask checker about denials failed", "replica", m.Replica, "error", err)
+				c.log.WarnContext(ctx, "query denials failed", "replica", m.Replica, "error", err)
 				return
 			}
 			mu.Lock()
@@ -200,17 +198,16 @@ func (c *checkerSet) explain(ctx context.Context, id string, in map[string]strin
 			out.Answered++
 			for _, d := range denials {
 				if q.Sees(d.Namespace) {
-					found = append(found, heard{d, m.Replica})
+					found = append(found, replicaDenial{d, m.Replica})
 				}
 			}
 		})
 	}
 	all.Wait()
-	slices.SortFunc(found, func(a, b heard) int { return b.At.Compare(a.At) })
+	slices.SortFunc(found, func(a, b replicaDenial) int { return b.At.Compare(a.At) })
 	return out, found, nil
 }
 
-// denialsOf asks one checker.
 func (c *checkerSet) denialsOf(ctx context.Context, m checkers.Member, q checkers.Query) ([]checkers.Denial, error) {
 	var a checkers.Response
 	if err := c.client.Query(ctx, m, checkers.QueryPath, q, checkers.MaxResponse, &a); err != nil {

@@ -21,8 +21,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// remembers makes a checker answer questions: it holds to what it is asked about no more
-// than it must, so that the function's own care shows.
+// remembers makes a checker respond with denials, without filtering them by namespace.
 func (w *world) remembers(m *member, denials ...checkers.Denial) {
 	w.Helper()
 	m.key = checkers.NewQueryKey()
@@ -33,7 +32,7 @@ func (w *world) remembers(m *member, denials ...checkers.Denial) {
 			_, err = asked.VerifyQuery(body, r.Header.Get(checkers.SignatureHeader), time.Now())
 		}
 		if err != nil || r.Method != http.MethodPost {
-			w.Errorf("asked in a way that no checker answers: %v", err)
+			w.Errorf("query: got %v", err)
 			rw.WriteHeader(http.StatusForbidden)
 			return
 		}
@@ -42,7 +41,7 @@ func (w *world) remembers(m *member, denials ...checkers.Denial) {
 	w.canaries(m, time.Time{})
 }
 
-// refusedAt is a denial of an app, so many seconds after noon.
+// refusedAt returns a denial, a number of seconds after noon.
 func refusedAt(second int, namespace string, prefix string, why checkers.Reason) checkers.Denial {
 	return checkers.Denial{
 		At: time.Date(2026, 3, 14, 12, 0, second, 0, time.UTC), Code: "invalid_key", Reason: why,
@@ -50,8 +49,6 @@ func refusedAt(second int, namespace string, prefix string, why checkers.Reason)
 	}
 }
 
-// TestExplainRequest: what all checkers remember of the project's apps, the newest first,
-// with the project's own keys and nobody else's.
 func TestExplainRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,21 +87,19 @@ func TestExplainRequest(t *testing.T) {
 	}
 	theirs := read[wire.ExplainedRequest](w.as("bob", http.MethodGet, bank+"/requests/r-1", ""), http.StatusOK)
 	if len(theirs.Denials) != 1 || theirs.Denials[0].KeyID != nil || theirs.Denials[0].KeyPrefix != nil || theirs.Denials[0].KeyName != "" {
-		t.Errorf("the other project sees %+v", theirs)
+		t.Errorf("other project: got %+v", theirs)
 	}
 	records, _, err := w.store.Records(t.Context(), audit.Query{Project: "shop", Actions: []audit.Action{audit.ExplainRequest}}, store.Page{Size: 10})
 	if err != nil || len(records) != 1 || records[0].Resource != "projects/shop/requests/r-1" || records[0].New != nil {
-		t.Errorf("%+v, %v", records, err)
+		t.Errorf("got records %+v, error %v", records, err)
 	}
 }
 
-// TestExplainSaysWhoWasHeard: a checker that does not answer, or is believed in nothing, is
-// one that was not heard.
 func TestExplainSaysWhoWasHeard(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(w *world, m *member){
 		"an earlier release": func(w *world, m *member) { m.key = checkers.QueryKey{}; w.canaries(m, time.Time{}) },
-		"another life":       func(w *world, m *member) { m.run = "next" },
+		"another process":    func(w *world, m *member) { m.run = "next" },
 		"the key of another": func(w *world, m *member) {
 			m.denials = http.HandlerFunc(forbid)
 			m.key = checkers.NewQueryKey()
@@ -134,8 +129,6 @@ func TestExplainSaysWhoWasHeard(t *testing.T) {
 
 func forbid(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }
 
-// TestWhoMayExplain: developers, about ids that can be ones, and no more of them at one time
-// than a checker answers.
 func TestWhoMayExplain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,16 +139,14 @@ func TestWhoMayExplain(t *testing.T) {
 	w.as("bob", http.MethodGet, shop+"/requests/r-1", "").Refused(http.StatusForbidden, problem.Forbidden)
 	w.as("", http.MethodGet, shop+"/requests/r-1", "").Refused(http.StatusUnauthorized, problem.Unauthenticated)
 	if got := read[wire.ExplainedRequest](w.as("olga", http.MethodGet, shop+"/requests/r-1", ""), http.StatusOK); got.Asked != 0 || got.Denials == nil {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
-	for range explainsAtOnce {
+	for range maxExplains {
 		w.service.checkers.asks <- struct{}{}
 	}
 	w.do(http.MethodGet, shop+"/requests/r-1", "").Refused(http.StatusServiceUnavailable, problem.Unavailable)
 }
 
-// TestExplainsOfACaller: a caller who asks too often is told when to ask again, and no
-// checker is asked for them; what is no id costs nothing.
 func TestExplainsOfACaller(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -167,22 +158,21 @@ func TestExplainsOfACaller(t *testing.T) {
 	refused := ask()
 	refused.Refused(http.StatusTooManyRequests, problem.RateLimited)
 	if refused.Header.Get("Retry-After") != "1" {
-		t.Errorf("Retry-After: %q", refused.Header.Get("Retry-After"))
+		t.Errorf("Retry-After: got %q", refused.Header.Get("Retry-After"))
 	}
 	w.clock.Advance(explainEvery)
 	read[wire.ExplainedRequest](ask(), http.StatusOK)
 	ask().Refused(http.StatusTooManyRequests, problem.RateLimited)
 	records, _, err := w.store.Records(t.Context(), audit.Query{Project: "shop", Actions: []audit.Action{audit.ExplainRequest}}, store.Page{Size: 100})
 	if err != nil || len(records) != explainBurst+1 {
-		t.Errorf("%d records, %v", len(records), err)
+		t.Errorf("got %d records, error %v", len(records), err)
 	}
 }
 
-// TestCallersAreToldApart: nobody uses up what another may ask, nor a service token what one
-// of the same name in another project may. A few of a thousand slots may be shared.
+// TestCallersAreToldApart checks that callers have separate limits. A few may share a slot.
 func TestCallersAreToldApart(t *testing.T) {
 	t.Parallel()
-	now, c := time.Now(), newCallers(explainBurst, explainEvery, "questions")
+	now, c := time.Now(), newCallerLimiter(explainBurst, explainEvery, "questions")
 	named := func(id string) identity.Caller {
 		return identity.Caller{Username: "token:nightly", Grant: identity.Grant{Token: servicetoken.ID(id), Name: "nightly", Project: "p" + id}}
 	}
@@ -190,7 +180,7 @@ func TestCallersAreToldApart(t *testing.T) {
 		check.OK(t, c.take(named("0"), now))
 	}
 	if err := c.take(named("0"), now); !problem.Is(err, problem.RateLimited) {
-		t.Errorf("one more: %v", err)
+		t.Errorf("one more call: got %v", err)
 	}
 	kept := 0
 	for i := range 20 {
@@ -201,12 +191,10 @@ func TestCallersAreToldApart(t *testing.T) {
 		}
 	}
 	if kept > 5 {
-		t.Errorf("%d others are kept from asking", kept)
+		t.Errorf("other callers rejected: got %d", kept)
 	}
 }
 
-// TestForeignKeysAreNotProbed: a made-up secret reads the same whether another project has a
-// key of its prefix or nobody has.
 func TestForeignKeysAreNotProbed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -215,10 +203,10 @@ func TestForeignKeysAreNotProbed(t *testing.T) {
 	w.as("bob", http.MethodPost, bank+"/environments/prod/api-keys", aKey).Into(http.StatusCreated, &foreign)
 	project, err := w.store.Project(t.Context(), "shop")
 	check.OK(t, err)
-	there, err := w.service.wireDenial(t.Context(), project, heard{refusedAt(1, "shop-prod", foreign.Prefix, checkers.WrongSecret), "a"})
+	there, err := w.service.wireDenial(t.Context(), project, replicaDenial{refusedAt(1, "shop-prod", foreign.Prefix, checkers.WrongSecret), "a"})
 	check.OK(t, err)
-	nobodys, err := w.service.wireDenial(t.Context(), project, heard{refusedAt(1, "shop-prod", "zzzzzzzz", checkers.Unknown), "a"})
+	nobodys, err := w.service.wireDenial(t.Context(), project, replicaDenial{refusedAt(1, "shop-prod", "zzzzzzzz", checkers.Unknown), "a"})
 	if diff := cmp.Diff(nobodys, there); diff != "" || err != nil {
-		t.Errorf("%v\n%s", err, diff)
+		t.Errorf("got error %v, diff:\n%s", err, diff)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// parseExpiry reads an expiry: an RFC 3339 timestamp, in UTC and in microseconds
-// from here on. nil never expires. Problems: invalid_expiry, expiry_in_past.
+// parseExpiry parses an RFC 3339 timestamp and truncates it to microseconds. nil means no expiry. It
+// returns an invalid_expiry or expiry_in_past problem.
 func parseExpiry(text *string, now time.Time) (time.Time, error) {
 	if text == nil {
 		return time.Time{}, nil
@@ -19,15 +19,14 @@ func parseExpiry(text *string, now time.Time) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if t.IsZero() { // long past, though the zero time means never
+	if t.IsZero() { // the zero time would mean no expiry
 		return time.Time{}, problem.Of(problem.ExpiryInPast)
 	}
 	return t, apikey.CheckExpiry(t, now)
 }
 
-// parseGrace reads how long the previous secret stays valid: a duration such as
-// "24h" or "90s". nil is the default. The range is the domain's to check.
-// Problem: invalid_grace.
+// parseGrace parses a grace period, such as "24h" or "90s". It returns the default for nil, and an
+// invalid_grace problem for a malformed duration. It does not check the range.
 func parseGrace(text *string) (time.Duration, error) {
 	if text == nil {
 		return apikey.DefaultGrace, nil
@@ -39,7 +38,7 @@ func parseGrace(text *string) (time.Duration, error) {
 	return d.Truncate(time.Microsecond), nil
 }
 
-// set applies a field of a PATCH that cannot be null. Problem: missing_field.
+// set applies a PATCH field. It returns a missing_field problem for null.
 func set[T any](name string, field wire.Optional[T], to *T) error {
 	if field.Set && field.Value == nil {
 		return httpapi.Missing(name)

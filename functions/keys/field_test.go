@@ -16,7 +16,7 @@ func TestParseExpiry(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	tests := []struct {
-		in, want string // want: the time in UTC, or a problem's code
+		in, want string // want: UTC time or problem code
 	}{
 		{"2026-03-14T12:00:00.000001Z", "2026-03-14T12:00:00.000001Z"},
 		{"2026-03-14T07:00:01-05:00", "2026-03-14T12:00:01Z"},
@@ -24,10 +24,10 @@ func TestParseExpiry(t *testing.T) {
 		{"2030-01-01T00:00:00.123456789+05:30", "2029-12-31T18:30:00.123456Z"},
 		{"9999-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59.999999Z"},
 		{"2026-03-14T12:00:00Z", "expiry_in_past"},
-		{"2026-03-14T12:00:00.000000999Z", "expiry_in_past"}, // in microseconds it is now
+		{"2026-03-14T12:00:00.000000999Z", "expiry_in_past"}, // now, in microseconds
 		{"2026-03-14T12:00:00+00:01", "expiry_in_past"},
 		{"0000-01-01T00:00:00Z", "expiry_in_past"},
-		{"0001-01-01T00:00:00Z", "expiry_in_past"}, // the zero time is no way to say never
+		{"0001-01-01T00:00:00Z", "expiry_in_past"}, // the zero time
 		{"0001-01-01T01:00:00+01:00", "expiry_in_past"},
 		{"9999-12-31T23:59:59-00:01", "invalid_expiry"}, // the year 10000
 		{"", "invalid_expiry"},
@@ -45,7 +45,7 @@ func TestParseExpiry(t *testing.T) {
 		{"2027-01-01T00:00:00+24:00", "invalid_expiry"},
 		{"2027-01-01T00:00:00+00:60", "invalid_expiry"},
 		{"2027-01-01T00:00:00+0100", "invalid_expiry"},
-		{"2027-01-01T00:00:60Z", "invalid_expiry"}, // a leap second; there is no time for it
+		{"2027-01-01T00:00:60Z", "invalid_expiry"}, // a leap second
 		{"2027-01-01t00:00:00z", "invalid_expiry"},
 		{"2027-01-01T00:00:00Z ", "invalid_expiry"},
 		{"10000-01-01T00:00:00Z", "invalid_expiry"},
@@ -66,11 +66,10 @@ func TestParseExpiry(t *testing.T) {
 		})
 	}
 	if at, err := parseExpiry(nil, now); err != nil || !at.IsZero() {
-		t.Errorf("no expiry is %s, %v", at, err)
+		t.Errorf("no expiry: got %s, %v", at, err)
 	}
 }
 
-// An expiry that is taken lies after now, is never "never", and survives JSON.
 func FuzzParseExpiry(f *testing.F) {
 	for _, s := range []string{"2026-03-14T12:00:01Z", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00Z", "2028-02-29T23:59:59.9+14:00"} {
 		f.Add(s)
@@ -80,17 +79,17 @@ func FuzzParseExpiry(f *testing.F) {
 		at, err := parseExpiry(&in, now)
 		if err != nil {
 			if c := problem.From(err).Code; c != problem.InvalidExpiry && c != problem.ExpiryInPast {
-				t.Errorf("%q is refused with %s", in, c)
+				t.Errorf("%q: got %s", in, c)
 			}
 			return
 		}
 		if !at.After(now) || at.IsZero() || at.Nanosecond()%1000 != 0 || at.Location() != time.UTC {
-			t.Errorf("%q is taken as %s", in, at)
+			t.Errorf("%q: got %s", in, at)
 		}
 		out, err := json.Marshal(at)
 		var back time.Time
 		if err != nil || json.Unmarshal(out, &back) != nil || !back.Equal(at) {
-			t.Errorf("%q is written as %s, %v", in, out, err)
+			t.Errorf("%q in JSON: got %s, %v", in, out, err)
 		}
 	})
 }
@@ -107,13 +106,11 @@ func FuzzParseGrace(f *testing.F) {
 		}
 		k, err := apikey.Key{Secret: apikey.Hash{1}}.Rotate(apikey.Hash{2}, d, now)
 		if err == nil && (d < 0 || d > 30*24*time.Hour || k.HasPrevious(now) != (d > 0) || k.HasPrevious(now.Add(d))) {
-			t.Errorf("%q keeps the previous secret until %s", in, k.PreviousUntil)
+			t.Errorf("%q: got a previous secret until %s", in, k.PreviousUntil)
 		}
 	})
 }
 
-// Whatever a body says, it is refused with a 4xx or makes something within the
-// rules.
 func FuzzBodies(f *testing.F) {
 	for _, s := range []string{
 		`{"name":"Starter","rate":10,"burst":20,"quota":5,"quota_period":"day"}`,
@@ -137,14 +134,14 @@ func fuzzPlan(t *testing.T, s *Service, body []byte) {
 	if try(t, httpapi.Unmarshal(body, &create)) {
 		name, limits, err := newPlan(create)
 		if try(t, err) && (limits.Check() != nil || !plan.ValidID(string(plan.IDFor(name)))) {
-			t.Errorf("%s makes %q, %+v", body, name, limits)
+			t.Errorf("%s: got plan %q, %+v", body, name, limits)
 		}
 	}
 	var update wire.UpdatePlan
 	if try(t, httpapi.Unmarshal(body, &update)) {
-		p, err := changePlan(old, update, s.moment())
+		p, err := changePlan(old, update, s.changeTime())
 		if try(t, err) && (p.ID != old.ID || p.Check() != nil || plan.CheckName(p.Name) != nil) {
-			t.Errorf("%s changes the plan to %+v", body, p)
+			t.Errorf("%s: got plan %+v", body, p)
 		}
 	}
 }
@@ -161,11 +158,11 @@ func fuzzKey(t *testing.T, s *Service, body []byte) {
 	var update wire.UpdateKey
 	old := apikey.Key{Prefix: "ab12cd34", Plan: "plan-a", Status: apikey.Active, Secret: apikey.Hash{1}}
 	if try(t, httpapi.Unmarshal(body, &update)) {
-		k, err := changeKey(old, update, s.moment())
+		k, err := changeKey(old, update, s.changeTime())
 		if try(t, err) {
 			sound(t, body, k)
 			if k.Prefix != old.Prefix || k.Secret != old.Secret {
-				t.Errorf("%s changes the prefix or the secret", body)
+				t.Errorf("%s: got another prefix or secret", body)
 			}
 		}
 	}
@@ -175,18 +172,18 @@ func sound(t *testing.T, body []byte, k apikey.Key) {
 	t.Helper()
 	_, scope := apikey.Scope(k.Apps)
 	if apikey.CheckName(k.Name) != nil || scope != nil || !plan.ValidID(string(k.Plan)) || k.Status == apikey.Revoked {
-		t.Errorf("%s makes %+v", body, k)
+		t.Errorf("%s: got key %+v", body, k)
 	}
 }
 
-// try tells whether err is nil; otherwise it must be the client's fault.
+// try reports whether err is nil. Other errors must have a 4xx status.
 func try(t *testing.T, err error) bool {
 	t.Helper()
 	if err == nil {
 		return true
 	}
 	if s := problem.From(err).Status(); s < 400 || s >= 500 {
-		t.Errorf("refused with %d: %v", s, err)
+		t.Errorf("got status %d: %v", s, err)
 	}
 	return false
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Every wrong field is told of at once; the first is the answer's own.
 func TestWrongFields(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -16,7 +15,7 @@ func TestWrongFields(t *testing.T) {
 	plan, key := prod+"/plans/plan-starter", shop+"/api-keys/"+w.makeKey().ID
 	for _, c := range []struct {
 		method, path, body string
-		want               []string // field and code
+		want               []string // fields and codes
 	}{
 		{http.MethodPost, prod + "/plans", `{}`, []string{"name missing_field", "rate missing_field", "burst missing_field"}},
 		{http.MethodPost, prod + "/plans", `{"name":"\u0000","rate":0,"burst":0,"quota":5,"quota_period":"hour","quota_mode":"firm"}`, []string{
@@ -47,15 +46,15 @@ func TestWrongFields(t *testing.T) {
 		for _, e := range told.Errors {
 			got = append(got, e.Field+" "+e.Code)
 			if e.Message == "" {
-				t.Errorf("%s: %s has no message", a.Call.Path, e.Field)
+				t.Errorf("%s: field %s: got no message", a.Call.Path, e.Field)
 			}
 		}
 		check.Equal(t, a.Call.Path, c.want, got)
 		if len(told.Errors) > 0 && (told.Code != told.Errors[0].Code || told.Message != told.Errors[0].Message) {
-			t.Errorf("%s: the answer is %s, not its first field's", a.Call.Path, told.Code)
+			t.Errorf("%s: got code %s, want that of the first field", a.Call.Path, told.Code)
 		}
 	}
 	if w.countPlans() != 1 || w.countKeys() != 1 {
-		t.Error("something was stored")
+		t.Error("got stored resources, want none")
 	}
 }

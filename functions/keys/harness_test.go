@@ -16,7 +16,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// Addresses of the tests' world.
 const (
 	prod    = "/api/v1/projects/shop/environments/prod"
 	staging = "/api/v1/projects/shop/environments/staging"
@@ -24,7 +23,6 @@ const (
 	bank    = "/api/v1/projects/bank"
 )
 
-// members of the tests' projects.
 func members(project string) map[string]app.Role {
 	return map[string]map[string]app.Role{
 		"shop": {"ada": app.Developer, "vera": app.Viewer, "olga": app.Owner},
@@ -32,9 +30,9 @@ func members(project string) map[string]app.Role {
 	}[project]
 }
 
-// world is the function over a real document store. Project shop has prod, with
-// apps hello and other, and staging, with app hello; project bank has prod. ada
-// develops and vera views shop; bob develops bank.
+// world is the function with a store. Project shop has environments prod (apps hello and other) and
+// staging (app hello); project bank has prod. In shop, ada is a developer and vera a viewer; bob is a
+// developer in bank.
 type world struct {
 	testing.TB
 	service *Service
@@ -49,7 +47,7 @@ func newWorld(t testing.TB) *world {
 	return newWorldIn(t, storetest.Project(t))
 }
 
-// newWorldIn is newWorld in a Firestore project that the test already has.
+// newWorldIn is newWorld in an existing Firestore project.
 func newWorldIn(t testing.TB, project string) *world {
 	t.Helper()
 	w := &world{TB: t, store: storetest.Open(t, project)}
@@ -71,7 +69,6 @@ func (w *world) addEnvironment(project, name string, apps ...string) {
 	}
 }
 
-// answer is the response to a call.
 type answer struct{ functest.Answer }
 
 func (a answer) key() wire.Key   { a.Helper(); return read[wire.Key](a, http.StatusOK) }
@@ -81,7 +78,7 @@ func (a answer) issued(status int) wire.IssuedKey {
 	return read[wire.IssuedKey](a, status)
 }
 
-// read decodes the fields of an answer that T has.
+// read decodes a response into a T.
 func read[T any](a answer, status int) (v T) {
 	a.Helper()
 	if err := json.Unmarshal(a.Is(status).Body, &v); err != nil {
@@ -90,7 +87,7 @@ func read[T any](a answer, status int) (v T) {
 	return v
 }
 
-// as makes a call as a user, with a JSON body unless it is "".
+// as sends a call as a user, with a JSON body unless it is "".
 func (w *world) as(user, method, path, body string) answer {
 	w.Helper()
 	return w.send(user, method, path, body, nil)
@@ -102,25 +99,25 @@ func (w *world) send(user, method, path, body string, head http.Header) answer {
 	return answer{functest.Call{Method: method, Path: path, Body: body, User: user, Header: head}.Send(w, w.handler)}
 }
 
-// do is as for ada, who may do everything.
+// do is as for ada.
 func (w *world) do(method, path, body string) answer {
 	w.Helper()
 	return w.as("ada", method, path, body)
 }
 
-// makePlan makes plan-starter in an environment.
+// makePlan creates plan-starter in an environment.
 func (w *world) makePlan(environment string) {
 	w.Helper()
 	read[wire.Plan](w.as("olga", http.MethodPost, environment+"/plans", `{"name":"Starter","rate":10,"burst":20}`), http.StatusCreated)
 }
 
-// makeKey makes a key of plan-starter in prod.
+// makeKey creates a key with plan-starter in prod.
 func (w *world) makeKey() wire.IssuedKey {
 	w.Helper()
 	return w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter"}`).issued(http.StatusCreated)
 }
 
-// stored reads a key past the API.
+// stored returns a key from the store.
 func (w *world) stored(id string) apikey.Key {
 	w.Helper()
 	k, err := w.store.Key(w.Context(), apikey.ID(id))
@@ -128,7 +125,6 @@ func (w *world) stored(id string) apikey.Key {
 	return k
 }
 
-// countKeys and countPlans count what is stored in shop-prod.
 func (w *world) countKeys() int {
 	w.Helper()
 	keys, _, err := w.store.Keys(w.Context(), store.KeyFilter{Project: "shop", Environment: "prod"}, store.Page{Size: 500})

@@ -10,7 +10,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// A prefix that is taken is drawn again, and what is stored stays.
 func TestPrefixTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -19,21 +18,21 @@ func TestPrefixTaken(t *testing.T) {
 	w.service.random = &stutter{text: first.Prefix, times: 2, then: apikey.Random()}
 	second := w.makeKey()
 	if second.Prefix == first.Prefix || !w.stored(first.ID).Secret.Equal(apikey.HashOf([]byte(first.FullKey))) {
-		t.Errorf("%s was taken by %s", first.ID, second.ID)
+		t.Errorf("IDs: got %s and %s", first.ID, second.ID)
 	}
 	w.service.random = &stutter{text: first.Prefix, times: 1000, then: apikey.Random()}
 	w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter"}`).Refused(http.StatusInternalServerError, problem.Internal)
 	if n := w.countKeys(); n != 2 {
-		t.Errorf("%d keys are stored", n)
+		t.Errorf("stored keys: got %d", n)
 	}
 }
 
-// stutter is a random source that makes the same prefix several times: a draw
-// reads 64 bytes, and byte n makes the n-th character of the alphabet.
+// stutter is a random source that returns the same prefix several times. An attempt reads 64 bytes;
+// byte n results in the n-th character of the alphabet.
 type stutter struct {
 	text  string
-	times int // prefixes still to come
-	turn  int // draws so far: a prefix, a secret, a prefix, …
+	times int // remaining repetitions
+	turn  int // reads so far: a prefix, a secret, a prefix, …
 	then  io.Reader
 }
 

@@ -20,11 +20,10 @@ import (
 )
 
 const (
-	// expired is a status that is shown and never stored.
-	expired = "expired"
+	expired = "expired" // a status that is never stored
 
-	// prefixTries is how many prefixes are drawn before giving up. With a million
-	// keys one draw in 2.8 million is taken, so the second one already is a rarity.
+	// prefixTries is the number of attempts to find an unused prefix. With a million keys, the
+	// probability of a collision is 1 in 2.8 million.
 	prefixTries = 5
 )
 
@@ -41,7 +40,6 @@ func (s *Service) listProjectKeys(ctx context.Context, in httpapi.Scope, q api.K
 	return s.list(ctx, store.KeyFilter{Project: in.Project.Name, Environment: q.Environment, Plan: plan.ID(q.Plan)}, q.KeysOf)
 }
 
-// list gives a page of keys. A plan that does not exist has none.
 func (s *Service) list(ctx context.Context, f store.KeyFilter, q api.KeysOf) (wire.List[wire.Key], error) {
 	if err := checkSearch(q); err != nil {
 		return wire.List[wire.Key]{}, err
@@ -77,7 +75,6 @@ func (s *Service) getKey(ctx context.Context, in httpapi.Scope, _ api.None) (wir
 	return shown[0], nil
 }
 
-// createKey issues a key and answers its full key, this once.
 func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.CreateKey) (wire.IssuedKey, checkers.Change, error) {
 	k, err := s.newKey(body)
 	if err != nil {
@@ -97,11 +94,11 @@ func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.Cre
 	return wire.IssuedKey{Key: s.created(ctx, k), FullKey: string(full)}, change, nil
 }
 
-// newKey checks what a key is created from.
+// newKey validates the request and returns a key without prefix and secret.
 func (s *Service) newKey(in wire.CreateKey) (apikey.Key, error) {
 	id := plan.ID(httpapi.Given(in.Plan))
 	apps, scope := apikey.Scope(in.Apps)
-	now := s.moment()
+	now := s.changeTime()
 	expires, expiry := parseExpiry(in.ExpiresAt, now)
 	return apikey.Key{
 		Plan: id, Name: in.Name, Apps: apps, Status: apikey.Active,
@@ -109,17 +106,17 @@ func (s *Service) newKey(in wire.CreateKey) (apikey.Key, error) {
 	}, problem.All(httpapi.Required("plan", in.Plan), checkPlanID(id), apikey.CheckName(in.Name), scope, expiry)
 }
 
-// issue draws prefix and secret for k and stores it, with another prefix when
-// the first is taken.
+// issue generates a prefix and a secret for k and stores it. It retries with another prefix if the
+// prefix is in use.
 func (s *Service) issue(ctx context.Context, k apikey.Key, request apikey.Request) (apikey.Key, apikey.Full, checkers.Change, error) {
 	for range prefixTries {
 		prefix, err := apikey.NewPrefix(s.random)
 		if err != nil {
-			return apikey.Key{}, "", checkers.Change{}, fmt.Errorf("draw prefix: %w", err)
+			return apikey.Key{}, "", checkers.Change{}, fmt.Errorf("generate prefix: %w", err)
 		}
 		full, err := apikey.NewSecret(s.random, prefix)
 		if err != nil {
-			return apikey.Key{}, "", checkers.Change{}, fmt.Errorf("draw secret: %w", err)
+			return apikey.Key{}, "", checkers.Change{}, fmt.Errorf("generate secret: %w", err)
 		}
 		k.Prefix, k.Secret = prefix, apikey.HashOf([]byte(full))
 		change, err := s.store.IssueKey(ctx, k, request, s.cfg.MaxKeys)
@@ -127,23 +124,19 @@ func (s *Service) issue(ctx context.Context, k apikey.Key, request apikey.Reques
 			return k, full, change, err
 		}
 	}
-	return apikey.Key{}, "", checkers.Change{}, fmt.Errorf("none of %d prefixes drawn is free", prefixTries)
+	return apikey.Key{}, "", checkers.Change{}, fmt.Errorf("no unused prefix in %d attempts", prefixTries)
 }
 
-// updateKey changes what the body names.
 func (s *Service) updateKey(ctx context.Context, in httpapi.Scope, body wire.UpdateKey) (wire.Key, checkers.Change, error) {
-	now := s.moment()
+	now := s.changeTime()
 	return s.change(ctx, in, apikey.Request{}, now, func(k apikey.Key) (apikey.Key, error) { return changeKey(k, body, now) })
 }
 
-// revokeKey revokes a key for good; again is no error.
 func (s *Service) revokeKey(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.Key, checkers.Change, error) {
-	now := s.moment()
+	now := s.changeTime()
 	return s.change(ctx, in, apikey.Request{}, now, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(now, in.Caller.Username), nil })
 }
 
-// rotateKey gives a key a new secret and answers its full key, this once; the old one
-// stays valid for the grace.
 func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.RotateKey) (wire.IssuedKey, checkers.Change, error) {
 	grace, err := parseGrace(body.Grace)
 	if err != nil {
@@ -160,16 +153,16 @@ func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.Rot
 	prefix, _ := id.Prefix() // checked by keyID
 	full, err := apikey.NewSecret(s.random, prefix)
 	if err != nil {
-		return wire.IssuedKey{}, checkers.Change{}, fmt.Errorf("draw secret: %w", err)
+		return wire.IssuedKey{}, checkers.Change{}, fmt.Errorf("generate secret: %w", err)
 	}
-	now, hash := s.moment(), apikey.HashOf([]byte(full))
+	now, hash := s.changeTime(), apikey.HashOf([]byte(full))
 	k, change, err := s.change(ctx, in, request, now, func(k apikey.Key) (apikey.Key, error) { return k.Rotate(hash, grace, now) })
 	return wire.IssuedKey{Key: k, FullKey: string(full)}, change, err
 }
 
-// change changes the path's key in one transaction that also sees whether it is one of
-// the project's, and whether the request came before. Problems: not_found,
-// already_issued, idempotency_key_reused and those of f.
+// change updates the key in a transaction that also checks the project, If-Match and the
+// Idempotency-Key. It returns a not_found, precondition_failed, already_issued or
+// idempotency_key_reused problem, or the problem of f.
 func (s *Service) change(
 	ctx context.Context, in httpapi.Scope, request apikey.Request, now time.Time, f func(apikey.Key) (apikey.Key, error),
 ) (wire.Key, checkers.Change, error) {
@@ -193,11 +186,10 @@ func (s *Service) change(
 	return s.changed(ctx, k, now), change, nil
 }
 
-// changed returns a key for the response to a change. The change is saved, and the response
-// may hold a new secret. So the response has no usage if the usage cannot be read.
+// changed returns a key for the response to a saved change. If the usage cannot be read, the
+// response has no usage: it must not fail, since it may contain the new secret.
 func (s *Service) changed(ctx context.Context, k apikey.Key, now time.Time) wire.Key {
-	// No checker is called: one that does not answer would take the time in which the change
-	// comes into force.
+	// Checkers are not queried: one without a response would delay the wait for the change.
 	read, err := s.counted.ReadStored(ctx, []apikey.Prefix{k.Prefix}, s.now)
 	var shown []wire.Key
 	if err == nil {
@@ -206,7 +198,7 @@ func (s *Service) changed(ctx context.Context, k apikey.Key, now time.Time) wire
 	return s.shownOrBare(ctx, k, now, shown, err)
 }
 
-// created is changed for a new key. It reads no usage, because a new key has none.
+// created is changed for a new key, which has no usage.
 func (s *Service) created(ctx context.Context, k apikey.Key) wire.Key {
 	shown, err := s.wireUsed(ctx, []apikey.Key{k}, counted.Reading{Histories: []usage.History{{}}, AsOf: k.CreatedAt}, k.CreatedAt)
 	return s.shownOrBare(ctx, k, k.CreatedAt, shown, err)
@@ -221,8 +213,8 @@ func (s *Service) shownOrBare(ctx context.Context, k apikey.Key, now time.Time, 
 	return shown[0]
 }
 
-// changeKey gives k with what the body names. A body that names nothing gives k
-// as it is.
+// changeKey returns k with the fields of the request. It returns a key_revoked problem for a revoked
+// key, unless the request is empty.
 func changeKey(k apikey.Key, in wire.UpdateKey, now time.Time) (apikey.Key, error) {
 	if in == (wire.UpdateKey{}) {
 		return k, nil
@@ -281,9 +273,8 @@ func changeStatus(k *apikey.Key, in wire.UpdateKey) error {
 	return nil
 }
 
-// request tells by what name its sender would know a call again, and what it asks for: a
-// body about a resource. Problem:
-// invalid_parameter.
+// request returns the identity of a call for the detection of retries: the Idempotency-Key with a
+// hash of resource and body. It is zero without an Idempotency-Key.
 func (s *Service) request(in httpapi.Scope, about string, body any) (apikey.Request, error) {
 	name, err := in.RequestName()
 	if name == "" || err != nil {
@@ -291,32 +282,31 @@ func (s *Service) request(in httpapi.Scope, about string, body any) (apikey.Requ
 	}
 	content, err := json.Marshal(body)
 	if err != nil {
-		return apikey.Request{}, fmt.Errorf("read a request again: %w", err)
+		return apikey.Request{}, fmt.Errorf("encode request: %w", err)
 	}
-	return apikey.NewRequest(in.Caller.Username, in.Project.Name, name, append([]byte(about+"\n"), content...), s.moment()), nil
+	return apikey.NewRequest(in.Caller.Username, in.Project.Name, name, append([]byte(about+"\n"), content...), s.changeTime()), nil
 }
 
-// keyID takes the key's id from the path. Problem: not_found.
+// keyID returns the key ID in the path. It returns a not_found problem if it is malformed.
 func keyID(in httpapi.Scope) (apikey.ID, error) {
 	id := apikey.ID(in.Param("key_id"))
 	if _, ok := id.Prefix(); !ok {
-		return "", noKey()
+		return "", errKeyNotFound()
 	}
 	return id, nil
 }
 
-// belongs refuses a key of another project as if it were not there.
+// belongs returns a not_found problem for a key of another project.
 func belongs(k apikey.Key, p app.Project) error {
 	if k.Project != p.Name {
-		return noKey()
+		return errKeyNotFound()
 	}
 	return nil
 }
 
-func noKey() error { return problem.New(problem.NotFound, "There is no such key.") }
+func errKeyNotFound() error { return problem.New(problem.NotFound, "There is no such key.") }
 
-// wireKeys gives keys as they are shown, with what was counted of them, which takes one
-// call for all of them and one for their plans.
+// wireKeys returns keys with their usage.
 func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time) ([]wire.Key, error) {
 	read, err := s.counted.Read(ctx, prefixes(keys), s.now)
 	if err != nil {
@@ -325,7 +315,7 @@ func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time
 	return s.wireUsed(ctx, keys, read, now)
 }
 
-// wireUsed returns keys with their usage, which read has in the order of keys.
+// wireUsed returns keys with the usage in read, which is in the order of keys.
 func (s *Service) wireUsed(ctx context.Context, keys []apikey.Key, read counted.Reading, now time.Time) ([]wire.Key, error) {
 	plans, err := s.store.PlansOf(ctx, keys)
 	if err != nil {
@@ -353,7 +343,6 @@ func prefixes(keys []apikey.Key) []apikey.Prefix {
 	return all
 }
 
-// status is the status that a key is shown with.
 func status(k apikey.Key, now time.Time) string {
 	if k.Status == apikey.Active && k.Expired(now) {
 		return expired
@@ -361,7 +350,7 @@ func status(k apikey.Key, now time.Time) string {
 	return string(k.Status)
 }
 
-// wireKey gives a key as it is shown, without what was counted of it.
+// wireKey returns a key without its usage.
 func wireKey(k apikey.Key, now time.Time) wire.Key {
 	apps, scope := apikey.ShownScope(k.Apps)
 	out := wire.Key{

@@ -1,113 +1,43 @@
-// Package keys is the function that manages usage plans and API keys
-// (promises K1 to K9, L1 to L4, L7, P1 to P3, A12).
+// Package keys is the function that manages usage plans and API keys (promises K1 to K9, L1 to L4,
+// L7, P1 to P3, A12).
 //
-// Its routes are those of package api with this name.
+// A plan or key of another project returns not_found. Checkers receive changes through the store.
+// With "Prefer: wait", a response waits until all checkers confirm the change (package checkers), or
+// until the process shuts down.
 //
-// A call that issues a full key may carry an Idempotency-Key. The same caller's
-// second call with it in the project, within 24 hours, is refused as already_issued (or, if it asks for something else, as idempotency_key_reused):
-// a lost answer can be asked for again, and a page be reloaded, without a second
-// key or rotation that nobody asked for.
+// # Plans and keys
 //
-// Viewers read, developers write. A plan or key of another project, and an id
-// that cannot be one, read as not_found. What is changed here reaches the checkers
-// through the store alone: they listen to the documents that this function writes. With
-// "Prefer: wait" the answer waits until they have (promise F7, package inforce): the
-// function reads who they are from the store, and asks each. A wait ends with what is known
-// when the process is told to stop.
+// A plan's ID is derived from its first name, and does not change. quota and quota_period are set or
+// removed together.
 //
-// # Plans
+// A full key is only in the response to its creation or rotation; it is neither stored nor logged. A
+// call with an Idempotency-Key issues at most one key in 24 hours. An environment has at most
+// MAX_KEYS_PER_ENVIRONMENT keys, since each occupies memory in every checker. Revoked keys do not
+// count, and are listed until rollup deletes them; expired keys count, since they can be extended.
 //
-// A plan's id comes from its first name and stays when the name changes, since
-// keys refer to it; two plans may therefore come to bear the same name. A change
-// is checked as a whole: quota and quota_period come together or not at all, and
-// null in either one takes both away. A quota has a quota_mode, soft unless hard is
-// asked for; it goes when the quota goes, and null in it is soft again.
-//
-// # Keys
-//
-// The full key leaves in the answers to creation and rotation and is neither
-// stored nor logged. status is "expired" for an active key whose expiry has
-// passed; disabled and revoked keys keep saying what they are. In a PATCH, null
-// takes away what is optional: the name, the scope (the key is then good for
-// every app of its environment) and the expiry. A PATCH that says nothing changes
-// nothing and is answered like a GET, for revoked keys too; every other PATCH of a
-// revoked key is key_revoked. Revoking twice is no error: the key is what was
-// asked for.
-//
-// An environment has at most MAX_KEYS_PER_ENVIRONMENT keys, since each takes memory in
-// every checker: one more is too_many_keys. Revoked keys do not count. They are out of
-// the checkers at once, and stay listed, with their usage, until rollup deletes them
-// when the last day on which they were good leaves the retention of 92 days. Expired
-// keys count and stay, since they can be extended.
-//
-// # ETag and If-Match
-//
-// The tag is of all that is stored of a plan or a key, its secrets' hashes among it, so
-// that a rotation makes another one. What is observed, such as last_seen, or follows
-// from the time, such as "expired", makes none.
-//
-// last_seen is the last kept day on which the key saw any traffic, denied or
-// allowed; it is null for a key without traffic in the last 92 days. It and usage are
-// what a report of the key says (package counted), with the counts that checkers hold in
-// memory; as_of is their time. The order sort=last_seen uses stored days only.
+// An ETag covers all stored fields, including the hashes of secrets, but no observed values such as
+// last_seen. A scope can name only existing apps. If all apps of a scope are deleted, the key has
+// scope none; an empty list in a PATCH means all apps.
 //
 // # Lists
 //
-// A list that is narrowed only by plan reads the keys. Any other reads the list of keys
-// (package store), which has an index for each filter and order, and then the keys of its page.
-// A page reads at most 200 entries of the list of keys. It may have fewer keys than requested,
-// and still a token. A page of 50 keys costs at most 200 document reads, and one more for each
-// plan. A key that is no longer as the list of keys has it is left out.
+// A list that is filtered only by plan reads the keys. Other lists read the list of keys (package
+// store) and then the keys of the page. A page reads at most 200 entries, so it can have fewer keys
+// than requested and still a next page. It costs at most 200 document reads for 50 keys, plus one for
+// each plan. While the list of keys is not ready (before rollup's first comparison, or after 15
+// minutes without a run), the keys are scanned instead.
 //
-// The list of keys is not ready before rollup has compared all keys with it, and while rollup
-// has not run for 15 minutes. Until then such a list reads keys with the right plan and stored
-// status, one after the other, until its page is full; with sort=last_seen it reads all of them,
-// and their usage. A process reads for four such calls at a time and keeps no key that is not on
-// the page, so its memory is bounded. Further calls wait, for 10 s at most.
+// # Denied requests
 //
-// # Refused requests
-//
-// Why the gate refused a request is known to the checker that did, among its last 4096
-// denials: each is asked (package explain), and the answer says how many were, and how many
-// have answered. A developer is told of the project's own apps. A key of another project that
-// was sent to one of them is not named, and one with a wrong secret is unknown, so that nobody
-// learns here which keys others have. Who has asked for which request is in the audit log. A
-// caller asks 30 times at once, and then once a second, of each process of the function. A
-// request to no app, or refused by the checkers' stand-in, is not found.
+// Only the checker that denied a request knows the reason, so all checkers are queried. The response
+// covers only apps of the project. It must not reveal that a key of another project exists.
 //
 // # Leaked keys
 //
-// Secrets that were found where strangers can read them are reported by programs, in the
-// protocol of GitHub's secret scanning partners, and by whoever is signed in, of whatever
-// project. Both name secrets by themselves alone, and learn nothing: the answer is the same
-// whatever has become of one, and to a person it comes after a fixed time at the earliest,
-// which is longer than the work takes. What is no key by its checksum is told to a person,
-// since anybody can see it. The one difference that is left shows in an outage of the store
-// that lets reads through and no writes: then a key is 503 and none is not.
-//
-// What a report does is package apikey's to say, and the project's policy: it is a change of
-// a key as any other, with a record of its own, by which the project can ask when it is in
-// force. A report names one key at a time to the store, which reads once for what is no key
-// that it knows, or known to have leaked, and no more. A service token that is reported is
-// revoked, whatever the policy.
-//
-// A program is known by the signature over its body, which has to be read before that can be
-// checked. Bodies are bounded in size and time, and all their buffers in memory; each network
-// has a share of that memory. Only calls without a good signature count against the network that they come from.
-// All limits live in the memory of one process. A list is done in parts, and answered once
-// all are done; a program that gets another answer sends it again.
-//
-// # Scopes
-//
-// A scope can only name existing apps. The deletion of an app (package apps) removes it from
-// all scopes. A scope that named no other app then covers no app, which the field scope
-// shows as none; an empty list in a PATCH still means every app.
-//
-// # Hard quotas
-//
-// An owner can release what lost checkers hold of a key's hard quota. The store decides which
-// checkers are lost, and how much of it counts as spent. While every holder may still allow
-// requests, the call is quota_held. An owner could raise the quota of the plan by as much.
+// Secret-scanning programs use the protocol of GitHub's secret scanning partners; any user can report
+// a key of any project. Both get the same response for every well-formed secret, and users get it
+// after a fixed minimum time. Only an outage of writes in the store reveals that a key exists: the
+// response is then 503. The project's policy decides what happens to the key (package apikey).
 package keys
 
 import (
@@ -131,7 +61,7 @@ import (
 	"github.com/sluicegate/sluice/shared/usage/counted"
 )
 
-// Store keeps plans, keys and what keys were used for; *store.Store implements it.
+// Store stores plans, keys and usage. *store.Store implements it.
 type Store interface {
 	httpapi.Resources
 	CreatePlan(ctx context.Context, p plan.Plan) (checkers.Change, error)
@@ -152,9 +82,9 @@ type Store interface {
 	KeyListReady(ctx context.Context) (bool, error)
 	FindKeys(ctx context.Context, q store.KeySearch, after store.KeyPlace, limit int) ([]store.Candidate, error)
 	EachListed(ctx context.Context, f store.KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error]
-	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) // in the order of prefixes, without those that are gone
+	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) // in the order of prefixes, without deleted keys
 	ReleaseLeases(ctx context.Context, k apikey.Key, t usage.Term, used int64) (store.Released, error)
-	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error) // in the order of keys; zero where one is gone
+	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error) // in the order of keys; zero for deleted plans
 	counted.Store
 }
 
@@ -164,23 +94,23 @@ type Service struct {
 	store    Store
 	api      *httpapi.API
 	checkers *checkerSet
-	explains *callers
-	leaks    *leaks
+	explains *callerLimiter
+	leaks    *leakReporter
 	counted  *counted.Reader
 	scans    scans
 	log      *slog.Logger
-	random   io.Reader // of prefixes and secrets
+	random   io.Reader // for prefixes and secrets
 	now      func() time.Time
 }
 
-// New makes a service. Once ending is closed nobody waits any more.
+// New returns a service. It ends all waits when ending is closed.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, ending <-chan struct{}) *Service {
 	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), log: log, random: apikey.Random(), now: time.Now}
 	s.checkers = newCheckers(checkers.NewClient(cfg.Settings), st, log, ending)
 	s.counted = counted.NewReader(st, &counted.Checkers{Client: s.checkers.client, Members: st.Members, Log: log}, cfg.Recent)
 	s.scans = make(scans, scansAtOnce)
-	s.explains = newCallers(explainBurst, explainEvery, "questions about refused requests")
-	s.leaks = newLeaks(cfg, s)
+	s.explains = newCallerLimiter(explainBurst, explainEvery, "explanations of denied requests")
+	s.leaks = newLeakReporter(cfg, s)
 	httpapi.Serve(s.api, api.ListPlans, s.listPlans)
 	httpapi.ServeChange(s.api, api.CreatePlan, s.checkers, s.createPlan)
 	httpapi.Serve(s.api, api.GetPlan, s.getPlan)
@@ -205,6 +135,5 @@ func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, endi
 // Handler serves the function's routes.
 func (s *Service) Handler() http.Handler { return s.api }
 
-// moment is the time of a change as the store keeps it, in microseconds, so that
-// the answer to a change and every later answer show the same time.
-func (s *Service) moment() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+// changeTime returns the current time in microseconds, the precision of the store.
+func (s *Service) changeTime() time.Time { return s.now().UTC().Truncate(time.Microsecond) }

@@ -22,59 +22,54 @@ import (
 )
 
 const (
-	// maxLeaks and maxLeaksBody bound what a program sends at once, in secrets and in bytes.
-	// More is refused as a whole, so that it knows that nothing of it was taken.
-	maxLeaks     = 500
-	maxLeaksBody = 1 << 20
+	maxLeaks     = 500     // secrets in a program's report; larger reports are rejected as a whole
+	maxLeaksBody = 1 << 20 // bytes in a program's report
 
-	// leaksBodies bounds the bodies that are held before their sender has proven itself, and
-	// leaksShare those from one network, in bytes: nobody keeps the others out.
+	// The memory for bodies of unauthenticated calls, in bytes. The share is per network, so no
+	// network can block others.
 	leaksBodies = 3 * leaksShare
-	leaksShare  = 8 * (maxLeaksBody + 1) // a buffer has room for one byte more than the body
+	leaksShare  = 8 * (maxLeaksBody + 1) // a buffer has one more byte than the body
 
-	// leaksRead is for the body of a call that has proven nothing yet, and leaksWork for what
-	// it asks for, at leaksAtOnce keys at one time.
-	leaksRead   = 10 * time.Second
-	leaksWork   = 40 * time.Second
-	leaksAtOnce = 8
+	leaksRead   = 10 * time.Second // for reading the body of an unauthenticated call
+	leaksWork   = 40 * time.Second // for processing a report
+	leaksAtOnce = 8                // keys that are processed concurrently
 
-	// A program's calls, those of a network that prove nothing, and a person's reports: so
-	// many at once, and then so often.
+	// The limits of calls by a program, of unauthenticated calls from a network, and of reports by
+	// a user.
 	programBurst, programEvery   = 120, 200 * time.Millisecond
 	unprovenBurst, unprovenEvery = 60, time.Second
 	personBurst, personEvery     = 10, 6 * time.Second
 
-	// answerFloor is how long the answer to a person's report takes at least: longer than to
-	// end a key, so that the time does not tell whether there is one.
-	answerFloor = time.Second
+	// minResponseTime is the minimum time for the response to a user. It is longer than the
+	// processing, so the time does not reveal whether a key exists.
+	minResponseTime = time.Second
 )
 
-// malformed is the result of a text that is neither a full key nor a full service token, by its
-// checksum.
+// malformed is the result for a text that is neither a full key nor a full service token.
 const malformed = store.LeakResult("malformed")
 
-// leaks takes reports of keys that were found where strangers can read them.
-type leaks struct {
+// leakReporter processes reports of leaked secrets.
+type leakReporter struct {
 	programs *program.Keys
-	proven   *callers // programs
-	unproven *callers // by network
-	people   *callers
+	proven   *callerLimiter // by program
+	unproven *callerLimiter // by network
+	people   *callerLimiter
 	bodies   *httpapi.Bodies
 	floor    time.Duration
-	clock    func() time.Time // of connections, which have no other
+	clock    func() time.Time // for deadlines of connections
 	results  *prometheus.CounterVec
 }
 
-func newLeaks(cfg Config, s *Service) *leaks {
+func newLeakReporter(cfg Config, s *Service) *leakReporter {
 	now := time.Now // the clock in production
-	l := &leaks{
-		programs: program.New(cfg.LeakPrograms, s.log, now), floor: answerFloor, clock: now,
-		proven:   newCallers(programBurst, programEvery, "reports of leaked keys"),
-		unproven: newCallers(unprovenBurst, unprovenEvery, "reports without a good signature"),
-		people:   newCallers(personBurst, personEvery, "reports of leaked keys"),
+	l := &leakReporter{
+		programs: program.New(cfg.LeakPrograms, s.log, now), floor: minResponseTime, clock: now,
+		proven:   newCallerLimiter(programBurst, programEvery, "reports of leaked keys"),
+		unproven: newCallerLimiter(unprovenBurst, unprovenEvery, "reports without a valid signature"),
+		people:   newCallerLimiter(personBurst, personEvery, "reports of leaked keys"),
 		bodies:   httpapi.NewBodies(httpapi.BodyQuota{Body: maxLeaksBody, All: leaksBodies, Share: leaksShare, Retry: leaksRead}),
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_leaked_secrets_total", Help: "Secrets that were reported as leaked, by who reported them (program, person) and what became of them.",
+			Name: "sluice_leaked_secrets_total", Help: "Secrets reported as leaked, by reporter (program, person) and result.",
 		}, []string{"by", "result"}),
 	}
 	for _, result := range append(store.LeakResults(), malformed) {
@@ -84,15 +79,14 @@ func newLeaks(cfg Config, s *Service) *leaks {
 	return l
 }
 
-// Who reports, in metrics.
+// The reporters, in metrics.
 const (
 	byProgram = "program"
 	byPerson  = "person"
 )
 
-// reportLeaks takes the list of a secret-scanning program. It is answered alike whatever has
-// become of it, and only once all of it is done: on any other answer the program may send it
-// again, which changes nothing that was done.
+// reportLeaks processes the report of a secret-scanning program. It responds only after all secrets
+// are processed. Programs retry after other responses, which is idempotent.
 func (s *Service) reportLeaks(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
 	network := [2]string{trace.Network(r.Context())}
 	if s.leaks.unproven.spent(network, s.now()) {
@@ -101,7 +95,7 @@ func (s *Service) reportLeaks(w http.ResponseWriter, r *http.Request, in httpapi
 	name, found, err := s.provenLeaks(w, r, network[0])
 	if err != nil {
 		if name == "" && !problem.Is(err, problem.Unavailable) {
-			_ = s.leaks.unproven.takeNamed(network, s.now()) // counts; this call is answered already
+			_ = s.leaks.unproven.takeNamed(network, s.now()) // only counts: this call already has a response
 		}
 		return err
 	}
@@ -113,12 +107,11 @@ func (s *Service) reportLeaks(w http.ResponseWriter, r *http.Request, in httpapi
 	return httpapi.JSON(w, api.ReportLeaks.Status, wire.LeaksReceived{Received: len(found)})
 }
 
-// provenLeaks reads what a call reports, and who signs it, by name where that is proven:
-// nothing of the body is looked at before. Problems: unauthenticated, always the same; unavailable;
-// rate_limited; body_too_large, malformed_json, wrong_type.
+// provenLeaks reads a report and verifies its signature before decoding it. name is the program, or ""
+// if the signature is not verified.
 func (s *Service) provenLeaks(w http.ResponseWriter, r *http.Request, network string) (name string, found []wire.FoundSecret, err error) {
-	unsigned := problem.New(problem.Unauthenticated, "The signature of a program that this installation trusts is required.")
-	connection := http.NewResponseController(w) // where there is no connection there is nothing to bound
+	unsigned := problem.New(problem.Unauthenticated, "A valid signature of a trusted program is required.")
+	connection := http.NewResponseController(w) // does nothing without a connection
 	_ = connection.SetReadDeadline(s.leaks.clock().Add(leaksRead))
 	claim, ok := program.ClaimOf(r.Header)
 	if !ok {
@@ -146,34 +139,32 @@ func (s *Service) provenLeaks(w http.ResponseWriter, r *http.Request, network st
 		return "", nil, err
 	}
 	if found, err = parseLeaks(body); err != nil {
-		s.log.WarnContext(r.Context(), "report of leaks refused", "program", key.Program, "bytes", len(body), "error", err)
+		s.log.WarnContext(r.Context(), "leak report rejected", "program", key.Program, "bytes", len(body), "error", err)
 	}
 	return name, found, err
 }
 
-// parseLeaks reads a program's list. Problems: malformed_json, wrong_type, body_too_large.
 func parseLeaks(body []byte) ([]wire.FoundSecret, error) {
 	var found []wire.FoundSecret
 	var wrong *json.UnmarshalTypeError
 	switch err := json.Unmarshal(body, &found); {
 	case errors.As(err, &wrong) || err == nil && found == nil:
-		return nil, problem.New(problem.WrongType, "The request body must be a list of objects, whose fields are strings.")
+		return nil, problem.New(problem.WrongType, "The request body must be a list of objects with string fields.")
 	case err != nil:
-		return nil, problem.Of(problem.MalformedJSON) // its cause would quote what was sent
+		return nil, problem.Of(problem.MalformedJSON) // without the cause, which quotes the body
 	case len(found) > maxLeaks:
-		return nil, problem.New(problem.BodyTooLarge, "A report has at most %d secrets; send them in several.", maxLeaks)
+		return nil, problem.New(problem.BodyTooLarge, "A report can contain at most %d secrets. Split it into several reports.", maxLeaks)
 	}
 	return found, nil
 }
 
-// endAll does what is to be done about all that a program has found. One that is there more
-// than once is looked at once.
+// endAll processes all reported secrets, each only once.
 func (s *Service) endAll(ctx context.Context, found []wire.FoundSecret, by string) error {
 	seen := map[apikey.Hash]bool{}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(leaksAtOnce)
 	for _, one := range found {
-		l := apikey.Leak{Secret: apikey.HashOf([]byte(one.Token)), At: s.moment(), By: by, URL: apikey.FoundAt(one.URL), Source: apikey.FoundAt(one.Source)}
+		l := apikey.Leak{Secret: apikey.HashOf([]byte(one.Token)), At: s.changeTime(), By: by, URL: apikey.FoundAt(one.URL), Source: apikey.FoundAt(one.Source)}
 		end, ok := s.ending(one.Token, l, byProgram)
 		if ok && !seen[l.Secret] {
 			seen[l.Secret] = true
@@ -183,21 +174,20 @@ func (s *Service) endAll(ctx context.Context, found []wire.FoundSecret, by strin
 	return g.Wait()
 }
 
-// ending returns the function that ends a full key or a full service token. ok is false if the
+// ending returns the function that processes a full key or a full service token. ok is false if the
 // text is neither.
 func (s *Service) ending(text string, l apikey.Leak, by string) (end func(context.Context) error, ok bool) {
 	if id, ok := servicetoken.Full(text).ID(); ok {
 		return func(ctx context.Context) error { return s.endToken(ctx, id, l, by) }, true
 	}
 	prefix, ok := apikey.Parse([]byte(text))
-	if !ok { // as anybody can tell without asking
+	if !ok {
 		s.leaks.results.WithLabelValues(by, string(malformed)).Inc()
 		return nil, false
 	}
 	return func(ctx context.Context) error { return s.end(ctx, apikey.IDOf(apikey.Prefix(prefix)), l, by) }, true
 }
 
-// endToken revokes a service token that has leaked.
 func (s *Service) endToken(ctx context.Context, id servicetoken.ID, l apikey.Leak, by string) error {
 	result, err := s.store.ReportTokenLeak(ctx, id, l)
 	if err != nil {
@@ -210,7 +200,6 @@ func (s *Service) endToken(ctx context.Context, id servicetoken.ID, l apikey.Lea
 	return nil
 }
 
-// end ends a secret of a key that has leaked.
 func (s *Service) end(ctx context.Context, id apikey.ID, l apikey.Leak, by string) error {
 	result, change, err := s.store.ReportLeak(ctx, id, l)
 	if err != nil {
@@ -223,8 +212,7 @@ func (s *Service) end(ctx context.Context, id apikey.ID, l apikey.Leak, by strin
 	return nil
 }
 
-// reportLeak takes the report of a person, or of a service token. Problems: missing_field,
-// invalid_parameter, rate_limited.
+// reportLeak processes the report of a user or a service token.
 func (s *Service) reportLeak(ctx context.Context, in httpapi.Scope, body wire.ReportLeak) (wire.LeaksReceived, error) {
 	if body.Key == nil {
 		return wire.LeaksReceived{}, httpapi.Missing("key")
@@ -232,11 +220,11 @@ func (s *Service) reportLeak(ctx context.Context, in httpapi.Scope, body wire.Re
 	if err := s.leaks.people.take(in.Caller, s.now()); err != nil {
 		return wire.LeaksReceived{}, err
 	}
-	l := apikey.Leak{Secret: apikey.HashOf([]byte(*body.Key)), At: s.moment(), By: in.Caller.Username, URL: apikey.FoundAt(body.URL)}
+	l := apikey.Leak{Secret: apikey.HashOf([]byte(*body.Key)), At: s.changeTime(), By: in.Caller.Username, URL: apikey.FoundAt(body.URL)}
 	end, ok := s.ending(*body.Key, l, byPerson)
 	if !ok {
 		return wire.LeaksReceived{}, problem.At("key",
-			problem.New(problem.InvalidParameter, "key must be a full API key or a full service token: it is not whole, or a character is wrong."))
+			problem.New(problem.InvalidParameter, "key must be a full API key or service token. A part is missing or a character is wrong."))
 	}
 	floor := time.NewTimer(s.leaks.floor)
 	defer floor.Stop()
@@ -248,7 +236,6 @@ func (s *Service) reportLeak(ctx context.Context, in httpapi.Scope, body wire.Re
 	return wire.LeaksReceived{Received: 1}, err
 }
 
-// wireLeak is what a key's members are shown of its leak.
 func wireLeak(k apikey.Key) *wire.KeyLeak {
 	if k.Leak == nil {
 		return nil

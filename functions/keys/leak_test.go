@@ -34,7 +34,7 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// scanner is a secret-scanning program that the function trusts.
+// scanner is a trusted secret-scanning program.
 type scanner struct {
 	*world
 
@@ -57,12 +57,12 @@ func newScanner(t *testing.T) *scanner {
 	check.OK(t, err)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
 	t.Cleanup(site.Close)
-	w.service.leaks = newLeaks(Config{LeakPrograms: program.List{{Name: "github", Keys: site.URL}}}, w.service)
+	w.service.leaks = newLeakReporter(Config{LeakPrograms: program.List{{Name: "github", Keys: site.URL}}}, w.service)
 	w.service.leaks.floor = 0
 	return &scanner{w, key}
 }
 
-// sign gives the headers of a signed body.
+// sign returns the headers of a signed body.
 func (s *scanner) sign(body string) http.Header {
 	s.Helper()
 	sum := sha256.Sum256([]byte(body))
@@ -71,7 +71,7 @@ func (s *scanner) sign(body string) http.Header {
 	return http.Header{program.IdentifierHeader: {scannersKey}, program.SignatureHeader: {base64.StdEncoding.EncodeToString(signature)}}
 }
 
-// sends has the scanner report what it has found.
+// sends sends a report.
 func (s *scanner) sends(found ...wire.FoundSecret) answer {
 	s.Helper()
 	body, err := json.Marshal(found)
@@ -88,7 +88,7 @@ func (a answer) received(n int) {
 	}
 }
 
-// leaks are the audit records of leaks in a project, newest first.
+// leaks returns the audit records of leaks in a project, newest first.
 func (s *scanner) leaks(project string) []audit.Record {
 	s.Helper()
 	all, _, err := s.store.Records(s.Context(), audit.Query{Project: project, Actions: []audit.Action{audit.LeakKey}}, store.Page{Size: 100})
@@ -104,8 +104,7 @@ func (s *scanner) counted(by, result string, want int) {
 	}
 }
 
-// TestLeakIsEnded: a program's report disables a key and says where it was found, to the
-// project; the same again changes nothing (promises L1, L2).
+// TestLeakIsEnded tests promises L1 and L2.
 func TestLeakIsEnded(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
@@ -113,44 +112,42 @@ func TestLeakIsEnded(t *testing.T) {
 	found := wire.FoundSecret{Token: k.FullKey, Type: "sluice_api_key", URL: "https://git.example.com/a?key=" + k.FullKey, Source: "commit"}
 	s.sends(found, found).received(2)
 	got := s.do(http.MethodGet, shop+"/api-keys/"+k.ID, "").key()
-	want := &wire.KeyLeak{At: s.service.moment(), By: "program:github", FoundAt: "https://git.example.com/a?key=sluice_[redacted]", FoundIn: "commit", Secret: wire.LeakedCurrent}
+	want := &wire.KeyLeak{At: s.service.changeTime(), By: "program:github", FoundAt: "https://git.example.com/a?key=sluice_[redacted]", FoundIn: "commit", Secret: wire.LeakedCurrent}
 	if diff := cmp.Diff(want, got.Leak); diff != "" || got.Status != "disabled" {
-		t.Errorf("status %s, leak (-want +got):\n%s", got.Status, diff)
+		t.Errorf("got status %s, leak (-want +got):\n%s", got.Status, diff)
 	}
 	records := s.leaks("shop")
 	if len(records) != 1 {
-		t.Fatalf("%d records of the leak", len(records))
+		t.Fatalf("records of the leak: got %d", len(records))
 	}
 	r := records[0]
 	if diff := cmp.Diff(audit.Values{
 		"status": "disabled", "found_at": want.FoundAt, "found_in": "commit", "leaked_secret": "current",
 	}, r.New); diff != "" || r.Actor != (trace.Actor{Kind: trace.Program, Name: "program:github"}) {
-		t.Errorf("by %v (-want +got):\n%s", r.Actor, diff)
+		t.Errorf("got actor %v (-want +got):\n%s", r.Actor, diff)
 	}
 	if change, err := s.store.Change(t.Context(), "shop", r.ID); err != nil || change.Keys.IsZero() {
-		t.Errorf("the change that it was: %+v, %v", change, err)
+		t.Errorf("change: got %+v, error %v", change, err)
 	}
 	before := s.stored(k.ID)
 	found.URL = "https://elsewhere.example.com"
 	s.sends(found).received(1)
 	if diff := cmp.Diff(before, s.stored(k.ID)); diff != "" || len(s.leaks("shop")) != 1 {
-		t.Errorf("%d records; the second report has changed:\n%s", len(s.leaks("shop")), diff)
+		t.Errorf("second report: got %d records, changes:\n%s", len(s.leaks("shop")), diff)
 	}
 	s.counted("program", "ended", 1)
 	s.counted("program", "known", 1)
 	if strings.Contains(s.log.String(), k.FullKey) || strings.Contains(s.log.String(), k.FullKey[len(k.FullKey)-apikey.SecretLength:]) {
-		t.Error("the key is in the log")
+		t.Error("got the key in the log")
 	}
 }
 
-// TestLeakedServiceToken checks that a service token that a program or a person reports is
-// revoked, once, with a record of where it was found, and that neither learns whether it exists.
 func TestLeakedServiceToken(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
 	issue := func(name string) (servicetoken.Token, string) {
 		token, full, err := servicetoken.New(apikey.Random(), servicetoken.Token{
-			Project: "shop", Name: name, Role: app.Owner, CreatedBy: "ada", CreatedAt: s.service.moment(), ExpiresAt: s.service.moment().Add(time.Hour),
+			Project: "shop", Name: name, Role: app.Owner, CreatedBy: "ada", CreatedAt: s.service.changeTime(), ExpiresAt: s.service.changeTime().Add(time.Hour),
 		})
 		if err == nil {
 			err = s.store.CreateToken(t.Context(), token)
@@ -168,26 +165,25 @@ func TestLeakedServiceToken(t *testing.T) {
 	s.do(http.MethodPost, leaksPath+"/report", `{"key":"`+other+`"}`).received(1)
 	for _, token := range []servicetoken.Token{found, typed} {
 		if _, err := s.store.ServiceToken(t.Context(), token.ID); !problem.Is(err, problem.NotFound) {
-			t.Errorf("%s after its leak: %v, want not_found", token.Name, err)
+			t.Errorf("%s after its leak: got %v, want not_found", token.Name, err)
 		}
 	}
 	records, _, err := s.store.Records(t.Context(), audit.Query{Project: "shop", Actions: []audit.Action{audit.LeakToken}}, store.Page{Size: 10})
 	if err != nil || len(records) != 2 {
-		t.Fatalf("records %+v, %v, want 2", records, err)
+		t.Fatalf("got records %+v, error %v, want 2", records, err)
 	}
 	r := records[1]
 	if diff := cmp.Diff(audit.Values{"found_at": "https://git.example.com/a?t=sluice_[redacted]", "found_in": "commit"}, r.New); diff != "" || r.Actor.Name != "program:github" {
-		t.Errorf("by %v (-want +got):\n%s", r.Actor, diff)
+		t.Errorf("got actor %v (-want +got):\n%s", r.Actor, diff)
 	}
 	s.counted("program", "ended", 1)
 	s.counted("program", "unknown", 3)
 	s.counted("person", "ended", 1)
 	if strings.Contains(s.log.String(), full) {
-		t.Error("the token is in the log")
+		t.Error("got the token in the log")
 	}
 }
 
-// TestLeakPolicies: what becomes of a key, and of one that opens nothing already.
 func TestLeakPolicies(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
@@ -205,30 +201,29 @@ func TestLeakPolicies(t *testing.T) {
 	}
 	got := s.do(http.MethodGet, shop+"/api-keys/"+revokes.ID, "").key()
 	if got.Status != "revoked" || got.RevokedBy == nil || *got.RevokedBy != "program:github" {
-		t.Errorf("a key of a project that revokes is %+v", got)
+		t.Errorf("policy revoke: got %+v", got)
 	}
 	got = s.do(http.MethodGet, shop+"/api-keys/"+rotated.ID, "").key()
 	if got.Status != "active" || got.PreviousSecretExpiresAt != nil || got.Leak == nil || got.Leak.Secret != wire.LeakedEnded {
-		t.Errorf("a key whose previous secret leaked is %+v", got)
+		t.Errorf("leaked previous secret: got %+v", got)
 	}
 	if !s.stored(rotated.ID).Secret.Equal(apikey.HashOf([]byte(next.FullKey))) {
-		t.Error("its own secret has ended too")
+		t.Error("got the current secret ended")
 	}
 	got = s.do(http.MethodGet, shop+"/api-keys/"+revoked.ID, "").key()
 	if got.Leak == nil || !got.RevokedAt.Equal(*byHand.RevokedAt) || *got.RevokedBy != "ada" {
-		t.Errorf("a key that was revoked before is %+v", got)
+		t.Errorf("revoked key: got %+v", got)
 	}
 	if n := len(s.leaks("shop")); n != 3 {
-		t.Errorf("%d records of three leaks", n)
+		t.Errorf("records of three leaks: got %d", n)
 	}
 	s.counted("program", "ended", 2)
 	s.counted("program", "recorded", 1)
 	s.counted("program", "known", 2)
-	s.counted("program", "unknown", 1) // what was the previous secret is none any more
+	s.counted("program", "unknown", 1) // the previous secret has ended
 }
 
-// TestLeakSender: whoever is not a program that is trusted gets one answer, before anything
-// of the body is looked at (promise L3).
+// TestLeakSender tests promise L3.
 func TestLeakSender(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
@@ -245,13 +240,13 @@ func TestLeakSender(t *testing.T) {
 	stranger := &scanner{s.world, other}
 	var first []byte
 	for name, head := range map[string]http.Header{
-		"no headers":       {},
-		"of another body":  s.sign(body + " "),
-		"of another key":   stranger.sign(body),
-		"an unknown key":   with(func(h http.Header) { h.Set(program.IdentifierHeader, "second") }),
-		"two signatures":   with(func(h http.Header) { h.Add(program.SignatureHeader, h.Get(program.SignatureHeader)) }),
-		"two identifiers":  with(func(h http.Header) { h.Add(program.IdentifierHeader, scannersKey) }),
-		"a session beside": {"Authorization": {"Bearer x"}},
+		"no headers":            {},
+		"of another body":       s.sign(body + " "),
+		"of another key":        stranger.sign(body),
+		"an unknown key":        with(func(h http.Header) { h.Set(program.IdentifierHeader, "second") }),
+		"two signatures":        with(func(h http.Header) { h.Add(program.SignatureHeader, h.Get(program.SignatureHeader)) }),
+		"two identifiers":       with(func(h http.Header) { h.Add(program.IdentifierHeader, scannersKey) }),
+		"an additional session": {"Authorization": {"Bearer x"}},
 	} {
 		a := s.send("olga", http.MethodPost, leaksPath, body, head)
 		a.Refused(http.StatusUnauthorized, problem.Unauthenticated)
@@ -259,11 +254,11 @@ func TestLeakSender(t *testing.T) {
 			first = a.Body
 		}
 		if string(a.Body) != string(first) {
-			t.Errorf("%s: %s", name, a.Body)
+			t.Errorf("%s: got %s", name, a.Body)
 		}
 	}
 	if got := s.stored(k.ID); got.Status != apikey.Active || got.Leak != nil {
-		t.Errorf("the key is %+v", got)
+		t.Errorf("key: got %+v", got)
 	}
 	for name, text := range map[string]string{"no list": `{"token":""}`, "null": `null`, "no object": `["x"]`, "a number": `[{"token":1}]`} {
 		t.Log(name)
@@ -276,15 +271,14 @@ func TestLeakSender(t *testing.T) {
 	large := `[{"token":"` + k.FullKey + `","type":"` + strings.Repeat("x", maxLeaksBody) + `"}]`
 	s.send("", http.MethodPost, leaksPath, large, s.sign(large)).Refused(http.StatusRequestEntityTooLarge, problem.BodyTooLarge)
 	if got := s.stored(k.ID); got.Status != apikey.Active {
-		t.Errorf("what was refused has made the key %s", got.Status)
+		t.Errorf("status after rejected reports: got %s", got.Status)
 	}
 	s.send("", http.MethodPost, leaksPath, body, signed).received(1)
 	if got := s.stored(k.ID); got.Status != apikey.Disabled {
-		t.Errorf("the key is %s after a good report", got.Status)
+		t.Errorf("status after a valid report: got %s", got.Status)
 	}
 }
 
-// TestLeakStrangersAreLimited: who proves nothing is told to wait; another network is not.
 func TestLeakStrangersAreLimited(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
@@ -301,7 +295,7 @@ func TestLeakStrangersAreLimited(t *testing.T) {
 		from("203.0.113.1", `[]`, http.Header{}).Refused(http.StatusUnauthorized, problem.Unauthenticated)
 	}
 	from("203.0.113.1", `[]`, http.Header{}).Refused(http.StatusTooManyRequests, problem.RateLimited)
-	for range unprovenBurst + 1 { // what is proven counts for nothing there
+	for range unprovenBurst + 1 { // authenticated calls do not count
 		from("203.0.113.2", `[]`, s.sign(`[]`)).received(0)
 	}
 	for range programBurst - unprovenBurst - 1 {
@@ -310,8 +304,7 @@ func TestLeakStrangersAreLimited(t *testing.T) {
 	from("203.0.113.3", `[]`, s.sign(`[]`)).Refused(http.StatusTooManyRequests, problem.RateLimited)
 }
 
-// TestLeakByPerson: anybody who is signed in can report a key, and is not told whether it is
-// one (promise L4).
+// TestLeakByPerson tests promise L4.
 func TestLeakByPerson(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
@@ -322,15 +315,15 @@ func TestLeakByPerson(t *testing.T) {
 	made := s.madeUp()
 	there, nowhere := report("bob", k.FullKey), report("bob", made)
 	if string(there.Body) != string(nowhere.Body) || there.Status != nowhere.Status || there.Status != http.StatusOK {
-		t.Errorf("a key: %d %s, none: %d %s", there.Status, there.Body, nowhere.Status, nowhere.Body)
+		t.Errorf("existing key: got %d %s, unknown key: got %d %s", there.Status, there.Body, nowhere.Status, nowhere.Body)
 	}
 	there.received(1)
 	got := s.do(http.MethodGet, shop+"/api-keys/"+k.ID, "").key()
 	if got.Status != "disabled" || got.Leak == nil || got.Leak.By != "bob" || got.Leak.FoundAt != "https://paste.example.com/1" {
-		t.Errorf("the key is %s, %+v", got.Status, got.Leak)
+		t.Errorf("key: got %s, %+v", got.Status, got.Leak)
 	}
 	if r := s.leaks("shop"); len(r) != 1 {
-		t.Errorf("recorded as %+v", r)
+		t.Errorf("record: got %+v", r)
 	}
 	report("bob", "sluice_x").Refused(http.StatusBadRequest, problem.InvalidParameter)
 	report("bob", k.FullKey[:len(k.FullKey)-1]+"~").Refused(http.StatusBadRequest, problem.InvalidParameter)
@@ -342,15 +335,13 @@ func TestLeakByPerson(t *testing.T) {
 	report("vera", made).received(1)
 }
 
-// madeUp is a full key by its checksum, of no key.
+// madeUp is a well-formed full key that does not exist.
 func (s *scanner) madeUp() string {
 	s.Helper()
 	_, full := functest.NewKey(s, nil)
 	return full
 }
 
-// TestLeakTakesItsTime: the answer to a person comes no earlier than the floor, whether or not
-// there is such a key.
 func TestLeakTakesItsTime(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
@@ -359,12 +350,12 @@ func TestLeakTakesItsTime(t *testing.T) {
 		begun := time.Now()
 		s.as("bob", http.MethodPost, leaksPath+"/report", fmt.Sprintf(`{"key":%q}`, key)).received(1)
 		if took := time.Since(begun); took < s.service.leaks.floor {
-			t.Errorf("answered after %s", took)
+			t.Errorf("response time: got %s", took)
 		}
 	}
 }
 
-// reading counts how often keys are read, and fails where it is told to.
+// reading counts reads of keys, and can fail.
 type reading struct {
 	Store
 
@@ -380,8 +371,6 @@ func (r *reading) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (
 	return r.Store.ReportLeak(ctx, id, l)
 }
 
-// TestLeakGarbage: what is no key by its checksum costs the store nothing, and nothing is
-// answered before all of it is done.
 func TestLeakGarbage(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
@@ -393,7 +382,7 @@ func TestLeakGarbage(t *testing.T) {
 	}
 	s.sends(garbage...).received(maxLeaks)
 	if r.reads != 0 {
-		t.Errorf("%d questions to the store", r.reads)
+		t.Errorf("reads of the store: got %d", r.reads)
 	}
 	s.counted("program", "malformed", maxLeaks)
 	k := s.makeKey()
@@ -403,14 +392,13 @@ func TestLeakGarbage(t *testing.T) {
 	r.down = false
 	s.sends(wire.FoundSecret{Token: k.FullKey}).received(1)
 	if got := s.stored(k.ID); got.Status != apikey.Disabled {
-		t.Errorf("the key is %s after the second report", got.Status)
+		t.Errorf("status after the second report: got %s", got.Status)
 	}
 }
 
-// TestWithoutPrograms: an installation that trusts none takes no reports of theirs.
 func TestWithoutPrograms(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
-	s.service.leaks = newLeaks(Config{}, s.service)
+	s.service.leaks = newLeakReporter(Config{}, s.service)
 	s.sends().Refused(http.StatusUnauthorized, problem.Unauthenticated)
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// An environment has at most so many keys, also where several are created at once.
-// Revoked keys make room, disabled ones do not; another environment has its own.
 func TestKeysOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -25,7 +23,7 @@ func TestKeysOfAnEnvironment(t *testing.T) {
 	}
 	creating.Wait()
 	if n := w.countKeys(); n != 5 {
-		t.Fatalf("%d keys were created, 5 may be", n)
+		t.Fatalf("created keys: got %d, want 5", n)
 	}
 	w.do(http.MethodPost, prod+"/api-keys", create).Refused(http.StatusConflict, problem.TooManyKeys)
 	w.do(http.MethodPost, staging+"/api-keys", create).issued(http.StatusCreated)

@@ -16,7 +16,6 @@ func (w *world) match(method, path, body, tag string) answer {
 	return w.send("ada", method, path, body, http.Header{api.IfMatch: {tag}})
 }
 
-// Whatever tells of a plan or a key has its tag, the same as long as it is the same.
 func TestTags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -30,41 +29,40 @@ func TestTags(t *testing.T) {
 		{plan, http.MethodPatch, plan, `{"quota":null}`},
 		{key, http.MethodPatch, key, `{"name":"ci","apps":null}`},
 		{key, http.MethodPost, key + "/rotate", `{"grace":"0s"}`},
-		{key, http.MethodPost, key + "/rotate", `{"grace":"0s"}`}, // nothing that is shown differs
+		{key, http.MethodPost, key + "/rotate", `{"grace":"0s"}`}, // changes only the stored hash
 		{key, http.MethodPost, key + "/revoke", ``},
 	} {
 		before := w.do(http.MethodGet, c.of, "").Tag()
 		if before == "" || before != last[c.of] {
-			t.Errorf("%s before %s: tag %s, want %s", c.of, c.body, before, last[c.of])
+			t.Errorf("%s before %s: got tag %s, want %s", c.of, c.body, before, last[c.of])
 		}
 		after := w.match(c.method, c.path, c.body, before)
 		if after.Status != http.StatusOK || after.Tag() == "" || after.Tag() == before {
-			t.Errorf("%s: %d, tag %s after %s", after.Call.Path, after.Status, after.Tag(), before)
+			t.Errorf("%s: got %d, tag %s after %s", after.Call.Path, after.Status, after.Tag(), before)
 		}
 		again := w.match(c.method, c.path, c.body, before)
 		again.Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
 		if again.Tag() != "" {
-			t.Errorf("a problem has the tag %s", again.Tag())
+			t.Errorf("tag of a problem: got %s, want none", again.Tag())
 		}
 		last[c.of] = after.Tag()
 	}
 	w.match(http.MethodDelete, plan, "", made.Tag()).Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
 	if w.countPlans() != 1 {
-		t.Error("the plan is gone")
+		t.Error("got the plan deleted")
 	}
 	if a := w.match(http.MethodDelete, plan, "", last[plan]); a.Status != http.StatusNoContent {
-		t.Errorf("%d %s", a.Status, a.Body)
+		t.Errorf("got %d %s", a.Status, a.Body)
 	}
 }
 
-// Who changes the same version at once: one does, and the others change nothing.
 func TestChangeAtOnce(t *testing.T) {
 	t.Parallel()
 	const callers = 6
 	for _, c := range []struct {
 		name, method string
 		at           func(key string) string
-		body         string // %d is the caller's number
+		body         string // %d stands for the number of the caller
 	}{
 		{"update plan", http.MethodPatch, func(string) string { return prod + "/plans/plan-starter" }, `{"burst":%d}`},
 		{"update key", http.MethodPatch, func(key string) string { return key }, `{"name":"Caller %d"}`},
@@ -103,7 +101,7 @@ func TestChangeAtOnce(t *testing.T) {
 				a.Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
 			}
 			if made != 1 {
-				t.Errorf("%d of %d changed the same version", made, callers)
+				t.Errorf("successful changes of a version: got %d of %d", made, callers)
 			}
 		})
 	}
@@ -121,7 +119,7 @@ func TestMatch(t *testing.T) {
 		tag:                       http.StatusOK,
 		`"another", ` + tag:       http.StatusOK,
 		`, "a,b" ,,` + tag + ` ,`: http.StatusOK,
-		"W/" + tag:                http.StatusPreconditionFailed, // weak ones never match a change
+		"W/" + tag:                http.StatusPreconditionFailed, // weak tags never match
 		`"another"`:               http.StatusPreconditionFailed,
 		`""`:                      http.StatusPreconditionFailed,
 		`another`:                 http.StatusBadRequest,
@@ -136,21 +134,19 @@ func TestMatch(t *testing.T) {
 		if a := w.match(http.MethodPatch, path, `{}`, match); a.Status != status {
 			t.Errorf("If-Match: %s\n got %d %s\nwant %d", match, a.Status, a.Body, status)
 		}
-		tag = w.do(http.MethodGet, path, "").Tag() // {} changes nothing
+		tag = w.do(http.MethodGet, path, "").Tag()
 	}
 	lines := http.Header{api.IfMatch: {`"another"`, tag}}
 	if a := w.send("ada", http.MethodPatch, path, `{}`, lines); a.Status != http.StatusOK {
-		t.Errorf("on two lines: %d %s", a.Status, a.Body)
+		t.Errorf("two header lines: got %d %s", a.Status, a.Body)
 	}
-	// What is not there, or not the caller's, stays so.
 	w.match(http.MethodPatch, prod+"/plans/plan-none", `{}`, "*").Refused(http.StatusNotFound, problem.NotFound)
 	theirs := http.Header{api.IfMatch: {tag}}
 	w.send("bob", http.MethodPatch, path, `{}`, theirs).Refused(http.StatusForbidden, problem.Forbidden)
 	w.send("bob", http.MethodPost, bank+"/api-keys/"+w.makeKey().ID+"/revoke", "", theirs).Refused(http.StatusNotFound, problem.NotFound)
 }
 
-// A rotation that is sent again, since its answer was lost, is told that it was made, and
-// not that somebody else was faster.
+// A repeated rotation returns already_issued, not precondition_failed.
 func TestRotatedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -23,7 +23,7 @@ func (s *Service) createPlan(ctx context.Context, in httpapi.Scope, body wire.Cr
 	if err != nil {
 		return wire.Plan{}, checkers.Change{}, err
 	}
-	now := s.moment()
+	now := s.changeTime()
 	p := plan.Plan{ID: plan.IDFor(name), Namespace: in.Environment.Namespace, Name: name, Limits: limits, CreatedAt: now, UpdatedAt: now}
 	change, err := s.store.CreatePlan(ctx, p)
 	in.Tag(p)
@@ -45,7 +45,7 @@ func (s *Service) updatePlan(ctx context.Context, in httpapi.Scope, body wire.Up
 	if err != nil {
 		return wire.Plan{}, checkers.Change{}, err
 	}
-	now := s.moment()
+	now := s.changeTime()
 	p, change, err := s.store.UpdatePlan(ctx, in.Environment.Namespace, id, func(p plan.Plan) (plan.Plan, error) {
 		if err := in.Match.Check(p); err != nil {
 			return plan.Plan{}, err
@@ -64,7 +64,7 @@ func (s *Service) deletePlan(ctx context.Context, in httpapi.Scope, _ api.None) 
 	return api.None{}, s.store.DeletePlan(ctx, in.Environment.Namespace, id, func(p plan.Plan) error { return in.Match.Check(p) })
 }
 
-// planID takes the plan's id from the path. Problem: not_found.
+// planID returns the plan ID in the path. It returns a not_found problem if it is malformed.
 func planID(in httpapi.Scope) (plan.ID, error) {
 	id := in.Param("plan_id")
 	if !plan.ValidID(id) {
@@ -73,8 +73,7 @@ func planID(in httpapi.Scope) (plan.ID, error) {
 	return plan.ID(id), nil
 }
 
-// newPlan checks what a plan is created from. Problems: missing_field,
-// invalid_name, invalid_rate, invalid_burst, invalid_quota.
+// newPlan validates the request. It returns problems of all invalid fields.
 func newPlan(in wire.CreatePlan) (name string, l plan.Limits, err error) {
 	name = httpapi.Given(in.Name)
 	l = plan.Limits{Rate: httpapi.Given(in.Rate), Burst: httpapi.Given(in.Burst)}
@@ -85,8 +84,7 @@ func newPlan(in wire.CreatePlan) (name string, l plan.Limits, err error) {
 	)
 }
 
-// changePlan gives p with what the body names. A body that names nothing gives p
-// as it is. Problems: as for newPlan.
+// changePlan returns p with the fields of the request.
 func changePlan(p plan.Plan, in wire.UpdatePlan, now time.Time) (plan.Plan, error) {
 	if in == (wire.UpdatePlan{}) {
 		return p, nil
@@ -102,16 +100,15 @@ func changePlan(p plan.Plan, in wire.UpdatePlan, now time.Time) (plan.Plan, erro
 	return p, problem.All(missing, plan.CheckName(p.Name), err)
 }
 
-// quota is what the wire says of a plan's quota.
+// quota is the quota in a request.
 type quota struct {
 	requests *int64  // nil without a quota
 	period   *string // nil without a quota
-	mode     *string // nil without a quota, and where soft goes without saying
+	mode     *string // nil without a quota, or for soft
 }
 
-// changeQuota gives the quota as it is after the change. null in requests or period
-// takes all of it away, unless the other one is given as well: then they do not fit
-// together, and withQuota says so.
+// changeQuota returns the quota after the change. A null quota or period removes the quota. If the
+// other one has a value, withQuota rejects the combination.
 func changeQuota(l plan.Limits, in wire.UpdatePlan) quota {
 	var q quota
 	removed := in.Quota.Set && in.Quota.Value == nil || in.QuotaPeriod.Set && in.QuotaPeriod.Value == nil
@@ -130,9 +127,8 @@ func changeQuota(l plan.Limits, in wire.UpdatePlan) quota {
 	return q
 }
 
-// withQuota gives l with a quota, or none when q says nothing, and checks the whole.
-// In the domain a quota of 0 and a period of "" mean none; on the wire they are
-// values, and out of range. Problems: invalid_rate, invalid_burst, invalid_quota.
+// withQuota returns l with the quota q, and validates all limits. A quota of 0 or a period of "" in
+// a request is invalid; in [plan.Limits] they mean no quota.
 func withQuota(l plan.Limits, q quota) (plan.Limits, error) {
 	l.Quota, l.Period, l.Hard = 0, "", false
 	if q.requests != nil && *q.requests == 0 || q.period != nil && *q.period == "" {
@@ -153,7 +149,6 @@ func withQuota(l plan.Limits, q quota) (plan.Limits, error) {
 	return l, problem.All(wrong, l.Check())
 }
 
-// quotaOf gives the wire form of a quota: nulls for none.
 func quotaOf(l plan.Limits) quota {
 	if l.Quota == 0 {
 		return quota{}

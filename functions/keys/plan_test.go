@@ -30,12 +30,12 @@ func TestPlanLife(t *testing.T) {
 	list := read[wire.List[wire.Plan]](w.do(http.MethodGet, prod+"/plans", ""), http.StatusOK)
 	check.Equal(t, "list", wire.List[wire.Plan]{Items: []wire.Plan{want}}, list)
 	if a := w.do(http.MethodDelete, at, ""); a.Status != http.StatusNoContent || len(a.Body) > 0 {
-		t.Errorf("deleted: %d %s", a.Status, a.Body)
+		t.Errorf("deleted: got %d %s", a.Status, a.Body)
 	}
 	w.do(http.MethodGet, at, "").Refused(http.StatusNotFound, problem.NotFound)
 	w.do(http.MethodDelete, at, "").Refused(http.StatusNotFound, problem.NotFound)
 	if a := w.do(http.MethodGet, prod+"/plans", ""); strings.TrimSpace(string(a.Body)) != `{"items":[],"next_page_token":""}` {
-		t.Errorf("an empty list is %s", a.Body)
+		t.Errorf("empty list: got %s", a.Body)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestCreatePlanRefused(t *testing.T) {
 		{"a field twice", with(`"Name":"x"`), 400, problem.MalformedJSON},
 		{"a list", `[]`, 400, problem.WrongType},
 		{"an unknown field", with(`"color":"red"`), 400, problem.UnknownField},
-		{"an id of one's own", with(`"id":"plan-mine"`), 400, problem.UnknownField},
+		{"an ID", with(`"id":"plan-mine"`), 400, problem.UnknownField},
 		{"rate in quotes", `{"name":"Starter","rate":"10","burst":20}`, 400, problem.WrongType},
 		{"half a burst", `{"name":"Starter","rate":10,"burst":1.5}`, 400, problem.WrongType},
 		{"burst past 64 bits", `{"name":"Starter","rate":10,"burst":1e30}`, 400, problem.WrongType},
@@ -96,7 +96,7 @@ func TestCreatePlanRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) { w.do(http.MethodPost, prod+"/plans", tt.body).Refused(tt.status, tt.code) })
 	}
 	if n := w.countPlans(); n != 0 {
-		t.Errorf("%d plans are stored", n)
+		t.Errorf("stored plans: got %d", n)
 	}
 }
 
@@ -123,13 +123,13 @@ func TestCreatePlanMode(t *testing.T) {
 			made := read[wire.Plan](w.do(http.MethodPost, prod+"/plans", body), http.StatusCreated)
 			stored := w.do(http.MethodGet, prod+"/plans/"+made.ID, "").plan()
 			if quotaText(made) != tt.want || quotaText(stored) != tt.want {
-				t.Errorf("answered %s, stored %s, want %s", quotaText(made), quotaText(stored), tt.want)
+				t.Errorf("got %s in the response and %s stored, want %s", quotaText(made), quotaText(stored), tt.want)
 			}
 		})
 	}
 }
 
-// quotaText is a plan's quota in short, "1000 month hard"; a field that is null shows as "-".
+// quotaText returns a quota such as "1000 month hard", with "-" for null.
 func quotaText(p wire.Plan) string {
 	if p.Quota == nil && p.QuotaPeriod == nil && p.QuotaMode == nil {
 		return "none"
@@ -152,7 +152,7 @@ func TestUpdatePlanQuota(t *testing.T) {
 	w := newWorld(t)
 	const create = `{"name":"%s","rate":10,"burst":20,"quota":1000,"quota_period":"month","quota_mode":"hard"}`
 	tests := []struct {
-		name, body, want string // want: quota, period and mode, or a problem's code
+		name, body, want string // want: quota, period and mode, or a problem code
 	}{
 		{"nothing", `{}`, "1000 month hard"},
 		{"another quota", `{"quota":5}`, "5 month hard"},
@@ -188,7 +188,7 @@ func TestUpdatePlanQuota(t *testing.T) {
 				tt.want = "1000 month hard"
 			}
 			if got := quotaText(w.do(http.MethodGet, at, "").plan()); got != tt.want {
-				t.Errorf("quota is %s, want %s", got, tt.want)
+				t.Errorf("quota: got %s, want %s", got, tt.want)
 			}
 		})
 	}
@@ -229,7 +229,7 @@ func TestUpdatePlanRefused(t *testing.T) {
 		})
 	}
 	if diff := cmp.Diff(before, w.storedPlan("plan-starter")); diff != "" {
-		t.Errorf("the plan has changed (-before +after):\n%s", diff)
+		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestDeletePlanInUse(t *testing.T) {
 	w.makeKey()
 	w.do(http.MethodDelete, prod+"/plans/plan-starter", "").Refused(http.StatusConflict, problem.PlanInUse)
 	if a := w.do(http.MethodDelete, staging+"/plans/plan-starter", ""); a.Status != http.StatusNoContent {
-		t.Errorf("the other environment's plan: %d %s", a.Status, a.Body)
+		t.Errorf("other environment's plan: got %d %s", a.Status, a.Body)
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// releaseQuota returns what lost checkers hold of a key's hard quota in the current period.
+// releaseQuota releases the part of a hard quota that lost checkers hold. It returns a quota_held
+// problem if all holders may still allow requests.
 func (s *Service) releaseQuota(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.ReleasedQuota, error) {
 	id, err := keyID(in)
 	if err != nil {
@@ -27,7 +28,7 @@ func (s *Service) releaseQuota(ctx context.Context, in httpapi.Scope, _ api.Empt
 	}
 	p, err := s.store.Plan(ctx, k.Namespace, k.Plan)
 	if err != nil || !p.Hard {
-		return wire.ReleasedQuota{}, err // nothing is leased of any other quota
+		return wire.ReleasedQuota{}, err // only hard quotas are leased
 	}
 	reading, err := s.counted.Read(ctx, []apikey.Prefix{k.Prefix}, s.now)
 	if err != nil {

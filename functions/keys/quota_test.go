@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Only owners release a quota. While its holder may still allow requests, nothing is released.
 func TestReleaseQuota(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -23,7 +22,7 @@ func TestReleaseQuota(t *testing.T) {
 	path := func(id string) string { return shop + "/api-keys/" + id + "/quota/release" }
 	for _, id := range []string{soft.ID, hard.ID} {
 		if got := read[wire.ReleasedQuota](w.as("olga", http.MethodPost, path(id), ""), http.StatusOK); got != (wire.ReleasedQuota{}) {
-			t.Errorf("%s: %+v", id, got)
+			t.Errorf("%s: got %+v", id, got)
 		}
 	}
 	term := usage.TermOf(apikey.Prefix(hard.Prefix), plan.Month, w.service.now())

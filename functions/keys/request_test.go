@@ -28,22 +28,21 @@ func TestCreateOnce(t *testing.T) {
 	again := w.once("ada", prod+"/api-keys", aKey, "form-1")
 	again.Refused(http.StatusConflict, problem.AlreadyIssued)
 	if !strings.Contains(string(again.Body), first.ID) || strings.Contains(string(again.Body), first.FullKey) {
-		t.Errorf("it does not name the key, or shows it again: %s", again.Body)
+		t.Errorf("got %s, want the ID and not the full key", again.Body)
 	}
 	w.once("ada", prod+"/api-keys", `{"plan":"plan-starter","name":"Another"}`, "form-1").Refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
 	if n := w.countKeys(); n != 1 {
-		t.Fatalf("%d keys are stored", n)
+		t.Fatalf("stored keys: got %d", n)
 	}
-	w.once("ada", prod+"/api-keys", `{ "plan": "plan-starter" }`, "form-1").Refused(http.StatusConflict, problem.AlreadyIssued) // means the same
+	w.once("ada", prod+"/api-keys", `{ "plan": "plan-starter" }`, "form-1").Refused(http.StatusConflict, problem.AlreadyIssued) // same meaning
 	w.once("ada", prod+"/api-keys", aKey, "form-2").issued(http.StatusCreated)
-	w.once("olga", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated) // her own
+	w.once("olga", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated) // another caller
 	w.clock.Set(w.service.now().Add(apikey.RequestRemembered - time.Second))
 	w.once("ada", prod+"/api-keys", aKey, "form-1").Refused(http.StatusConflict, problem.AlreadyIssued)
 	w.clock.Set(w.service.now().Add(time.Second))
 	w.once("ada", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated)
 }
 
-// A call that was refused has issued nothing, so it may come again, put right.
 func TestRefusedIsNotIssued(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,7 +51,6 @@ func TestRefusedIsNotIssued(t *testing.T) {
 	w.once("ada", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated)
 }
 
-// One form sent many times at once issues one key.
 func TestCreateOnceAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -68,11 +66,11 @@ func TestCreateOnceAtOnce(t *testing.T) {
 		if a.Status == http.StatusCreated {
 			issued++
 		} else if a.Status != http.StatusConflict {
-			t.Errorf("%d %s", a.Status, a.Body)
+			t.Errorf("got %d %s", a.Status, a.Body)
 		}
 	}
 	if n := w.countKeys(); issued != 1 || n != 1 {
-		t.Errorf("%d issued, %d stored", issued, n)
+		t.Errorf("got %d issued and %d stored", issued, n)
 	}
 }
 
@@ -89,7 +87,7 @@ func TestRotateOnce(t *testing.T) {
 	w.once("ada", prod+"/api-keys", aKey, "form-1").Refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
 	k := w.stored(key.ID)
 	if !k.Secret.Equal(apikey.HashOf([]byte(rotated.FullKey))) || !k.Previous.Equal(apikey.HashOf([]byte(key.FullKey))) {
-		t.Error("the second call has changed the key's secrets")
+		t.Error("second call: got other secrets")
 	}
 	w.once("ada", at, "{}", "form-2").issued(http.StatusOK)
 }
@@ -103,11 +101,11 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 	} {
 		a := w.once("ada", prod+"/api-keys", aKey, names...)
 		if a.Status != http.StatusBadRequest {
-			t.Errorf("%s: %d %s", name, a.Status, a.Body)
+			t.Errorf("%s: got %d %s", name, a.Status, a.Body)
 		}
 	}
 	if n := w.countKeys(); n != 0 {
-		t.Errorf("%d keys are stored", n)
+		t.Errorf("stored keys: got %d", n)
 	}
 	w.once("ada", prod+"/api-keys", aKey, strings.Repeat("~", 255)).issued(http.StatusCreated)
 }

@@ -18,31 +18,29 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// maxSearch bounds what is searched for, in bytes.
+// maxSearch is the maximum size of a search text, in bytes.
 const maxSearch = 200
 
-// checkSearch refuses what no key can be found by. Problem: invalid_parameter.
+// checkSearch returns an invalid_parameter problem if no key can match.
 func checkSearch(q api.KeysOf) error {
 	switch {
 	case q.Status != "" && !slices.Contains(wire.KeyStatuses(), q.Status):
-		return problem.New(problem.InvalidParameter, "status is one of %s.", strings.Join(wire.KeyStatuses(), ", "))
+		return problem.New(problem.InvalidParameter, "status must be one of %s.", strings.Join(wire.KeyStatuses(), ", "))
 	case q.Sort != "" && !slices.Contains(wire.KeySorts(), q.Sort):
-		return problem.New(problem.InvalidParameter, "sort is one of %s.", strings.Join(wire.KeySorts(), ", "))
+		return problem.New(problem.InvalidParameter, "sort must be one of %s.", strings.Join(wire.KeySorts(), ", "))
 	case len(q.Search) > maxSearch:
-		return problem.New(problem.InvalidParameter, "search has at most %d bytes.", maxSearch)
+		return problem.New(problem.InvalidParameter, "search must have at most %d bytes.", maxSearch)
 	case q.App != "" && !app.ValidLabel(q.App):
-		return problem.New(problem.InvalidParameter, "app is the name of an app.")
+		return problem.New(problem.InvalidParameter, "app must be the name of an app.")
 	}
 	return nil
 }
 
-// narrows reports whether a list needs more than one query of the store, which finds keys by
-// project, environment, plan and stored status, in the order of their IDs.
+// narrows reports whether a list needs more than a query of the keys by plan, in the order of IDs.
 func narrows(q api.KeysOf) bool {
 	return q.Search != "" || q.Status != "" || q.App != "" || q.Sort == wire.SortLastSeen
 }
 
-// search returns a page of the matching keys, which may have fewer keys than requested.
 func (s *Service) search(ctx context.Context, f store.KeyFilter, q api.KeysOf) (wire.List[wire.Key], error) {
 	after, err := placeOf(q.Token)
 	if err != nil {
@@ -50,7 +48,7 @@ func (s *Service) search(ctx context.Context, f store.KeyFilter, q api.KeysOf) (
 	}
 	now := s.now()
 	if f.Status = apikey.Status(q.Status); q.Status == expired {
-		f.Status = apikey.Active // as it is stored
+		f.Status = apikey.Active // stored as active
 	}
 	found, next, err := s.find(ctx, f, q, after, now)
 	if err != nil {
@@ -66,8 +64,8 @@ func (s *Service) search(ctx context.Context, f store.KeyFilter, q api.KeysOf) (
 	return wire.List[wire.Key]{Items: items, NextPageToken: next}, err
 }
 
-// find returns the keys of a page, and the token of the next page. It reads the list of keys,
-// or the keys themselves while the list is not ready.
+// find returns the keys of a page and the token of the next page. It scans the keys if the list of
+// keys is not ready.
 func (s *Service) find(ctx context.Context, f store.KeyFilter, q api.KeysOf, after place, now time.Time) (found []apikey.Prefix, next string, err error) {
 	ready, err := s.store.KeyListReady(ctx)
 	if ready && err == nil {
@@ -75,7 +73,7 @@ func (s *Service) find(ctx context.Context, f store.KeyFilter, q api.KeysOf, aft
 		if !problem.Is(err, problem.Conflict) {
 			return found, next, err
 		}
-		s.log.WarnContext(ctx, "search of the list of keys failed", "error", err)
+		s.log.WarnContext(ctx, "search key list failed", "error", err)
 	} else if err != nil {
 		return nil, "", err
 	}
@@ -90,7 +88,6 @@ func (s *Service) find(ctx context.Context, f store.KeyFilter, q api.KeysOf, aft
 	return s.searchByID(ctx, f, q, after.ID, now)
 }
 
-// searchOf returns the search of the list of keys for a call.
 func searchOf(f store.KeyFilter, q api.KeysOf, now time.Time) store.KeySearch {
 	search := store.KeySearch{KeyFilter: f, Text: apikey.SearchText(q.Search), App: q.App, LastSeen: q.Sort == wire.SortLastSeen}
 	switch q.Status {
@@ -102,16 +99,15 @@ func searchOf(f store.KeyFilter, q api.KeysOf, now time.Time) store.KeySearch {
 	return search
 }
 
-// maxCandidates is the number of entries of the list of keys that a page reads at most.
+// maxCandidates is the maximum number of entries that a page reads in the list of keys.
 const maxCandidates = 200
 
-// candidates returns the number of entries that a page reads at most. Each key of the page
-// costs two more reads, of the key and its usage. So a page of up to 60 keys costs about 200.
+// candidates returns the maximum number of entries for a page. Each key costs two more reads, so a
+// page of up to 60 keys costs about 200 reads.
 func candidates(size int) int { return min(max(size+1, maxCandidates-10-2*size), maxCandidates) }
 
-// searchList reads the list of keys until the page is full or has read its candidates.
 func (s *Service) searchList(ctx context.Context, search store.KeySearch, size int, after place) (found []apikey.Prefix, next string, err error) {
-	limit := size + 1 // one more key shows whether there is a next page
+	limit := size + 1 // one more, to detect a next page
 	for left := candidates(size); left > 0; {
 		limit = min(limit, left)
 		some, err := s.store.FindKeys(ctx, search, store.KeyPlace(after), limit)
@@ -136,7 +132,6 @@ func (s *Service) searchList(ctx context.Context, search store.KeySearch, size i
 	return found, after.token(), nil
 }
 
-// searchByID reads keys in the order of their IDs until the page is full.
 func (s *Service) searchByID(ctx context.Context, f store.KeyFilter, q api.KeysOf, after apikey.ID, now time.Time) (found []apikey.Prefix, next string, err error) {
 	for k, err := range s.store.EachListed(ctx, f, after) {
 		switch {
@@ -152,8 +147,8 @@ func (s *Service) searchByID(ctx context.Context, f store.KeyFilter, q api.KeysO
 	return found, "", nil
 }
 
-// searchSeen reads all keys and their days of use, since the store has no index of these. It
-// keeps a prefix and a day of each key that is looked for.
+// searchSeen reads all keys and their last days of use, for which the store has no index. In memory
+// it has only the prefixes and days of the matching keys.
 func (s *Service) searchSeen(ctx context.Context, f store.KeyFilter, q api.KeysOf, after place, now time.Time) (found []apikey.Prefix, next string, err error) {
 	for k, err := range s.store.EachListed(ctx, f, "") {
 		if err != nil {
@@ -188,17 +183,17 @@ func (s *Service) searchSeen(ctx context.Context, f store.KeyFilter, q api.KeysO
 	return found, next, nil
 }
 
-// Bounds of the calls that read many keys: each takes memory and reads of the store.
+// The limits of calls that scan keys.
 const (
 	scansAtOnce = 4
 	scanWait    = 10 * time.Second
 )
 
-// scans holds the calls that read many keys.
+// scans is a semaphore for calls that scan keys.
 type scans chan struct{}
 
-// enter waits until the call may read. The caller must call leave in the end. It returns an
-// unavailable problem if it has waited for too long.
+// enter waits for the semaphore. leave releases it. enter returns an unavailable problem after
+// scanWait.
 func (s scans) enter(ctx context.Context) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, scanWait)
 	defer cancel()
@@ -210,29 +205,26 @@ func (s scans) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// matches tells whether a key is looked for. One without apps of its own opens every app.
+// matches reports whether a key matches the query. A key without apps can access all apps.
 func matches(k apikey.Key, q api.KeysOf, now time.Time) bool {
 	return (q.Status == "" || status(k, now) == q.Status) &&
 		(q.App == "" || len(k.Apps) == 0 || slices.Contains(k.Apps, q.App)) &&
 		k.Found(apikey.SearchText(q.Search))
 }
 
-// place is the place of a key in a list: the value of the field that the list is ordered by,
-// and the key's ID.
+// place is the position of a key in a list: the value of the sort field and the ID.
 type place store.KeyPlace
 
-// byLastSeen compares the places of a list that is ordered by the day of the last use.
 func byLastSeen(a, b place) int {
 	return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(b.ID, a.ID))
 }
 
-// token is the token of the page after a key.
+// token returns the token of the page after p.
 func (p place) token() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.Value + " " + string(p.ID)))
 }
 
-// placeOf reads a token; that of the first page is "". It returns an invalid_page problem if
-// the text is not a token.
+// placeOf parses a token. It returns an invalid_page problem if the token is malformed.
 func placeOf(token string) (p place, err error) {
 	if token == "" {
 		return p, nil
@@ -246,9 +238,7 @@ func placeOf(token string) (p place, err error) {
 	return p, nil
 }
 
-// findKey finds the key that a full key is, or was, of: for whoever holds one of which
-// nothing else is known. One of another project is not there. The text is compared by its
-// hash, and goes nowhere else.
+// findKey returns the key of a full key, even if its secret is no longer valid.
 func (s *Service) findKey(ctx context.Context, in httpapi.Scope, body wire.FindKey) (wire.FoundKey, error) {
 	if body.Key == nil {
 		return wire.FoundKey{}, httpapi.Missing("key")
@@ -274,10 +264,9 @@ func (s *Service) findKey(ctx context.Context, in httpapi.Scope, body wire.FindK
 }
 
 func notFull() error {
-	return problem.New(problem.InvalidParameter, "This is not a full key. A part of it is missing, or a character is wrong.")
+	return problem.New(problem.InvalidParameter, "This is not a full key. A part is missing or a character is wrong.")
 }
 
-// secretState says which of a key's secrets one is.
 func secretState(k apikey.Key, secret apikey.Hash, now time.Time) string {
 	switch {
 	case k.Secret.Equal(secret):

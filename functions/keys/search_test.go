@@ -39,7 +39,7 @@ func (w *world) named(names ...string) map[string]wire.IssuedKey {
 	return all
 }
 
-// compareList does what rollup does once a day, so that the list of keys is ready.
+// compareList compares the list of keys as rollup does daily.
 func (w *world) compareList() {
 	w.Helper()
 	for last := apikey.ID(""); ; {
@@ -54,14 +54,13 @@ func (w *world) compareList() {
 	w.listIsReady()
 }
 
-// listIsReady notes that the list of keys is complete.
+// listIsReady marks the list of keys as complete.
 func (w *world) listIsReady() {
 	w.Helper()
 	check.OK(w, w.store.SetKeyList(w.Context(), store.ListState{Day: "2026-03-14", Changed: time.Now()}))
 }
 
-// TestSearch checks which keys a filter selects, and in which order, with pages of several
-// sizes: before the list of keys is ready, and after it.
+// TestSearch checks filters, orders and page sizes, with and without the list of keys.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	for _, ready := range []bool{false, true} {
@@ -90,7 +89,7 @@ func testSearch(t *testing.T, ready bool) {
 	every := []string{"Anybody", "Every", "Two apps", "one", "revoked"}
 	tests := []struct {
 		query string
-		want  []string // in order with sort=last_seen, in that of names without
+		want  []string // in the order of the list; sorted by name without sort=last_seen
 	}{
 		{"", every},
 		{"search=revo", []string{"revoked"}},
@@ -127,11 +126,11 @@ func testSearch(t *testing.T, ready bool) {
 	}
 	got := w.everyPage(shop + "/api-keys?sort=last_seen&page_size=2")
 	if got[0] != "Anybody" || len(got) != 5 || slices.Contains(got[3:], "one") || slices.Contains(got[3:], "Every") {
-		t.Errorf("by the day they were seen: %v", got)
+		t.Errorf("sort=last_seen: got %v", got)
 	}
 }
 
-// everyPage lists the names of keys, page by page.
+// everyPage returns the names of keys on all pages.
 func (w *world) everyPage(path string) (names []string) {
 	w.Helper()
 	for token := ""; ; {
@@ -157,7 +156,6 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
-// TestFind: a full key leads to its key in its project, and to nothing anywhere else.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -170,7 +168,7 @@ func TestFind(t *testing.T) {
 		t.Helper()
 		got := read[wire.FoundKey](find(full), http.StatusOK)
 		if got.Key.ID != first.ID || got.Secret != secret {
-			t.Errorf("found %s, secret %s, want %s", got.Key.ID, got.Secret, secret)
+			t.Errorf("got %s, secret %s, want %s", got.Key.ID, got.Secret, secret)
 		}
 	}
 	is(first.FullKey, "current")
@@ -178,7 +176,7 @@ func TestFind(t *testing.T) {
 	is(first.FullKey, "previous")
 	is(second.FullKey, "current")
 	w.clock.Advance(25 * time.Hour)
-	is(first.FullKey, "unknown") // its grace is over
+	is(first.FullKey, "unknown") // the grace period is over
 
 	w.as("bob", http.MethodPost, bank+"/api-keys/find", `{"key":"`+second.FullKey+`"}`).Refused(http.StatusNotFound, problem.NotFound)
 	w.as("bob", http.MethodPost, shop+"/api-keys/find", `{"key":"`+second.FullKey+`"}`).Refused(http.StatusForbidden, problem.Forbidden)
@@ -186,11 +184,10 @@ func TestFind(t *testing.T) {
 	find("sluice_"+first.Prefix+"_"+strings.Repeat("0", 38)).Refused(http.StatusBadRequest, problem.InvalidParameter)
 	w.do(http.MethodPost, shop+"/api-keys/find", `{}`).Refused(http.StatusUnprocessableEntity, problem.MissingField)
 	if strings.Contains(w.log.String(), second.FullKey[16:]) {
-		t.Error("the key is in the log")
+		t.Error("got the key in the log")
 	}
 }
 
-// TestUsageOfKeys: a list says what was counted lately, and how much of the quota that is.
 func TestUsageOfKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -200,18 +197,18 @@ func TestUsageOfKeys(t *testing.T) {
 	w.see(k, "2026-03-14")
 	got := w.do(http.MethodGet, shop+"/api-keys/"+k.ID, "").key().Usage
 	if got == nil || len(got.Week) != 7 || got.Week[6].QuotaDenied != 1 || got.Week[6].Date != "2026-03-14" || got.Week[5].QuotaDenied != 0 {
-		t.Fatalf("usage is %+v", got)
+		t.Fatalf("usage: got %+v", got)
 	}
 	want := &wire.QuotaUse{Quota: 10, Period: "week", ResetsAt: time.Date(2026, 3, 16, 0, 0, 0, 0, time.UTC)}
 	check.Equal(t, "quota", want, got.Quota)
 }
 
-// scanned is a store with 100,000 keys, which are read once the gate is open.
+// scanned is a store with 100,000 keys. Reads wait for the gate.
 type scanned struct {
 	Store
 
 	gate, entered       chan struct{}
-	running, over, read atomic.Int64 // readings in progress, too many of them, keys read
+	running, over, read atomic.Int64 // reads in progress, reads over the limit, keys read
 }
 
 func (s *scanned) KeysOf(_ context.Context, prefixes []apikey.Prefix) (keys []apikey.Key, err error) {
@@ -238,7 +235,6 @@ func (s *scanned) EachListed(context.Context, store.KeyFilter, apikey.ID) iter.S
 	}
 }
 
-// Calls that search many keys take turns, and read no key after their page is full.
 func TestSearchesTakeTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -261,14 +257,14 @@ func TestSearchesTakeTurns(t *testing.T) {
 	}
 	close(s.gate)
 	if err := g.Wait(); err != nil || s.over.Load() > 0 {
-		t.Errorf("%d searches at the same time, %v, want at most %d", s.over.Load(), err, scansAtOnce)
+		t.Errorf("searches over the limit: got %d, error %v, limit %d", s.over.Load(), err, scansAtOnce)
 	}
 	if s.read.Load() != calls*51 {
-		t.Errorf("read %d keys, want 51 for each page", s.read.Load())
+		t.Errorf("got %d keys read, want 51 for each page", s.read.Load())
 	}
 }
 
-// reads is a store that counts the documents that it has read.
+// reads is a store that counts its document reads.
 type reads struct {
 	Store
 
@@ -311,11 +307,10 @@ func (r *reads) EachListed(ctx context.Context, f store.KeyFilter, after apikey.
 	}
 }
 
-// others are the reads of a call that no store's method above makes: of the project, the
-// environment, the progress of rollup and marks of the counters.
+// others is the number of reads that the methods above do not count: of the project, the
+// environment, the progress of rollup and the marks of the counters.
 const others = 5
 
-// A page of a list costs at most 200 document reads, whatever narrows and orders the list.
 func TestListIsCheap(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -338,12 +333,12 @@ func TestListIsCheap(t *testing.T) {
 			t.Errorf("%s: got %d keys and the token %q, want a full page and a token", query, len(list.Items), list.NextPageToken)
 		}
 		if got := counting.n.Load() + others; got > 200 {
-			t.Errorf("%s: %d document reads, want at most 200", query, got)
+			t.Errorf("%s: got %d document reads, want at most 200", query, got)
 		}
 	}
 }
 
-// huge is a store whose list of keys has 100,000 keys, of which a search selects each third.
+// huge is a store with 100,000 keys, of which a search selects each third.
 type huge struct{ Store }
 
 func (huge) KeyListReady(context.Context) (bool, error) { return true, nil }
@@ -378,8 +373,6 @@ func (huge) Rollups(_ context.Context, prefixes []apikey.Prefix) ([]usage.Histor
 	return histories, nil
 }
 
-// Of 100,000 keys, a page reads at most 200 documents, although it skips keys. The pages have
-// each key once. 20 lists at the same time take a bounded amount of memory.
 func TestListOfManyKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -394,7 +387,7 @@ func TestListOfManyKeys(t *testing.T) {
 		counting.n.Store(0)
 		list := page(token)
 		if got := counting.n.Load() + others; got > 200 || len(list.Items) == 0 {
-			t.Errorf("%d document reads for %d keys, want at most 200", got, len(list.Items))
+			t.Errorf("got %d document reads for %d keys, want at most 200", got, len(list.Items))
 		}
 		for _, k := range list.Items {
 			if want := fmt.Sprintf("%08d", 3*listed); k.Prefix != want {
@@ -424,11 +417,11 @@ func TestListOfManyKeys(t *testing.T) {
 		most = max(most, heap())
 	}
 	if err := lists.Wait(); err != nil || most > before+128<<20 {
-		t.Errorf("20 lists took %d MiB of heap, %v, want at most 128", (most-before)>>20, err)
+		t.Errorf("heap of 20 lists: got %d MiB, error %v, want at most 128", (most-before)>>20, err)
 	}
 }
 
-// A list shows keys as they are, although an earlier release changes them and not the list.
+// An earlier release changes keys without changing the list of keys.
 func TestListOfAnEarlierRelease(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -443,15 +436,15 @@ func TestListOfAnEarlierRelease(t *testing.T) {
 	}
 	since := time.Now().Add(-time.Hour)
 	if _, compared, corrected, err := w.store.RelistChanged(t.Context(), since, 200); err != nil || compared != 1 || corrected != 1 {
-		t.Errorf("corrected %d of %d changed keys, %v, want 1 of 1", corrected, compared, err)
+		t.Errorf("got %d of %d keys corrected, error %v, want 1 of 1", corrected, compared, err)
 	}
 	if got := w.everyPage(prod + "/api-keys?status=disabled"); !slices.Equal(got, []string{"one"}) {
-		t.Errorf("disabled keys after the correction: %v", got)
+		t.Errorf("disabled keys after the correction: got %v", got)
 	}
 	if _, corrected, err := w.store.RelistKeys(t.Context(), "", 200, func(apikey.Key, usage.History) {}); err != nil || corrected != 1 {
-		t.Errorf("corrected %d entries, %v, want that of the deleted key", corrected, err)
+		t.Errorf("got %d entries corrected, error %v, want that of the deleted key", corrected, err)
 	}
 	if _, corrected, err := w.store.RelistKeys(t.Context(), "", 200, func(apikey.Key, usage.History) {}); err != nil || corrected != 0 {
-		t.Errorf("corrected %d entries again, %v", corrected, err)
+		t.Errorf("second comparison: got %d entries corrected, error %v", corrected, err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// see puts traffic of a key on a day into its rollup.
+// see stores traffic of a key on a day.
 func (w *world) see(k wire.IssuedKey, day string) {
 	w.Helper()
 	d, err := usage.ParseDay(day)
@@ -32,7 +32,7 @@ func (w *world) see(k wire.IssuedKey, day string) {
 	check.OK(w, err)
 }
 
-// Every answer that shows a key shows when it was last seen. Today is 2026-03-14.
+// Today is 2026-03-14.
 func TestLastSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -40,8 +40,8 @@ func TestLastSeen(t *testing.T) {
 	never, today, once, past := w.makeKey(), w.makeKey(), w.makeKey(), w.makeKey()
 	w.see(today, "2026-03-01")
 	w.see(today, "2026-03-14")
-	w.see(today, "2026-03-15") // a checker's clock is ahead
-	w.see(once, "2025-12-13")  // the earliest kept day
+	w.see(today, "2026-03-15") // a checker with a fast clock
+	w.see(once, "2025-12-13")  // the earliest stored day
 	w.see(past, "2025-12-12")
 	day := func(s string) *string { return &s }
 	want := map[string]*string{never.ID: nil, today.ID: day("2026-03-14"), once.ID: day("2025-12-13"), past.ID: nil}
@@ -63,15 +63,13 @@ func TestLastSeen(t *testing.T) {
 	}
 }
 
-// noUsage cannot be read.
+// noUsage is a store that cannot read usage.
 type noUsage struct{ Store }
 
 func (noUsage) Rollups(context.Context, []apikey.Prefix) ([]usage.History, error) {
 	return nil, problem.Of(problem.Unavailable).Because(errors.New("injected"))
 }
 
-// A change that was made is answered, and a new secret shown, also when it cannot
-// be read what was counted.
 func TestChangesWithoutUsage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -82,15 +80,13 @@ func TestChangesWithoutUsage(t *testing.T) {
 	w.do(http.MethodGet, at, "").Refused(http.StatusServiceUnavailable, problem.Unavailable)
 	w.do(http.MethodGet, shop+"/api-keys", "").Refused(http.StatusServiceUnavailable, problem.Unavailable)
 	if got := w.do(http.MethodPost, at+"/rotate", "").issued(http.StatusOK); got.FullKey == "" {
-		t.Error("the new secret is lost")
+		t.Error("got no new secret")
 	}
 	if got := w.do(http.MethodPost, at+"/revoke", "").key(); got.Status != "revoked" {
-		t.Errorf("status %s", got.Status)
+		t.Errorf("status: got %s", got.Status)
 	}
 }
 
-// A key shows the requests that checkers hold in memory. A total that the store also has
-// counts once, and as_of is that of the oldest checker that responded.
 func TestUsageInMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,11 +109,11 @@ func TestUsageInMemory(t *testing.T) {
 			body, _ := io.ReadAll(r.Body)
 			q, err := taken.VerifyQuery(body, r.Header.Get(checkers.SignatureHeader), time.Now())
 			if err != nil || !slices.Equal(q.Prefixes, []string{k.Prefix}) {
-				t.Errorf("asked %s: %v", body, err)
+				t.Errorf("query %s: got %v", body, err)
 			}
 			_ = json.NewEncoder(rw).Encode(usage.Memory{Run: m.run, At: asOf.Add(time.Duration(i) * time.Second), Counts: []usage.Held{
 				{Prefix: k.Prefix, Source: fmt.Sprintf("run-%d", i+1), Day: "2026-03-14", Allowed: held},
-				{Prefix: k.Prefix, Source: fmt.Sprintf("run-%d", i+1), Day: "2026-03-11", Allowed: 100}, // settled long ago
+				{Prefix: k.Prefix, Source: fmt.Sprintf("run-%d", i+1), Day: "2026-03-11", Allowed: 100}, // finalized
 			}})
 		})
 		m.features = checkers.Features()
@@ -125,13 +121,13 @@ func TestUsageInMemory(t *testing.T) {
 	}
 	earlier := members[2]
 	earlier.key = checkers.NewQueryKey()
-	earlier.usage = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a checker of an earlier release is asked") })
+	earlier.usage = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("got a query to a checker of an earlier release") })
 	w.canaries(earlier, time.Time{})
 	got := w.do(http.MethodGet, shop+"/api-keys/"+k.ID, "").key()
 	if today := got.Usage.Week[6]; today.Allowed != 6 || got.LastSeen == nil || *got.LastSeen != "2026-03-14" || !got.Usage.AsOf.Equal(asOf) {
-		t.Errorf("today is %+v, last seen %v, as of %s", today, got.LastSeen, got.Usage.AsOf)
+		t.Errorf("today: got %+v, last seen %v, as of %s", today, got.LastSeen, got.Usage.AsOf)
 	}
 	if old := got.Usage.Week[3]; old.Allowed != 0 {
-		t.Errorf("a closed day is %+v", old)
+		t.Errorf("finalized day: got %+v", old)
 	}
 }

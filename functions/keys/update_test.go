@@ -56,7 +56,6 @@ func TestUpdateKey(t *testing.T) {
 	}
 }
 
-// A key whose only app was deleted covers no app, until a PATCH names apps or every app.
 func TestKeyOfADeletedApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -68,7 +67,7 @@ func TestKeyOfADeletedApp(t *testing.T) {
 		{`{}`, "none"}, {`{"name":"renamed"}`, "none"}, {`{"apps":["other"]}`, "apps"}, {`{"apps":[]}`, "all"},
 	} {
 		if k := w.do(http.MethodPatch, at, tt.body).key(); k.Scope != tt.scope || slices.Contains(k.Apps, "-") {
-			t.Errorf("after %s: scope is %q with %q, want %q", tt.body, k.Scope, k.Apps, tt.scope)
+			t.Errorf("after %s: got scope %q with %q, want %q", tt.body, k.Scope, k.Apps, tt.scope)
 		}
 	}
 	w.do(http.MethodPatch, at, `{"apps":["-"]}`).Refused(422, problem.InvalidScope)
@@ -113,11 +112,10 @@ func TestUpdateKeyRefused(t *testing.T) {
 		})
 	}
 	if diff := cmp.Diff(before, w.stored(issued.ID)); diff != "" {
-		t.Errorf("the key has changed (-before +after):\n%s", diff)
+		t.Errorf("key (-want +got):\n%s", diff)
 	}
 }
 
-// A wrong type is told by the field's name, also in a PATCH.
 func TestWrongTypeNamesTheField(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -140,22 +138,22 @@ func TestRevoke(t *testing.T) {
 	at := shop + "/api-keys/" + issued.ID
 	w.do(http.MethodPost, at+"/revoke", `{"reason":"leaked"}`).Refused(http.StatusBadRequest, problem.UnknownField)
 	want := issued.Key
-	want.Status, want.RevokedAt, want.RevokedBy = "revoked", new(w.service.moment()), new("ada")
+	want.Status, want.RevokedAt, want.RevokedBy = "revoked", new(w.service.changeTime()), new("ada")
 	check.Equal(t, "revoked", want, w.do(http.MethodPost, at+"/revoke", "").key())
 	before := w.stored(issued.ID)
 	w.clock.Set(time.Date(2026, 3, 15, 0, 0, 0, 0, time.UTC))
 	again := w.do(http.MethodPost, at+"/revoke", `{}`).key()
-	again.Usage = want.Usage // it is another day's
+	again.Usage = want.Usage // another day
 	check.Equal(t, "revoked again", want, again)
 	for _, body := range []string{`{"status":"active"}`, `{"status":"disabled"}`, `{"name":"n"}`, `{"expires_at":null}`} {
 		w.do(http.MethodPatch, at, body).Refused(http.StatusConflict, problem.KeyRevoked)
 	}
 	w.do(http.MethodPost, at+"/rotate", "").Refused(http.StatusConflict, problem.KeyRevoked)
 	if k := w.do(http.MethodPatch, at, `{}`).key(); k.Status != "revoked" {
-		t.Errorf("a PATCH that says nothing made it %s", k.Status)
+		t.Errorf("status after an empty PATCH: got %s", k.Status)
 	}
 	if diff := cmp.Diff(before, w.stored(issued.ID)); diff != "" {
-		t.Errorf("a revoked key has changed (-before +after):\n%s", diff)
+		t.Errorf("revoked key (-want +got):\n%s", diff)
 	}
 }
 
@@ -166,7 +164,7 @@ func TestRotate(t *testing.T) {
 	now := time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC)
 	tests := []struct {
 		body  string
-		grace time.Duration // 0 leaves no previous secret
+		grace time.Duration // 0 for no previous secret
 	}{
 		{"", 24 * time.Hour},
 		{`{}`, 24 * time.Hour},
@@ -176,7 +174,7 @@ func TestRotate(t *testing.T) {
 		{`{"grace":"720h"}`, 720 * time.Hour},
 		{`{"grace":"0s"}`, 0},
 		{`{"grace":"0"}`, 0},
-		{`{"grace":"1ns"}`, 0}, // finer than a stored time
+		{`{"grace":"1ns"}`, 0}, // less than the precision of the store
 	}
 	for _, tt := range tests {
 		t.Run(tt.body, func(t *testing.T) {
@@ -191,13 +189,13 @@ func TestRotate(t *testing.T) {
 			}
 			check.Equal(t, "rotated: id, prefix and the rest stay", want, second.Key)
 			if prefix, ok := apikey.Parse([]byte(second.FullKey)); !ok || string(prefix) != first.Prefix || second.FullKey == first.FullKey {
-				t.Errorf("the new key is %s", second.FullKey)
+				t.Errorf("new key: got %s", second.FullKey)
 			}
 			if !stored.Secret.Equal(apikey.HashOf([]byte(second.FullKey))) {
-				t.Error("the new key's hash is not stored")
+				t.Error("got no stored hash of the new key")
 			}
 			if old := stored.Previous.Equal(apikey.HashOf([]byte(first.FullKey))); old != (tt.grace > 0) {
-				t.Errorf("the old key's hash is kept: %t", old)
+				t.Errorf("stored hash of the previous secret: got %t", old)
 			}
 		})
 	}
@@ -232,7 +230,7 @@ func TestRotateRefused(t *testing.T) {
 		})
 	}
 	if diff := cmp.Diff(before, w.stored(id)); diff != "" {
-		t.Errorf("the key has changed (-before +after):\n%s", diff)
+		t.Errorf("key (-want +got):\n%s", diff)
 	}
 }
 
@@ -244,10 +242,10 @@ func TestGraceEnds(t *testing.T) {
 	until := w.do(http.MethodPost, at+"/rotate", `{"grace":"1h"}`).issued(http.StatusOK).PreviousSecretExpiresAt
 	w.clock.Set(until.Add(-time.Microsecond))
 	if k := w.do(http.MethodGet, at, "").key(); k.PreviousSecretExpiresAt == nil {
-		t.Error("the previous secret has gone early")
+		t.Error("got the previous secret removed too early")
 	}
 	w.clock.Set(*until)
 	if k := w.do(http.MethodGet, at, "").key(); k.PreviousSecretExpiresAt != nil {
-		t.Errorf("the previous secret is shown until %s", k.PreviousSecretExpiresAt)
+		t.Errorf("previous_secret_expires_at: got %s", k.PreviousSecretExpiresAt)
 	}
 }

@@ -111,7 +111,7 @@ func TestAnswersAreAccessible(t *testing.T) {
 	v.opens("/console/projects/" + s.Project + "/requests?id=nobodys")
 	v.clicks("Find request").sees("No denial found")
 	v.accessible()
-	v.submits("Find request", "Request ID", "no id").sees("A request id is 1 to 64")
+	v.submits("Find request", "Request ID", "no id").sees("The request ID is invalid.")
 	v.accessible()
 
 	v.opens(s.page("plans", "plan-gold", "delete")).sees("Plan Gold in use")

@@ -1,14 +1,11 @@
-// Package program knows who else looks for keys: the secret-scanning programs that the
-// operator of the installation trusts, by the keys with which they sign what they find.
+// Package program verifies the signatures of trusted secret-scanning programs.
 //
-// A program publishes its keys at an address, as GitHub's does: a JSON object whose
-// public_keys are a list of {key_identifier, key, is_current}, where key is an ECDSA key on
-// P-256 in PEM. Every key of the list counts, current or not; one that the list has no more
-// is withdrawn, and counts for nothing an hour later at most ([life]).
+// A program publishes its public keys at a URL in the format of GitHub: a JSON object whose
+// public_keys is a list of {key_identifier, key, is_current}, where key is an ECDSA P-256 key in PEM.
+// All keys in the list are valid. A removed key is invalid after at most one hour ([lifetime]).
 //
-// Whoever makes up identifiers has the lists read again once in half a minute, however many
-// they make up. A list that cannot be read is not a list without the key: the caller is told
-// that it cannot be known now, so that a program tries again and nothing it found is lost.
+// Unknown identifiers cause at most one read per list in 30 seconds. If a list cannot be read, the
+// problem is unavailable instead of unauthenticated, so that the program retries.
 package program
 
 import (
@@ -34,24 +31,20 @@ import (
 )
 
 const (
-	// life is for how long a list is good after it was read.
-	life = time.Hour
+	lifetime   = time.Hour        // validity of a list after a read
+	minRefresh = 30 * time.Second // interval between reads of a list
 
-	// again is the least time from one reading of a list to the next.
-	again = 30 * time.Second
-
-	// maxIdentifier and maxSignature bound what a call says of its signature, in bytes.
-	maxIdentifier = 256
-	maxSignature  = 256
+	maxIdentifier = 256 // bytes
+	maxSignature  = 256 // bytes
 )
 
-// Program is one that is trusted.
+// Program is a trusted program.
 type Program struct {
 	Name string // a label, e.g. "github"
-	Keys string // where it publishes its keys, e.g. "https://api.github.com/meta/public_keys/secret_scanning"
+	Keys string // URL of its public keys, e.g. "https://api.github.com/meta/public_keys/secret_scanning"
 }
 
-// List is what LEAK_PROGRAMS says: NAME=URL, with commas between.
+// List is the value of LEAK_PROGRAMS: comma-separated NAME=URL.
 type List []Program
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
@@ -66,52 +59,52 @@ func (l *List) UnmarshalText(text []byte) error {
 			return fmt.Errorf("%q is not NAME=URL, with a name of a-z, 0-9 and hyphens", one)
 		}
 		if err := outbound.CheckAddress(address); err != nil {
-			return fmt.Errorf("the keys of %s: %w", name, err)
+			return fmt.Errorf("keys of %s: %w", name, err)
 		}
 		*l = append(*l, Program{name, address})
 	}
 	return nil
 }
 
-// Keys are those of all programs, as far as they are known.
+// Keys contains the known keys of all programs.
 type Keys struct {
-	books  []*book
+	lists  []*keyList
 	client *http.Client
 	log    *slog.Logger
 	now    func() time.Time
 }
 
-// book is the list of one program.
-type book struct {
+// keyList is the list of keys of a program.
+type keyList struct {
 	Program
 
-	turn chan struct{} // holds one while somebody looks at what follows
+	turn chan struct{} // mutex of the following fields
 	keys map[string]*ecdsa.PublicKey
-	read time.Time // when keys were; zero before the first time
-	last time.Time // when it was tried last
-	lost error     // why that failed
+	read time.Time // last successful read; zero before the first
+	last time.Time // last attempt to read
+	lost error     // error of the last attempt
 }
 
-// New makes the keys of programs, none of which is read before it is needed.
+// New returns the keys of programs, which are read on demand.
 func New(list List, log *slog.Logger, now func() time.Time) *Keys {
 	k := &Keys{log: log, now: now, client: outbound.Client(http.DefaultTransport)}
 	for _, p := range list {
-		k.books = append(k.books, &book{Program: p, turn: make(chan struct{}, 1)})
+		k.lists = append(k.lists, &keyList{Program: p, turn: make(chan struct{}, 1)})
 	}
 	return k
 }
 
-// Key is one that a program signs with.
+// Key is a public key of a program.
 type Key struct {
-	Program string // its name
+	Program string // name of the program
 	public  *ecdsa.PublicKey
 }
 
-// Find gives the key with an identifier. Problems: unauthenticated where no program has it;
-// unavailable where that cannot be known now.
+// Find returns the key with an identifier. It returns an unauthenticated problem if no program has
+// the key, or an unavailable problem if a list cannot be read.
 func (k *Keys) Find(ctx context.Context, identifier string) (Key, error) {
 	var lost error
-	for _, b := range k.books {
+	for _, b := range k.lists {
 		public, err := b.find(ctx, k, identifier)
 		if public != nil {
 			return Key{Program: b.Name, public: public}, nil
@@ -124,8 +117,9 @@ func (k *Keys) Find(ctx context.Context, identifier string) (Key, error) {
 	return Key{}, problem.Of(problem.Unauthenticated)
 }
 
-// find gives a key, or nil; an error says that it could not be looked for.
-func (b *book) find(ctx context.Context, k *Keys, identifier string) (*ecdsa.PublicKey, error) {
+// find returns the key, or nil if the list does not contain it. It returns an error if the list
+// cannot be read.
+func (b *keyList) find(ctx context.Context, k *Keys, identifier string) (*ecdsa.PublicKey, error) {
 	select {
 	case b.turn <- struct{}{}:
 		defer func() { <-b.turn }()
@@ -133,17 +127,17 @@ func (b *book) find(ctx context.Context, k *Keys, identifier string) (*ecdsa.Pub
 		return nil, ctx.Err()
 	}
 	now := k.now()
-	if !b.read.IsZero() && now.Sub(b.read) >= life {
+	if !b.read.IsZero() && now.Sub(b.read) >= lifetime {
 		b.keys, b.read = nil, time.Time{}
 	}
 	public := b.keys[identifier]
-	if public != nil || !b.last.IsZero() && now.Sub(b.last) < again {
+	if public != nil || !b.last.IsZero() && now.Sub(b.last) < minRefresh {
 		return public, b.lost
 	}
 	keys, err := k.fetch(ctx, b.Keys)
 	b.last, b.lost = now, err
 	if err != nil {
-		b.lost = fmt.Errorf("read the keys of %s: %w", b.Name, err)
+		b.lost = fmt.Errorf("read keys of %s: %w", b.Name, err)
 		k.log.WarnContext(ctx, "read program keys failed", "program", b.Name, "error", err)
 		return nil, b.lost
 	}
@@ -151,7 +145,7 @@ func (b *book) find(ctx context.Context, k *Keys, identifier string) (*ecdsa.Pub
 	return b.keys[identifier], nil
 }
 
-// fetch reads a list. It goes on when the caller hangs up: others wait for it.
+// fetch reads a list. It continues if the caller is gone, because others may wait for it.
 func (k *Keys) fetch(ctx context.Context, address string) (map[string]*ecdsa.PublicKey, error) {
 	r, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -162,11 +156,11 @@ func (k *Keys) fetch(ctx context.Context, address string) (map[string]*ecdsa.Pub
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = res.Body.Close() }() // what was needed of it is read
+	defer func() { _ = res.Body.Close() }()
 	return parse(res.Body)
 }
 
-// parse reads a list. A key of another kind than those that sign here is left out.
+// parse decodes a list. It ignores keys of other types.
 func parse(body io.Reader) (map[string]*ecdsa.PublicKey, error) {
 	var list struct {
 		Keys []struct {
@@ -190,24 +184,24 @@ func parse(body io.Reader) (map[string]*ecdsa.PublicKey, error) {
 		}
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("it holds no key that could sign")
+		return nil, errors.New("no usable key in the list")
 	}
 	return keys, nil
 }
 
-// Headers of a call: which key signs it, and the signature.
+// The headers of a signed call.
 const (
 	IdentifierHeader = "Github-Public-Key-Identifier"
 	SignatureHeader  = "Github-Public-Key-Signature"
 )
 
-// Claim is what a call says of its signature.
+// Claim contains the signature headers of a call.
 type Claim struct {
 	Identifier string // of the key
 	signature  []byte // ASN.1
 }
 
-// ClaimOf reads a call's claim; ok is false where it makes none, or more than one.
+// ClaimOf returns the claim of a call. ok is false unless there is exactly one.
 func ClaimOf(h http.Header) (c Claim, ok bool) {
 	identifiers, signatures := h.Values(IdentifierHeader), h.Values(SignatureHeader)
 	if len(identifiers) != 1 || len(signatures) != 1 || len(identifiers[0]) > maxIdentifier || len(signatures[0]) > maxSignature {
@@ -217,7 +211,7 @@ func ClaimOf(h http.Header) (c Claim, ok bool) {
 	return Claim{identifiers[0], signature}, err == nil && identifiers[0] != "" && len(signature) > 0
 }
 
-// Signs tells whether a claim is of this key and this body.
+// Signs reports whether the claim is a valid signature of the body by this key.
 func (k Key) Signs(c Claim, body []byte) bool {
 	sum := sha256.Sum256(body)
 	return ecdsa.VerifyASN1(k.public, sum[:], c.signature)

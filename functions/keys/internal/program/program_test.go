@@ -23,7 +23,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// site is where a program publishes its keys.
+// site serves the public keys of a program.
 type site struct {
 	testing.TB
 	server *httptest.Server
@@ -47,7 +47,7 @@ func newSite(t *testing.T) *site {
 
 func (s *site) answers(h http.HandlerFunc) { s.answer.Store(&h) }
 
-// publishes has the site list keys, by identifier.
+// publishes sets the listed keys by identifier.
 func (s *site) publishes(keys map[string]any) {
 	s.Helper()
 	type one struct {
@@ -75,7 +75,7 @@ func (s *site) finds(id string, want problem.Code) Key {
 	s.Helper()
 	k, err := s.keys.Find(s.Context(), id)
 	if want == "" && (err != nil || k.Program != "github") || want != "" && !problem.Is(err, want) {
-		s.Errorf("%s: %v, %v; want %q", id, k.Program, err, want)
+		s.Errorf("%s: got %v, %v, want %q", id, k.Program, err, want)
 	}
 	return k
 }
@@ -100,13 +100,11 @@ func TestList(t *testing.T) {
 		var l List
 		err := l.UnmarshalText([]byte(text))
 		if got := len(l); (err != nil) != (want < 0) || err == nil && got != want {
-			t.Errorf("%q: %v, %v", text, l, err)
+			t.Errorf("%q: got %v, %v", text, l, err)
 		}
 	}
 }
 
-// TestKeysAreKept: a list is read when a key is looked for that it does not hold, at most
-// twice a minute, and once it is an hour old; a key that is withdrawn is worth nothing then.
 func TestKeysAreKept(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -115,7 +113,7 @@ func TestKeysAreKept(t *testing.T) {
 	read := func(want int64) {
 		t.Helper()
 		if got := s.reads.Load(); got != want {
-			t.Errorf("the list was read %d times, want %d", got, want)
+			t.Errorf("reads of the list: got %d, want %d", got, want)
 		}
 	}
 	s.finds("first", "")
@@ -123,28 +121,26 @@ func TestKeysAreKept(t *testing.T) {
 	read(1)
 	s.publishes(map[string]any{"second": &second.PublicKey})
 	for range 100 {
-		s.finds("second", problem.Unauthenticated) // nobody hurries it
+		s.finds("second", problem.Unauthenticated) // no read before minRefresh
 	}
 	read(1)
-	s.now = s.now.Add(again)
+	s.now = s.now.Add(minRefresh)
 	s.finds("second", "")
-	s.finds("first", problem.Unauthenticated) // withdrawn
+	s.finds("first", problem.Unauthenticated) // removed
 	read(2)
-	s.now = s.now.Add(life - 1)
+	s.now = s.now.Add(lifetime - 1)
 	s.finds("second", "")
 	read(2)
 	s.publishes(map[string]any{"first": &first.PublicKey})
 	s.now = s.now.Add(1)
-	s.finds("second", problem.Unauthenticated) // withdrawn, an hour ago at most
+	s.finds("second", problem.Unauthenticated) // removed at most an hour ago
 	read(3)
 }
 
-// TestKeysUnknown: what cannot be read is not known, which is no reason to turn a program
-// away for good; what is known counts on, for its hour.
 func TestKeysUnknown(t *testing.T) {
 	t.Parallel()
 	key := newKey(t, elliptic.P256())
-	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("got a followed redirect") }))
 	t.Cleanup(inside.Close)
 	for name, answer := range map[string]http.HandlerFunc{
 		"an error":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
@@ -163,13 +159,13 @@ func TestKeysUnknown(t *testing.T) {
 			s.finds("first", problem.Unavailable)
 			s.finds("first", problem.Unavailable)
 			if n := s.reads.Load(); n != 1 {
-				t.Errorf("it was asked %d times", n)
+				t.Errorf("reads: got %d", n)
 			}
-			s.now = s.now.Add(again)
+			s.now = s.now.Add(minRefresh)
 			s.publishes(map[string]any{"first": &key.PublicKey})
 			s.finds("first", "")
 			s.answers(answer)
-			s.now = s.now.Add(again)
+			s.now = s.now.Add(minRefresh)
 			s.finds("second", problem.Unavailable)
 			s.finds("first", "")
 			s.now = s.now.Add(life)
@@ -177,11 +173,10 @@ func TestKeysUnknown(t *testing.T) {
 		})
 	}
 	if _, err := New(nil, slog.New(slog.DiscardHandler), time.Now).Find(t.Context(), "first"); !problem.Is(err, problem.Unauthenticated) {
-		t.Errorf("without programs: %v", err)
+		t.Errorf("without programs: got %v", err)
 	}
 }
 
-// TestOtherKeys: keys that nobody signs with here are left out, and the others are not.
 func TestOtherKeys(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -207,7 +202,7 @@ func TestClaim(t *testing.T) {
 	head := http.Header{IdentifierHeader: {"first"}, SignatureHeader: {base64.StdEncoding.EncodeToString(signed)}}
 	c, ok := ClaimOf(head)
 	if k := s.finds("first", ""); !ok || !k.Signs(c, body) || k.Signs(c, []byte(`[{"token":"y"}]`)) || k.Signs(Claim{signature: []byte("x")}, body) {
-		t.Error("the signature is not what tells")
+		t.Error("got a valid signature for another body or key")
 	}
 	for name, change := range map[string]func(http.Header){
 		"no identifier":        func(h http.Header) { h.Del(IdentifierHeader) },
@@ -223,7 +218,7 @@ func TestClaim(t *testing.T) {
 		h := head.Clone()
 		change(h)
 		if _, ok := ClaimOf(h); ok {
-			t.Errorf("%s make a claim", name)
+			t.Errorf("%s: got a claim", name)
 		}
 	}
 }
