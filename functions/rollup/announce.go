@@ -17,21 +17,13 @@ import (
 )
 
 const (
-	// fresh bounds how old what is known of a key's plan and quota may be: somebody may have
-	// changed them.
-	fresh = time.Hour
-
-	// maxLookups bounds the keys that one run reads to learn their quotas; the next goes on.
-	maxLookups = 2000
-
-	// flushed is how long after its end a period's last counts are waited for: the checkers
-	// flush every two seconds.
-	flushed = 10 * time.Second
+	maxAge     = time.Hour        // of a key's plan and quota in memory
+	maxLookups = 2000             // keys that a run reads for their quotas
+	flushDelay = 10 * time.Second // after a period; checkers write counts every two seconds
 )
 
-// announce tells of what time has brought about: keys that expire, quotas that are used up,
-// gates that all deny. settled is the last settled day. Without events it only learns which keys
-// have requests, and how much of their quotas is used up.
+// announce announces expiries, used quotas and the state of all gates. Without events, it only reads
+// the quotas of keys with requests.
 func (r *run) announce(ctx context.Context, settled usage.Day) error {
 	err := r.quotas(ctx, settled)
 	if r.cfg.Events {
@@ -43,7 +35,6 @@ func (r *run) announce(ctx context.Context, settled usage.Day) error {
 	return nil
 }
 
-// expiries announces keys that expire soon, or have.
 func (r *run) expiries(ctx context.Context) error {
 	for _, e := range event.Expiries() {
 		for {
@@ -59,50 +50,49 @@ func (r *run) expiries(ctx context.Context) error {
 	return nil
 }
 
-// spender is what a process knows of a key that has used some of its quota.
-type spender struct {
-	key     apikey.Key
-	limits  plan.Limits // zero of a key that is gone
-	read    time.Time
-	term    usage.Term // of which the rest tells
-	settled usage.Day
-	before  uint64 // was used of the term up to settled, that day among them
-	told    int    // the percentage that nobody needs to be told of any more
+// quotaUser is a key with requests, and the use of its quota.
+type quotaUser struct {
+	key       apikey.Key
+	limits    plan.Limits // zero for a deleted key
+	read      time.Time
+	term      usage.Term // period of the following fields
+	settled   usage.Day
+	before    uint64 // requests in the period up to and including settled
+	announced int    // highest announced percentage
 }
 
-// due tells whether more has to be read of a spender.
-func (s spender) due(now time.Time, settled usage.Day) bool {
+// due reports whether the key must be read again.
+func (s quotaUser) due(now time.Time, settled usage.Day) bool {
 	_, ends := s.term.Span()
-	return now.Sub(s.read) >= fresh || s.settled != settled || s.limits.Quota > 0 && !now.Before(ends.Add(flushed))
+	return now.Sub(s.read) >= maxAge || s.settled != settled || s.limits.Quota > 0 && !now.Before(ends.Add(flushDelay))
 }
 
-// quotas announces quotas of which enough is used up. What is used is what was counted in the
-// open days, which this run has read anyway, and what the rollups say of the settled ones.
+// quotas announces used quotas. The use is the sum of the counters of open days, which this run has
+// already read, and of the rollups of finalized days.
 func (r *run) quotas(ctx context.Context, settled usage.Day) error {
 	now, due, errs := r.known(ctx, settled)
 	for some := range slices.Chunk(due, chunk) {
-		if err := r.learn(ctx, some, settled, now); err != nil {
+		if err := r.readQuotas(ctx, some, settled, now); err != nil {
 			return errors.Join(errs, err)
 		}
-		errs = errors.Join(errs, r.tell(ctx, some, now))
+		errs = errors.Join(errs, r.announceQuotas(ctx, some, now))
 	}
-	maps.DeleteFunc(now, func(_ apikey.Prefix, s spender) bool { return s.read.IsZero() }) // there was no room for it
-	r.spenders = now
+	maps.DeleteFunc(now, func(_ apikey.Prefix, s quotaUser) bool { return s.read.IsZero() }) // above maxLookups
+	r.quotaUsers = now
 	return errs
 }
 
-// known announces what can be told of the keys of the open days by what is known of them, the
-// last look at a period that has ended among it. It gives what is known, and the keys of which
-// more has to be read.
-func (r *run) known(ctx context.Context, settled usage.Day) (now map[apikey.Prefix]spender, due []apikey.Prefix, errs error) {
-	now = map[apikey.Prefix]spender{}
+// known announces the quotas of keys in memory, including the final use in ended periods. It returns
+// the keys with requests on open days, and those that must be read.
+func (r *run) known(ctx context.Context, settled usage.Day) (now map[apikey.Prefix]quotaUser, due []apikey.Prefix, errs error) {
+	now = map[apikey.Prefix]quotaUser{}
 	var before []apikey.Prefix
 	for _, sums := range r.open {
 		for p, t := range sums {
 			if _, seen := now[p]; seen || t.Zero() {
 				continue
 			}
-			s, ok := r.spenders[p]
+			s, ok := r.quotaUsers[p]
 			if ok {
 				before = append(before, p)
 			}
@@ -112,13 +102,13 @@ func (r *run) known(ctx context.Context, settled usage.Day) (now map[apikey.Pref
 			}
 		}
 	}
-	return now, due, r.tell(ctx, before, now)
+	return now, due, r.announceQuotas(ctx, before, now)
 }
 
-// learn reads what has to be known of keys to tell how much of their quotas is used up.
-func (r *run) learn(ctx context.Context, prefixes []apikey.Prefix, settled usage.Day, now map[apikey.Prefix]spender) error {
-	for _, p := range prefixes { // those of keys that are gone stay so
-		now[p] = spender{read: r.began, settled: settled, term: now[p].term, told: now[p].told}
+// readQuotas reads keys with their plans and their use on finalized days.
+func (r *run) readQuotas(ctx context.Context, prefixes []apikey.Prefix, settled usage.Day, now map[apikey.Prefix]quotaUser) error {
+	for _, p := range prefixes { // remains for deleted keys
+		now[p] = quotaUser{read: r.began, settled: settled, term: now[p].term, announced: now[p].announced}
 	}
 	keys, err := r.store.KeysOf(ctx, prefixes)
 	if err != nil {
@@ -128,14 +118,14 @@ func (r *run) learn(ctx context.Context, prefixes []apikey.Prefix, settled usage
 	if err != nil {
 		return err
 	}
-	var longer []apikey.Prefix // whose term holds settled days
+	var longer []apikey.Prefix // with finalized days in the period
 	for i, k := range keys {
 		p := k.Prefix
-		s := spender{key: k, limits: plans[i].Limits, read: r.began, settled: settled}
+		s := quotaUser{key: k, limits: plans[i].Limits, read: r.began, settled: settled}
 		if s.limits.Quota > 0 {
 			s.term = usage.TermOf(p, s.limits.Period, r.began)
 			if s.term == now[p].term {
-				s.told = now[p].told
+				s.announced = now[p].announced
 			}
 			if s.term.First <= settled {
 				longer = append(longer, p)
@@ -155,12 +145,11 @@ func (r *run) learn(ctx context.Context, prefixes []apikey.Prefix, settled usage
 	return nil
 }
 
-// quotasAtOnce bounds the quotas that are announced in one commit.
+// quotasAtOnce is the maximum number of announcements in a commit.
 const quotasAtOnce = 100
 
-// tell announces of which of these keys' quotas enough is used up, but what nobody needs to be
-// told of any more.
-func (r *run) tell(ctx context.Context, prefixes []apikey.Prefix, now map[apikey.Prefix]spender) error {
+// announceQuotas announces the keys that have reached another percentage of their quotas.
+func (r *run) announceQuotas(ctx context.Context, prefixes []apikey.Prefix, now map[apikey.Prefix]quotaUser) error {
 	if !r.cfg.Events {
 		return nil
 	}
@@ -180,29 +169,29 @@ func (r *run) tell(ctx context.Context, prefixes []apikey.Prefix, now map[apikey
 		r.result.Events += n
 		for _, one := range some {
 			s := now[one.Term.Prefix]
-			s.told = one.Event.Quota.Percent
+			s.announced = one.Event.Quota.Percent
 			now[one.Term.Prefix] = s
 		}
 	}
 	return errs
 }
 
-// reached is how much a key has used of its quota, if that is more than was told.
-func (r *run) reached(s spender) (event.Announcement, bool) {
+// reached returns the event for the reached percentage, unless it was announced.
+func (r *run) reached(s quotaUser) (event.Announcement, bool) {
 	if s.limits.Quota == 0 || s.key.Status == apikey.Revoked {
 		return event.Announcement{}, false
 	}
 	_, ends := s.term.Span()
 	used := r.used(s)
 	percent := event.Reached(used, s.limits.Quota)
-	if percent <= s.told {
+	if percent <= s.announced {
 		return event.Announcement{}, false
 	}
-	return event.OfQuota(s.key, s.limits, percent, int64(used), s.term.ID(), ends, r.began), true //nolint:gosec // it is no 2^63 requests
+	return event.OfQuota(s.key, s.limits, percent, int64(used), s.term.ID(), ends, r.began), true //nolint:gosec // less than 2^63 requests
 }
 
-// used returns the used part of a key's quota in the term of s.
-func (r *run) used(s spender) uint64 {
+// used returns the requests in the period of s.
+func (r *run) used(s quotaUser) uint64 {
 	_, ends := s.term.Span()
 	used := s.before
 	for day, sums := range r.open {
@@ -213,8 +202,8 @@ func (r *run) used(s spender) uint64 {
 	return used
 }
 
-// gates announces that all gates deny, or do not any more. That they deny has to be seen
-// twice: checkers may all be new.
+// gates announces that all gates deny, or the end of that. All gates must deny in two runs, since all
+// checkers may have just started.
 func (r *run) gates(ctx context.Context) error {
 	lists := map[store.CanaryType]checkers.List{}
 	for _, t := range store.CanaryTypes() {
@@ -225,27 +214,25 @@ func (r *run) gates(ctx context.Context) error {
 		lists[t] = list
 	}
 	denying, checkers := allDeny(lists)
-	again := denying == r.denied
+	repeated := denying == r.denied
 	r.denied = denying
-	if denying && !again || r.gatesKnown && denying == r.denying {
+	if denying && !repeated || r.gatesKnown && denying == r.denying {
 		return nil
 	}
-	told, err := r.store.AnnounceGates(ctx, denying, checkers)
+	announced, err := r.store.AnnounceGates(ctx, denying, checkers)
 	if err != nil {
 		return err
 	}
-	if told {
+	if announced {
 		r.result.Events++
 	}
 	r.gatesKnown, r.denying = true, denying
 	return nil
 }
 
-// allDeny tells whether no checker that is there can prove that its view of everything is
-// fresh, by the canaries that they write, and how many are there. A checker whose canary is
-// older than its ceiling can have no younger proof; one that writes canaries and did not hear
-// the collection for as long has said so itself. So it is never told of a checker that may
-// still allow; and of one that fails otherwise, it is not known here.
+// allDeny reports, from the canaries, whether no checker can have a current proof, and the number of
+// checkers. A checker has no proof if its last canary, or the applied time in it, is older than its
+// ceiling. Other failures of checkers are not detected here.
 func allDeny(lists map[store.CanaryType]checkers.List) (denying bool, checkers int) {
 	seen := map[string]int{}
 	for _, list := range lists {

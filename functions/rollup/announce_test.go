@@ -18,7 +18,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// announcing is a service that announces.
+// announcing returns a service with events.
 func announcing(s *store.Store, now time.Time) *Service {
 	svc := service(s, now)
 	svc.cfg.Events = true
@@ -64,8 +64,7 @@ func quotaKey(t *testing.T, s *store.Store, prefix apikey.Prefix, id plan.ID, l 
 	storetest.Make(t, func() error { _, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); return err })
 }
 
-// A quota is announced at 80 % and when it is used up, each once in its period: by whichever
-// process, after whatever restart, and again in the next period (promise D13).
+// Quotas are announced at 80% and 100%, each once per period, also after a restart (promise D13).
 func TestQuotaReached(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -77,14 +76,14 @@ func TestQuotaReached(t *testing.T) {
 			usage.Count{Prefix: "aaaaaaaa", Totals: usage.Totals{Allowed: a, QuotaDenied: 50}},
 			usage.Count{Prefix: "bbbbbbbb", Totals: usage.Totals{Allowed: b}},
 			usage.Count{Prefix: "cccccccc", Totals: usage.Totals{Allowed: 1000}},
-			usage.Count{Prefix: "dddddddd", Totals: usage.Totals{Allowed: 1000}}) // of a key that is gone
+			usage.Count{Prefix: "dddddddd", Totals: usage.Totals{Allowed: 1000}}) // a deleted key
 	}
 	old := announcing(s, at(t, "2024-03-01T10:00:00Z"))
 	steps := []struct {
 		now    string
 		source usage.Source
-		a, b   uint64 // that it counts, on the day of now
-		fresh  bool   // by another process
+		a, b   uint64 // counts on the day of now
+		fresh  bool   // another process
 		want   []string
 	}{
 		{now: "2024-03-01T10:00:00Z", source: "a-1", a: 7, b: 7},
@@ -93,7 +92,7 @@ func TestQuotaReached(t *testing.T) {
 		{now: "2024-03-01T10:03:00Z", fresh: true},
 		{now: "2024-03-01T23:59:00Z", source: "c-1", a: 1},
 		{now: "2024-03-02T00:00:20Z", source: "d-1", a: 10, b: 0, want: []string{"key-aaaaaaaa 100% 10/10 until 2024-03-03"}},
-		// The first day is settled, and counts for the month by its rollup.
+		// The first day is finalized; the month includes its rollup.
 		{now: "2024-03-05T12:00:00Z", source: "e-1", a: 1, b: 7, want: []string{"key-bbbbbbbb 80% 17/20 until 2024-04-01"}},
 		{now: "2024-03-05T12:01:00Z", source: "f-1", a: 1, b: 30, want: []string{"key-bbbbbbbb 100% 47/20 until 2024-04-01"}},
 		{now: "2024-03-06T12:01:00Z", source: "g-1", a: 20, b: 1, fresh: true, want: []string{"key-aaaaaaaa 100% 20/10 until 2024-03-07"}},
@@ -113,7 +112,6 @@ func TestQuotaReached(t *testing.T) {
 	}
 }
 
-// A quota that is used up in the last moment of its period is announced after it.
 func TestQuotaReachedAtTheLastMoment(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -130,7 +128,6 @@ func TestQuotaReachedAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// Off, a run writes nothing for events.
 func TestNoEvents(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -139,7 +136,7 @@ func TestNoEvents(t *testing.T) {
 	svc := service(s, at(t, "2024-03-01T23:59:00Z"))
 	rollUp(t, svc)
 	if waiting, err := s.Announcements(t.Context(), event.Place{}, 10); err != nil || len(waiting) != 0 {
-		t.Errorf("%v wait, %v", waiting, err)
+		t.Errorf("got pending events %v, error %v", waiting, err)
 	}
 }
 
@@ -160,8 +157,8 @@ func TestAllDeny(t *testing.T) {
 		{"one is fresh", []checkers.Member{fresh, gone}, []checkers.Member{fresh, gone}, []checkers.Member{fresh, gone}, false, 2},
 		{"cut off", []checkers.Member{gone}, []checkers.Member{gone}, []checkers.Member{gone}, true, 1},
 		{"deaf", []checkers.Member{deaf}, []checkers.Member{deaf}, []checkers.Member{deaf}, true, 1},
-		{"of plans alone", []checkers.Member{fresh}, []checkers.Member{member("a", 2*time.Minute, 2*time.Minute)}, []checkers.Member{fresh}, true, 1},
-		{"each for something else", []checkers.Member{fresh, gone}, []checkers.Member{fresh, gone}, []checkers.Member{member("b", 0, 0), member("a", time.Hour, time.Hour)}, true, 2},
+		{"no proof for plans", []checkers.Member{fresh}, []checkers.Member{member("a", 2*time.Minute, 2*time.Minute)}, []checkers.Member{fresh}, true, 1},
+		{"each without proof for another type", []checkers.Member{fresh, gone}, []checkers.Member{fresh, gone}, []checkers.Member{member("b", 0, 0), member("a", time.Hour, time.Hour)}, true, 2},
 		{"not one is there", nil, nil, nil, true, 0},
 	}
 	for _, tt := range tests {
@@ -170,12 +167,11 @@ func TestAllDeny(t *testing.T) {
 			store.CanaryKeys: list(tt.keys), store.CanaryPlans: list(tt.plans), store.CanaryCounters: list(tt.counters),
 		})
 		if denying != tt.denying || checkers != tt.checkers {
-			t.Errorf("%s: %v, %d", tt.name, denying, checkers)
+			t.Errorf("%s: got %v, %d", tt.name, denying, checkers)
 		}
 	}
 }
 
-// That all gates deny is announced when it was seen twice, and its end once.
 func TestGatesDeny(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -201,7 +197,7 @@ func TestGatesDeny(t *testing.T) {
 	}{
 		{before: canary},
 		{before: silence},
-		{before: canary}, // it was a moment
+		{before: canary}, // a short outage
 		{before: silence},
 		{want: []event.Type{event.GateDenying}},
 		{fresh: true}, // another process

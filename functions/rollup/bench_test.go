@@ -10,8 +10,8 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// BenchmarkRollup measures merging, compacting and settling a day on which two
-// replicas have counted 100 000 keys each, apart from the store's time.
+// BenchmarkRollup measures merging, compacting and settling a day with two replicas and 100,000 keys,
+// without the time of the store.
 func BenchmarkRollup(b *testing.B) {
 	const keys = 100_000
 	now := time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)
@@ -35,7 +35,7 @@ func BenchmarkRollup(b *testing.B) {
 			b.Fatal(err)
 		}
 		if len(d.rollups) != keys || d.settled == nil || *d.settled < before {
-			b.Fatalf("%d rollups, settled up to %v", len(d.rollups), d.settled)
+			b.Fatalf("got %d rollups, settled up to %v", len(d.rollups), d.settled)
 		}
 	}
 	b.ReportMetric(keys*float64(b.N)/b.Elapsed().Seconds(), "keys/s")

@@ -9,27 +9,22 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Config is what the function reads from its environment.
+// Config contains the settings of the function.
 type Config struct {
 	store.Database
 	store.Outbox
 
-	// Parallel bounds the transactions under way at once: enough to hide the
-	// store's latency, too few to crowd out the checkers' writes.
+	// Parallel is the number of concurrent transactions. It must not slow down the checkers' writes.
 	Parallel int `env:"ROLLUP_PARALLEL, default=8"`
-	// Run bounds one run, in seconds, below the minute after which the next
-	// begins. What is left over is done by the next one.
+	// Run is the time limit of a run, in seconds. The next run continues the work.
 	Run int `env:"ROLLUP_RUN_SECONDS, default=50"`
 }
 
 func (c Config) run() time.Duration { return time.Duration(c.Run) * time.Second }
 
-// The functions framework finds a function by what its package registers.
-//
-//nolint:gochecknoinits // the framework's way
+//nolint:gochecknoinits // the functions framework requires registration
 func init() { funcmain.CloudEvent("rollup", newFunction) }
 
-// newFunction puts the function together.
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	st, err := store.Open(ctx, cfg.Project)
 	if err != nil {
@@ -40,7 +35,7 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	return &funcmain.Function{Receive: service.Receive, Collectors: service.Collectors(), Store: st}, nil
 }
 
-// Once does one run, without a server around it. The error has been logged.
+// Once performs a run without a server. It logs the error that it returns.
 func Once(ctx context.Context, log *slog.Logger) error {
 	cfg, err := funcmain.Read[Config](ctx)
 	var st *store.Store
@@ -51,7 +46,7 @@ func Once(ctx context.Context, log *slog.Logger) error {
 		log.ErrorContext(ctx, "open rollup failed", "error", err)
 		return err
 	}
-	defer func() { _ = st.Close() }() // the process ends
+	defer func() { _ = st.Close() }()
 	st.AnnounceEvents(cfg.Events)
 	return New(cfg, st, log).Once(ctx)
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// chunk is how many rollups one transaction changes; Firestore takes 500.
+// chunk is the number of rollups in a transaction; the limit of Firestore is 500.
 const chunk = 200
 
-// merge brings the rollups up to what is counted of a day.
+// merge merges a day's counters into the rollups.
 func (r *run) merge(ctx context.Context, day usage.Day) error {
 	sums := usage.Sums{}
 	damaged := false
@@ -47,10 +47,10 @@ func (r *run) merge(ctx context.Context, day usage.Day) error {
 	return nil
 }
 
-// raise brings the rollups up to a day's sums.
+// raise merges a day's sums into the rollups.
 func (r *run) raise(ctx context.Context, day usage.Day, sums usage.Sums) error {
 	if day < usage.EarliestKept(r.today) {
-		return nil // what was counted before the retention cutoff is kept nowhere
+		return nil // before the retention cutoff
 	}
 	m := merging{day: day, over: !r.began.Before(day.End()), earliest: usage.EarliestKept(r.today), sums: sums}
 	stored := r.stored[day]
@@ -83,7 +83,6 @@ func (r *run) raise(ctx context.Context, day usage.Day, sums usage.Sums) error {
 	})
 }
 
-// merging is a day that is being merged.
 type merging struct {
 	day      usage.Day
 	over     bool // the day has ended
@@ -91,8 +90,8 @@ type merging struct {
 	sums     usage.Sums
 }
 
-// enough tells whether what is stored of a key needs no change: while the day
-// lasts, that the key was seen; afterwards, all of it.
+// enough reports whether a stored total needs no change. Until the end of the day, any nonzero total
+// suffices, since it records that the key was seen.
 func (m merging) enough(stored, sum usage.Totals) bool {
 	if m.over {
 		return stored.Covers(sum)
@@ -107,13 +106,12 @@ func (m merging) change(p apikey.Prefix, stored usage.History) usage.History {
 	return stored.Raise(m.day, m.sums[p]).Since(m.earliest)
 }
 
-// errReopened says that a source has written to a day after it was compacted.
-// Only a checker whose clock is wrong by more than a day can do that; the next
-// run compacts once more.
-var errReopened = errors.New("a counter appeared after the day was compacted")
+// errReopened means that a source wrote to a day after its compaction. This requires a checker with a
+// clock that is wrong by more than a day. The next run compacts again.
+var errReopened = errors.New("new counter after compaction of the day")
 
-// settle compacts a closed day, merges it for the last time and marks it. The
-// order matters: a source may still grow until it is compacted.
+// settle compacts a closed day, merges it and marks it as finalized, in this order: counters may grow
+// until they are compacted.
 func (r *run) settle(ctx context.Context, day usage.Day) error {
 	left, err := r.sourcesLeft(ctx, day)
 	if err != nil {
@@ -130,7 +128,7 @@ func (r *run) settle(ctx context.Context, day usage.Day) error {
 			return errReopened
 		}
 	}
-	delete(r.stored, day) // the last word is the store's, not this process's memory
+	delete(r.stored, day) // compare with the store, not with memory
 	if err := r.merge(ctx, day); err != nil {
 		return err
 	}
@@ -141,7 +139,6 @@ func (r *run) settle(ctx context.Context, day usage.Day) error {
 	return nil
 }
 
-// compact compacts shards, some at once.
 func (r *run) compact(ctx context.Context, day usage.Day, left map[int][]usage.Source) error {
 	shards := slices.Sorted(maps.Keys(left))
 	return parallel(ctx, r.cfg.Parallel, shards, func(ctx context.Context, shard int) error {
@@ -149,9 +146,8 @@ func (r *run) compact(ctx context.Context, day usage.Day, left map[int][]usage.S
 	})
 }
 
-// sourcesLeft gives, for each shard of a day that has any, the sources of the
-// counters that are not compacted. Damaged counters never are, nor is a shard whose sum is
-// damaged.
+// sourcesLeft returns the sources of counters that are not compacted, by shard. It omits damaged
+// counters and shards with a damaged sum, which are never compacted.
 func (r *run) sourcesLeft(ctx context.Context, day usage.Day) (map[int][]usage.Source, error) {
 	left, noSum := map[int][]usage.Source{}, map[int]bool{}
 	err := r.store.EachCounter(ctx, day, day, func(c usage.Counter) error {
@@ -168,8 +164,7 @@ func (r *run) sourcesLeft(ctx context.Context, day usage.Day) (map[int][]usage.S
 	return left, err
 }
 
-// skipped logs the damaged documents that a call of the store has left as they are, and
-// returns any other error.
+// skipped logs the damaged documents in err. It returns any other error.
 func (r *run) skipped(ctx context.Context, err error) error {
 	var damaged *store.DamagedError
 	if !errors.As(err, &damaged) {
@@ -181,15 +176,15 @@ func (r *run) skipped(ctx context.Context, err error) error {
 	return nil
 }
 
-// warn logs a damaged document, once in each process.
+// warn logs a damaged document once per process.
 func (r *run) warn(ctx context.Context, document error) {
 	if _, known := r.warned.LoadOrStore(document.Error(), true); !known {
 		r.log.ErrorContext(ctx, "damaged document skipped", "error", document)
 	}
 }
 
-// parallel calls do for each item, at most limit at once, and waits for all of
-// them. After an error it begins no more, and gives that error.
+// parallel calls do for each item, with at most limit concurrent calls. After an error it starts no
+// more calls. It returns the first error.
 func parallel[T any](ctx context.Context, limit int, items []T, do func(context.Context, T) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(limit, 1))

@@ -17,10 +17,9 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// The store's clock must agree that the tests' days are over: they are in 2024,
-// around a leap day.
+// The tests use days of 2024, around a leap day: they are over by the store's clock.
 
-// clocked is a store whose clock a test sets.
+// clocked is a store with a clock that the test sets.
 type clocked struct {
 	*store.Store
 
@@ -29,7 +28,7 @@ type clocked struct {
 
 func (c clocked) Now(context.Context) (time.Time, error) { return c.now(), nil }
 
-// service returns a service whose own clock and whose store's clock are at now.
+// service returns a service with both clocks at now.
 func service(s *store.Store, now time.Time) *Service {
 	svc := New(Config{Parallel: 4, Run: 50}, nil, slog.New(slog.DiscardHandler))
 	svc.now = func() time.Time { return now }
@@ -73,7 +72,7 @@ func one(p apikey.Prefix) usage.Count {
 	return usage.Count{Prefix: p, Totals: usage.Totals{Allowed: 1}}
 }
 
-// sources gives the sources of each day's counters.
+// sources returns the sources of the counters of each day.
 func sources(t *testing.T, s *store.Store) map[string][]usage.Source {
 	t.Helper()
 	found := map[string][]usage.Source{}
@@ -92,7 +91,7 @@ func rollups(t *testing.T, s *store.Store, prefixes ...apikey.Prefix) []usage.Hi
 	return h
 }
 
-// seedWeek writes counters of two sources from 26 February to 3 March.
+// seedWeek writes counters of two sources from February 26 to March 3.
 func seedWeek(t *testing.T, s *store.Store) {
 	t.Helper()
 	for d := day(t, "2024-02-26"); d <= day(t, "2024-03-03"); d++ {
@@ -109,10 +108,10 @@ func TestRunOverALeapDay(t *testing.T) {
 	now := at(t, "2024-03-03T12:00:00Z")
 	r := rollUp(t, service(s, now))
 	if r.Settled != 4 || r.Days != 8 {
-		t.Errorf("run did %+v", r)
+		t.Errorf("run: got %+v", r)
 	}
 	if settled, err := s.SettledDay(t.Context()); err != nil || settled.String() != "2024-02-29" {
-		t.Errorf("settled is %s, %v", settled, err)
+		t.Errorf("settled day: got %s, %v", settled, err)
 	}
 	var first, second usage.History
 	for d := day(t, "2024-02-26"); d <= day(t, "2024-03-03"); d++ {
@@ -128,7 +127,6 @@ func TestRunOverALeapDay(t *testing.T) {
 	check.Equal(t, "sources", want, sources(t, s))
 }
 
-// A run that is done again changes nothing, in the same process and in another.
 func TestRunAgain(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -137,10 +135,10 @@ func TestRunAgain(t *testing.T) {
 	rollUp(t, svc)
 	before, counters := rollups(t, s, "aaaaaaaa", "bbbbbbbb"), sources(t, s)
 	if r := rollUp(t, svc); r.Settled != 0 || r.Rollups != 0 || r.Counters != 9 {
-		t.Errorf("the second run did %+v", r)
+		t.Errorf("second run: got %+v", r)
 	}
 	if r := rollUp(t, service(s, at(t, "2024-03-03T12:00:00Z"))); r.Settled != 0 {
-		t.Errorf("another process's run did %+v", r)
+		t.Errorf("run of another process: got %+v", r)
 	}
 	if diff := cmp.Diff(before, rollups(t, s, "aaaaaaaa", "bbbbbbbb")); diff != "" {
 		t.Errorf("rollups (-before +after):\n%s", diff)
@@ -157,7 +155,7 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
-			// One of two that meet may have to give up a transaction, and its run.
+			// A conflict may abort a transaction, and thus a run.
 			_, err := service(s, at(t, "2024-03-04T00:00:00Z")).Run(t.Context())
 			if err != nil && !problem.Is(err, problem.Conflict) && !problem.Is(err, problem.Unavailable) {
 				t.Error(err)
@@ -168,23 +166,22 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	rollUp(t, service(s, at(t, "2024-03-04T00:00:00Z")))
 	for _, h := range rollups(t, s, "aaaaaaaa") {
 		if len(h) != 7 {
-			t.Errorf("history is %v", h)
+			t.Errorf("history: got %v", h)
 		}
 		for _, d := range h {
 			if d.Totals != (usage.Totals{Allowed: 3}) {
-				t.Errorf("%s has %v", d.Day, d.Totals)
+				t.Errorf("%s: got %v", d.Day, d.Totals)
 			}
 		}
 	}
 	for d, found := range sources(t, s) {
 		if closed := day(t, d).Closed(at(t, "2024-03-04T00:00:00Z")); closed != found[0].Compacted() || closed && len(found) != 2 {
-			t.Errorf("%s has %v", d, found)
+			t.Errorf("%s: got %v", d, found)
 		}
 	}
 }
 
-// While a day lasts its rollup says that the key was seen; afterwards how often.
-// What comes in late is added.
+// Until the end of a day, the rollup only records that the key was seen.
 func TestLateCounts(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -198,11 +195,11 @@ func TestLateCounts(t *testing.T) {
 		{"2024-03-03T23:59:59Z", "", 1},
 		{"2024-03-04T00:00:00Z", "c-1", 2},
 		{"2024-03-04T10:00:00Z", "d-1", 3},
-		{"2024-03-06T00:00:00Z", "", 4}, // settled
+		{"2024-03-06T00:00:00Z", "", 4}, // finalized
 	} {
 		rollUp(t, service(s, at(t, step.now)))
 		if got := rollups(t, s, "aaaaaaaa")[0].On(day(t, "2024-03-03")).Allowed; got != step.want {
-			t.Errorf("at %s the rollup has %d, not %d", step.now, got, step.want)
+			t.Errorf("rollup at %s: got %d, want %d", step.now, got, step.want)
 		}
 		if step.more != "" {
 			write(t, s, "2024-03-03", step.more, 0, one("aaaaaaaa"))

@@ -46,13 +46,12 @@ func TestEvents(t *testing.T) {
 			runs := false
 			d.before = func(bool) fault { runs = true; return tt.fault }
 			if code := post(t, svc, tt.kind); code/100 != tt.code || runs != tt.runs {
-				t.Errorf("answer is %d, ran: %v", code, runs)
+				t.Errorf("status: got %d, runs: %v", code, runs)
 			}
 		})
 	}
 }
 
-// A ping during a run is neither a second run nor an error.
 func TestPingDuringARun(t *testing.T) {
 	t.Parallel()
 	svc, d := memory()
@@ -60,10 +59,10 @@ func TestPingDuringARun(t *testing.T) {
 	d.before = func(bool) fault {
 		if calls++; calls == 1 {
 			if code := post(t, svc, funcmain.PingType); code/100 != 2 {
-				t.Errorf("answer is %d", code)
+				t.Errorf("status: got %d", code)
 			}
 			if _, err := svc.Run(t.Context()); !errors.Is(err, ErrBusy) {
-				t.Errorf("error is %v", err)
+				t.Errorf("error: got %v", err)
 			}
 		}
 		return none
@@ -71,13 +70,12 @@ func TestPingDuringARun(t *testing.T) {
 	rollUp(t, svc)
 }
 
-// The run is over when its time is: the next one goes on.
 func TestRunIsBounded(t *testing.T) {
 	t.Parallel()
 	svc, d := memory()
 	svc.cfg.Run = 0
 	d.counters["x"] = usage.Counter{Day: day(t, "2024-03-03"), Source: "a-1", Counts: usage.Packed(nil).Pack("aaaaaaaa", one("aaaaaaaa").Totals)}
 	if _, err := svc.Run(t.Context()); err == nil {
-		t.Error("a run without time ends well")
+		t.Error("run with an expired timeout: got no error")
 	}
 }

@@ -12,36 +12,34 @@ import (
 )
 
 const (
-	// keysAtOnce is the number of keys that are compared with the list of keys at a time.
-	keysAtOnce = 200
+	keysAtOnce = 200 // keys in a comparison
 
-	// clocksApart is the largest expected difference of the clocks of the processes that change
-	// keys. A change that arrives with an older time is compared in the daily pass.
-	clocksApart = 3 * time.Minute
+	// maxSkew is the maximum expected clock skew of processes that change keys. A change with an older
+	// time is compared in the daily pass.
+	maxSkew = 3 * time.Minute
 )
 
-// keylist brings the list of keys up to date: with the keys that changed since the previous
-// run, and with all keys once a day. Functions of this release write both together, so this
-// corrects the entries of keys that an earlier release changed, or that a backup restored.
+// keylist corrects the list of keys: for the keys changed since the previous run, and once a day for
+// all keys. Corrections are needed only after changes by an earlier release or a restored backup.
 func (r *run) keylist(ctx context.Context, settled usage.Day) error {
 	state, err := r.store.KeyList(ctx)
 	if err != nil {
 		return fmt.Errorf("list of keys: %w", err)
 	}
 	if state.Changed.IsZero() {
-		state.Changed = r.began.Add(-clocksApart)
+		state.Changed = r.began.Add(-maxSkew)
 	}
 	err = r.changedKeys(ctx, &state.Changed)
 	if err == nil {
 		err = r.allKeys(ctx, &state, settled)
 	}
-	if err = errors.Join(err, r.store.SetKeyList(ctx, state)); err != nil { // what is done is kept
+	if err = errors.Join(err, r.store.SetKeyList(ctx, state)); err != nil { // stores the progress
 		return fmt.Errorf("list of keys: %w", err)
 	}
 	return nil
 }
 
-// changedKeys compares the keys that changed since a time, and moves the time on.
+// changedKeys compares the keys that changed since a time, and advances the time.
 func (r *run) changedKeys(ctx context.Context, since *time.Time) error {
 	for {
 		last, compared, corrected, err := r.store.RelistChanged(ctx, *since, keysAtOnce)
@@ -50,7 +48,7 @@ func (r *run) changedKeys(ctx context.Context, since *time.Time) error {
 		}
 		r.result.Listed += corrected
 		if compared < keysAtOnce {
-			if until := r.began.Add(-clocksApart); until.After(*since) {
+			if until := r.began.Add(-maxSkew); until.After(*since) {
 				*since = until
 			}
 			return nil
@@ -62,19 +60,18 @@ func (r *run) changedKeys(ctx context.Context, since *time.Time) error {
 	}
 }
 
-// passTime is the part of a run's time after which a pass over all keys waits for the next run.
+// passTime is the share of a run's time after which a pass continues in the next run.
 const passTime = 2.0 / 3
 
-// pass is a pass over all keys: where it is, and the summaries of the keys so far.
+// pass is the state of a pass over all keys.
 type pass struct {
 	after   apikey.ID
 	settled usage.Day
 	sums    map[string]*summing // by namespace
 }
 
-// allKeys goes on with the pass over all keys, unless that of today is done. At its end it
-// stores the summaries of all environments. A process that has begun in the meantime begins
-// again.
+// allKeys continues today's pass over all keys. At its end, it stores the summaries of all
+// environments. A new process restarts the pass.
 func (r *run) allKeys(ctx context.Context, state *store.ListState, settled usage.Day) error {
 	if state.Day == r.today.String() {
 		return nil
@@ -82,11 +79,11 @@ func (r *run) allKeys(ctx context.Context, state *store.ListState, settled usage
 	if r.pass == nil || r.pass.after != state.After || r.pass.settled != settled {
 		r.pass, state.After = &pass{settled: settled, sums: map[string]*summing{}}, ""
 	}
-	until := time.Now().Add(time.Duration(passTime * float64(r.cfg.run()))) //nolint:forbidigo // bounds work, decides nothing
+	until := time.Now().Add(time.Duration(passTime * float64(r.cfg.run()))) //nolint:forbidigo // only limits the work
 	for time.Now().Before(until) {                                          //nolint:forbidigo // the same
 		last, corrected, err := r.store.RelistKeys(ctx, state.After, keysAtOnce, r.pass.add(usage.EarliestKept(r.today)))
 		if err != nil {
-			r.pass = nil // it may have added some of these keys
+			r.pass = nil // may contain some of these keys
 			return err
 		}
 		r.result.Listed += corrected

@@ -15,14 +15,12 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// The list of keys gets the keys of an earlier release, loses those that it deleted, and has
-// the day of each key's last use.
 func TestListOfKeys(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
 	s := storetest.Open(t, project)
 	storetest.Environment(t, s, "shop", "prod")
-	now := time.Now().UTC() // the list is ready by the store's clock
+	now := time.Now().UTC() // within the validity of the list by the store's clock
 	today, before := usage.DayOf(now).String(), (usage.DayOf(now) - 1).String()
 	_, err := s.CreatePlan(t.Context(), plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: now})
 	check.OK(t, err)
@@ -38,8 +36,8 @@ func TestListOfKeys(t *testing.T) {
 	for _, prefix := range []apikey.Prefix{"aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"} {
 		issue(prefix, now.Add(-24*time.Hour))
 	}
-	storetest.Change(t, project, entry("bbbbbbbb"), nil)   // an earlier release has no list
-	storetest.Change(t, project, "keys/key-cccccccc", nil) // it deletes keys only
+	storetest.Change(t, project, entry("bbbbbbbb"), nil)   // an earlier release does not write the list
+	storetest.Change(t, project, "keys/key-cccccccc", nil) // an earlier release deletes only the key
 	write(t, s, before, "a-1", 0, one("aaaaaaaa"), one("bbbbbbbb"))
 	ready := func() bool {
 		t.Helper()
@@ -57,29 +55,27 @@ func TestListOfKeys(t *testing.T) {
 		return all
 	}
 	if ready() {
-		t.Error("the list is ready before the first run")
+		t.Error("ready before the first run: got true")
 	}
 	svc := service(s, now)
 	if r := rollUp(t, svc); r.Listed != 2 || !ready() {
-		t.Errorf("corrected %d entries, want 2; ready: %v", r.Listed, ready())
+		t.Errorf("corrected entries: got %d, want 2; ready: %v", r.Listed, ready())
 	}
 	check.Equal(t, "listed keys", []string{"bbbbbbbb " + before, "aaaaaaaa " + before, "dddddddd "}, listed())
 	issue("eeeeeeee", now)
-	storetest.Change(t, project, entry("eeeeeeee"), nil) // of an earlier release
+	storetest.Change(t, project, entry("eeeeeeee"), nil) // as by an earlier release
 	write(t, s, today, "a-1", 0, one("dddddddd"))
 	svc.now = func() time.Time { return now.Add(time.Minute) }
 	if r := rollUp(t, svc); r.Listed != 1 {
-		t.Errorf("corrected %d entries, want that of the changed key", r.Listed)
+		t.Errorf("corrected entries: got %d, want that of the changed key", r.Listed)
 	}
 	check.Equal(t, "listed keys", []string{"dddddddd " + today, "bbbbbbbb " + before, "aaaaaaaa " + before, "eeeeeeee "}, listed())
 	err = s.UpdateRollups(t.Context(), []apikey.Prefix{"dddddddd"}, func(apikey.Prefix, usage.History) usage.History { return nil })
 	if got := listed()[0]; err != nil || got != "bbbbbbbb "+before {
-		t.Errorf("the first key is %q, %v, after the days of dddddddd have left the retention", got, err)
+		t.Errorf("first key after the retention of dddddddd: got %q, %v", got, err)
 	}
 }
 
-// A summary has the totals of the settled days, the keys with requests on later days, and those
-// near their limits. A new process keeps what it does not know yet.
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -93,7 +89,7 @@ func TestSummary(t *testing.T) {
 	write(t, s, (today - 3).String(), "a-1", 0, usage.Count{Prefix: "aaaaaaaa", Totals: totals(2, 0)})
 	write(t, s, today.String(), "a-1", 0,
 		usage.Count{Prefix: "aaaaaaaa", Totals: totals(9, 0)}, usage.Count{Prefix: "cccccccc", Totals: totals(3, 1)}, usage.Count{Prefix: "dddddddd", Totals: totals(7, 0)})
-	for range 2 { // the second is a process that has just started
+	for range 2 { // the second time with a new process
 		rollUp(t, service(s, now))
 		got, ok, err := s.Summary(t.Context(), "shop-prod")
 		want := store.Summary{

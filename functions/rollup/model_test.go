@@ -20,25 +20,24 @@ import (
 
 var errFault = errors.New("injected")
 
-// documents is a store in memory. Each call is one moment, as each is one query
-// or one transaction in the real one.
+// documents is a store in memory. Each call is atomic, as a query or transaction of the real store.
 type documents struct {
 	mu       sync.Mutex
 	counters map[string]usage.Counter
 	rollups  map[apikey.Prefix]usage.History
 	settled  *usage.Day
-	batch    int                    // counters that one call compacts or deletes
-	now      func() time.Time       // the store's clock
+	batch    int                    // number of counters that a call compacts or deletes
+	now      func() time.Time       // clock of the store
 	before   func(write bool) fault // called before every call
 }
 
-// fault is what happens to a call.
+// fault is a failure of a call.
 type fault int
 
 const (
 	none  fault = iota
-	lost        // the call changes nothing and fails
-	after       // the call does what it should, and fails: the answer was lost
+	lost        // the call has no effect and fails
+	after       // the call has its effect and fails
 )
 
 func newDocuments(now func() time.Time) *documents {
@@ -56,7 +55,7 @@ func (d *documents) Now(context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// call does one call at one moment, with the fault that is due.
+// call performs a call with the next fault.
 func (d *documents) call(write bool, do func() error) error {
 	f := d.before(write)
 	if f == lost {
@@ -71,7 +70,7 @@ func (d *documents) call(write bool, do func() error) error {
 	return err
 }
 
-// sorted gives the counters of some days, in the order of their ids.
+// sorted returns the counters of some days, sorted by ID.
 func (d *documents) sorted(first, last usage.Day) []usage.Counter {
 	var found []usage.Counter
 	for _, id := range slices.Sorted(maps.Keys(d.counters)) {
@@ -152,7 +151,7 @@ func (d *documents) DeleteCounters(_ context.Context, before usage.Day) (n int, 
 
 func (d *documents) UpdateRollups(_ context.Context, prefixes []apikey.Prefix, change func(apikey.Prefix, usage.History) usage.History) error {
 	return d.call(true, func() error {
-		for range 2 { // a transaction may have to do it again
+		for range 2 { // a transaction can be repeated
 			for _, p := range prefixes {
 				change(p, d.rollups[p])
 			}
@@ -213,7 +212,7 @@ func (d *documents) DeleteLeases(context.Context, time.Time, int) (int, error) {
 
 func (d *documents) DeleteThresholds(context.Context, time.Time, int) (int, error) { return 0, nil }
 
-// There are no keys here.
+// The model has no keys.
 func (d *documents) KeyList(context.Context) (store.ListState, error) {
 	return store.ListState{}, nil
 }
@@ -236,7 +235,7 @@ func (d *documents) SetUsed(context.Context, string, []apikey.Prefix, []apikey.P
 
 func (d *documents) Used(context.Context, string) ([]apikey.Prefix, error) { return nil, nil }
 
-// Events are off here.
+// The model has no events.
 func (d *documents) AnnounceExpiries(context.Context, event.Expiry, int) (int, error) {
 	return 0, nil
 }

@@ -16,8 +16,8 @@ const keys = 3
 
 func prefix(key int) apikey.Prefix { return apikey.Prefix(fmt.Sprintf("key0000%d", key)) }
 
-// world is checkers that count and flush, rollups that run and crash, and a
-// clock. truth is what has been flushed: the totals that reports must give.
+// world contains checkers that count and flush, rollups that run and crash, and a clock. truth
+// contains the flushed totals, which reports must equal.
 type world struct {
 	t       *rapid.T
 	now     time.Time
@@ -26,14 +26,14 @@ type world struct {
 	named   int
 	truth   map[usage.Day]usage.Sums
 	rollups [2]*Service
-	calls   int // of the run under way
+	calls   int // of the current run
 	fault   fault
-	faultAt int // the call that fails; those after it do too when crash is set
+	faultAt int // the call that fails; with crash, later calls fail too
 	crash   bool
-	nested  int // the call before which something else happens; 0 is never
+	nested  int // the call before which other steps happen; 0 for none
 }
 
-// source is a checker's table of one day, split into shards.
+// source is the counts of a checker for a day, by shard.
 type source struct {
 	name   usage.Source
 	counts [2]usage.Sums
@@ -52,7 +52,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// restart makes a rollup process that remembers nothing.
+// restart starts a new rollup process.
 func (w *world) restart(i int) {
 	w.rollups[i] = New(Config{Parallel: 1, Run: 60}, w.docs, slog.New(slog.DiscardHandler))
 	w.rollups[i].now = func() time.Time { return w.now }
@@ -60,7 +60,7 @@ func (w *world) restart(i int) {
 
 func (w *world) today() usage.Day { return usage.DayOf(w.now) }
 
-// count counts some requests. A checker's clock may be some hours off.
+// count counts requests. The clock of a checker may be wrong by some hours.
 func (w *world) count() {
 	day := usage.DayOf(w.now.Add(time.Duration(rapid.IntRange(-6, 6).Draw(w.t, "skew")) * time.Hour))
 	if len(w.sources[day]) == 0 || rapid.IntRange(0, 9).Draw(w.t, "new source") == 0 {
@@ -78,8 +78,8 @@ func (w *world) count() {
 	s.counts[shard][p] = s.counts[shard][p].Plus(usage.Totals{Allowed: n("allowed"), RateDenied: n("rate"), QuotaDenied: n("quota")})
 }
 
-// flush writes what all sources of a day have counted, as a checker does: it
-// creates no counter once it is too late for that.
+// flush writes the counts of all sources of a day, as a checker does: it creates no counter after the
+// deadline.
 func (w *world) flush() {
 	for day, sources := range w.sources {
 		for _, s := range sources {
@@ -114,8 +114,7 @@ func (w *world) flushShard(day usage.Day, s *source, shard int) {
 	}
 }
 
-// run lets one rollup run: perhaps with a call that fails, or with something
-// else happening in its middle, another run included.
+// run performs a run, possibly with a failing call or with concurrent steps.
 func (w *world) run() {
 	i := rapid.IntRange(0, 1).Draw(w.t, "which")
 	if rapid.IntRange(0, 3).Draw(w.t, "restarted") == 0 {
@@ -143,14 +142,14 @@ func (w *world) run() {
 	_, err := w.rollups[i].Run(w.t.Context())
 	w.docs.before = func(bool) fault { return none }
 	if failed != (err != nil) || err != nil && !errors.Is(err, errFault) {
-		w.t.Fatalf("the run gave %v; a call failed: %v", err, failed)
+		w.t.Fatalf("run: got %v; failed call: %v", err, failed)
 	}
 	if err == nil && (w.nested == 0 || w.nested > w.calls) {
 		w.checkDone()
 	}
 }
 
-// meanwhile is what happens while a run is under way.
+// meanwhile performs steps during a run.
 func (w *world) meanwhile(other int) {
 	before := w.docs.before
 	w.docs.before = func(bool) fault { return none }

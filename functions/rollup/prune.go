@@ -12,30 +12,28 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// stale is how old a canary must be to be that of a replica that is gone; one
-// that lives writes its canaries every few seconds.
-const stale = 24 * time.Hour
+// staleAge is the age of canaries to delete. Replicas write canaries every few seconds.
+const staleAge = 24 * time.Hour
 
-// over is for how long leases are kept when their period has ended: longer than any clock
-// that the checkers go by is behind.
-const over = 24 * time.Hour
+// leaseRetention is the time for which leases are stored after their period, to allow for slow clocks.
+const leaseRetention = 24 * time.Hour
 
-// prune removes what is no longer needed. None of it matters to any total.
+// prune deletes documents that are no longer needed. No total depends on them.
 func (r *run) prune(ctx context.Context, settled usage.Day) error {
 	if r.pruned && r.prunedDay == settled {
 		return nil
 	}
 	earliest, res := usage.EarliestKept(r.today), &r.result
 	err := errors.Join(
-		// Counters of settled days that no period holds.
+		// Counters of finalized days outside all quota periods.
 		deleteAll(&res.Deleted, 1, func() (int, error) {
 			return r.store.DeleteCounters(ctx, min(r.today-(usage.CounterDays-1), settled+1))
 		}),
 		r.pruneRollups(ctx, earliest),
 		r.deleteCanaries(ctx),
-		deleteAll(&res.Leases, chunk, func() (int, error) { return r.store.DeleteLeases(ctx, r.began.Add(-over), chunk) }),
+		deleteAll(&res.Leases, chunk, func() (int, error) { return r.store.DeleteLeases(ctx, r.began.Add(-leaseRetention), chunk) }),
 		deleteAll(&res.Thresholds, chunk, func() (int, error) { return r.store.DeleteThresholds(ctx, r.began, chunk) }),
-		// Keys that were revoked before the first kept day: no report shows a day of theirs any more.
+		// Keys revoked before the first stored day: they have no usage.
 		deleteAll(&res.Keys, chunk, func() (int, error) { return r.store.DeleteRevokedKeys(ctx, earliest.Start(), chunk) }),
 		deleteAll(&res.Records, chunk, func() (int, error) { return r.store.DeleteRecords(ctx, r.began.Add(-audit.Kept), chunk) }),
 		deleteAll(&res.Hosts, chunk, func() (int, error) { return r.store.DeleteReservations(ctx, r.began, chunk) }),
@@ -50,7 +48,7 @@ func (r *run) prune(ctx context.Context, settled usage.Day) error {
 	return nil
 }
 
-// deleteAll deletes until fewer are found than at least, and counts them.
+// deleteAll calls some until it deletes fewer than least documents, and counts them.
 func deleteAll(deleted *int, least int, some func() (int, error)) error {
 	for {
 		n, err := some()
@@ -61,8 +59,8 @@ func deleteAll(deleted *int, least int, some func() (int, error)) error {
 	}
 }
 
-// pruneRollups takes days out of rollups one day after they left the retention: by then
-// most have been written anew, and lost the day with that.
+// pruneRollups removes days from rollups one day after their retention: by then, most rollups have
+// been rewritten without the day.
 func (r *run) pruneRollups(ctx context.Context, earliest usage.Day) error {
 	for {
 		prefixes, err := r.store.RollupsOlder(ctx, earliest-1, chunk)
@@ -78,7 +76,7 @@ func (r *run) pruneRollups(ctx context.Context, earliest usage.Day) error {
 }
 
 func (r *run) deleteCanaries(ctx context.Context) error {
-	n, err := r.store.DeleteStaleCanaries(ctx, r.began.Add(-stale))
+	n, err := r.store.DeleteStaleCanaries(ctx, r.began.Add(-staleAge))
 	r.result.Canaries += n
 	return err
 }

@@ -21,9 +21,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// Counters go when no quota period needs them; what they counted stays in the
-// rollups until the retention is over, and then the rollups go too, whether or
-// not their keys are still there.
 func TestWhatIsNoLongerNeededGoes(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -32,14 +29,14 @@ func TestWhatIsNoLongerNeededGoes(t *testing.T) {
 	for _, step := range []struct {
 		now      string
 		counters int
-		days     [2]int // of the two keys' histories
+		days     [2]int // days in the histories of the two keys
 	}{
 		{"2024-02-04T00:00:00Z", 2, [2]int{2, 1}},
-		{"2024-03-05T00:00:00Z", 2, [2]int{2, 1}}, // 31 January is 34 days ago
+		{"2024-03-05T00:00:00Z", 2, [2]int{2, 1}}, // January 31 is 34 days ago
 		{"2024-03-06T00:00:00Z", 1, [2]int{2, 1}},
 		{"2024-03-07T00:00:00Z", 0, [2]int{2, 1}},
-		{"2024-05-01T00:00:00Z", 0, [2]int{2, 1}}, // 91 days ago: kept
-		{"2024-05-02T00:00:00Z", 0, [2]int{2, 1}}, // one day after 31 January left the retention
+		{"2024-05-01T00:00:00Z", 0, [2]int{2, 1}}, // 91 days ago: stored
+		{"2024-05-02T00:00:00Z", 0, [2]int{2, 1}}, // one day after the retention of January 31
 		{"2024-05-03T00:00:00Z", 0, [2]int{0, 1}},
 		{"2024-05-04T00:00:00Z", 0, [2]int{0, 0}},
 	} {
@@ -50,12 +47,12 @@ func TestWhatIsNoLongerNeededGoes(t *testing.T) {
 		}
 		h := rollups(t, s, "aaaaaaaa", "bbbbbbbb")
 		if diff := cmp.Diff(step.days, [2]int{len(h[0]), len(h[1])}); diff != "" || n != step.counters {
-			t.Errorf("%s: %d counters, days (-want +got):\n%s", step.now, n, diff)
+			t.Errorf("%s: got %d counters, days (-want +got):\n%s", step.now, n, diff)
 		}
 	}
 }
 
-// A function that was down for months takes in what is still kept, and no more.
+// The function was down for months.
 func TestLongBacklog(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -70,8 +67,8 @@ func TestLongBacklog(t *testing.T) {
 	check.Equal(t, "sources", map[string][]usage.Source{"2024-04-30": {"a-1", "b-1"}}, sources(t, s))
 }
 
-// TestClockAhead tests that a process whose clock is ahead of the store's deletes nothing
-// that is still needed, and closes no day in which checkers still count.
+// TestClockAhead checks that a process with a fast clock deletes no needed documents and closes no
+// open day.
 func TestClockAhead(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{50 * time.Hour, 30 * 24 * time.Hour} {
@@ -87,7 +84,7 @@ func TestClockAhead(t *testing.T) {
 			svc := service(s, time.Now().Add(ahead))
 			svc.store = s
 			if r := rollUp(t, svc); r.Leases != 0 || r.Canaries != 0 || r.Deleted != 0 || r.Settled != 0 {
-				t.Errorf("run did %+v", r)
+				t.Errorf("run: got %+v", r)
 			}
 			check.Equal(t, "sources", map[string][]usage.Source{today.String(): {"a-1"}}, sources(t, s))
 		})
@@ -100,15 +97,13 @@ func TestStaleCanariesGo(t *testing.T) {
 	check.OK(t, s.WriteCanary(t.Context(), store.CanaryCounters, store.Canary{Replica: "gone", Run: "r", Seq: 1}))
 	now := time.Now()
 	if r := rollUp(t, service(s, now.Add(23*time.Hour))); r.Canaries != 0 {
-		t.Error("a canary went that may be a living replica's")
+		t.Error("recent canary: got it deleted")
 	}
 	if r := rollUp(t, service(s, now.Add(25*time.Hour))); r.Canaries != 1 {
-		t.Error("a stale canary stays")
+		t.Error("stale canary: got it stored")
 	}
 }
 
-// A revoked key goes when the day on which it was revoked is not kept any more; one that
-// has expired stays, since it can be extended.
 func TestRevokedKeysGo(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -128,17 +123,16 @@ func TestRevokedKeysGo(t *testing.T) {
 		}
 	}
 	if r := rollUp(t, service(s, at(t, "2024-05-02T12:00:00Z"))); r.Keys != 0 { // 91 days later
-		t.Errorf("%d keys went whose usage is still kept", r.Keys)
+		t.Errorf("deleted keys with stored usage: got %d", r.Keys)
 	}
 	if r := rollUp(t, service(s, at(t, "2024-05-03T00:00:00Z"))); r.Keys != 1 {
-		t.Errorf("%d keys went, want the revoked one", r.Keys)
+		t.Errorf("deleted keys: got %d, want the revoked one", r.Keys)
 	}
 	if _, err := s.Key(t.Context(), "key-bbbbbbbb"); err != nil {
-		t.Errorf("the expired key: %v", err)
+		t.Errorf("expired key: got %v", err)
 	}
 }
 
-// Audit records go after a year, and the function's metrics tell how it is doing.
 func TestAuditRecordsGo(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -153,12 +147,12 @@ func TestAuditRecordsGo(t *testing.T) {
 	now := time.Now()
 	rollUp(t, service(s, now.Add(audit.Kept-time.Hour)))
 	if n := left(); n != 1 {
-		t.Fatalf("%d records are left before the year is over", n)
+		t.Fatalf("records before a year: got %d", n)
 	}
 	late := service(s, now.Add(audit.Kept+time.Hour))
 	check.OK(t, late.Once(t.Context()))
 	if n := left(); n != 0 {
-		t.Errorf("%d records are left after a year", n)
+		t.Errorf("records after a year: got %d", n)
 	}
 	got := functest.Metrics(t, late.Collectors()...)
 	want := map[string]float64{
@@ -169,21 +163,19 @@ func TestAuditRecordsGo(t *testing.T) {
 	check.Equal(t, "metrics", want, got)
 }
 
-// Receipts of webhooks' calls go after a week.
 func TestReceiptsGo(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	now, ref := time.Now().UTC().Truncate(time.Microsecond), app.Ref{Namespace: "shop-prod", Name: "hello"}
 	check.OK(t, s.KeepReceipts(t.Context(), []hook.Receipt{{ID: store.ReceiptID(now), At: now, App: ref, Result: hook.Ponged, Count: 1, Last: now}}))
 	if r := rollUp(t, service(s, now.Add(hook.ReceiptsKept-time.Hour))); r.Receipts != 0 {
-		t.Errorf("%d receipts went before the week was over", r.Receipts)
+		t.Errorf("receipts deleted before a week: got %d", r.Receipts)
 	}
 	if r := rollUp(t, service(s, now.Add(hook.ReceiptsKept+time.Hour))); r.Receipts != 1 {
-		t.Errorf("%d receipts went after a week, want one", r.Receipts)
+		t.Errorf("receipts deleted after a week: got %d, want 1", r.Receipts)
 	}
 }
 
-// TestReservationsEnd checks that the reservation of a host goes after 30 days.
 func TestReservationsEnd(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -193,15 +185,13 @@ func TestReservationsEnd(t *testing.T) {
 	check.OK(t, s.CreateApp(t.Context(), a, store.First{}))
 	check.OK(t, storetest.DeleteApp(t.Context(), s, a.Ref()))
 	if r := rollUp(t, service(s, now.Add(store.HostReserved-time.Hour))); r.Hosts != 0 {
-		t.Errorf("%d reservations ended early", r.Hosts)
+		t.Errorf("reservations deleted before 30 days: got %d", r.Hosts)
 	}
 	if r := rollUp(t, service(s, now.Add(store.HostReserved+time.Hour))); r.Hosts != 1 {
-		t.Errorf("%d reservations ended after 30 days, want 1", r.Hosts)
+		t.Errorf("reservations deleted after 30 days: got %d, want 1", r.Hosts)
 	}
 }
 
-// Damaged documents keep nothing else from being merged, settled and pruned, and stay. The
-// settled day is marked as incomplete, and each document is logged once.
 func TestDamagedDocuments(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
@@ -219,10 +209,10 @@ func TestDamagedDocuments(t *testing.T) {
 	rollUp(t, svc)
 	rollUp(t, svc)
 	if n := strings.Count(log.String(), "damaged document skipped"); n != 3 {
-		t.Errorf("%d damaged documents are logged, want 3: %s", n, &log)
+		t.Errorf("logged damaged documents: got %d, want 3: %s", n, &log)
 	}
 	if settled, err := s.SettledDay(t.Context()); err != nil || settled.String() != "2024-02-02" {
-		t.Errorf("settled is %s, %v", settled, err)
+		t.Errorf("settled day: got %s, %v", settled, err)
 	}
 	h := rollups(t, s, "aaaaaaaa", "bbbbbbbb", "cccccccc")
 	check.Equal(t, "days of the histories", []int{2, 0, 2}, []int{len(h[0]), len(h[1]), len(h[2])})
@@ -235,6 +225,6 @@ func TestDamagedDocuments(t *testing.T) {
 	want := map[string][]usage.Source{"2024-02-01": {"b-1"}, "2024-02-02": {"compacted"}}
 	check.Equal(t, "counters after months", want, sources(t, s))
 	if h := rollups(t, s, "aaaaaaaa", "cccccccc"); len(h[0])+len(h[1]) != 0 {
-		t.Errorf("histories after months are %v", h)
+		t.Errorf("histories after months: got %v", h)
 	}
 }

@@ -1,82 +1,42 @@
-// Package rollup is the function that turns counters into each key's durable daily
-// usage (promises U1, U3). A CloudEvent of type dev.knative.sources.ping, every minute,
-// starts one run; `rollup --once` does one run and ends.
+// Package rollup is the function that aggregates counters into the daily usage of each key (promises
+// U1, U3). A CloudEvent of type dev.knative.sources.ping starts a run every minute; `rollup --once`
+// performs a single run.
 //
-// # One run
+// # Steps of a run
 //
-//  1. Merge: of each day that is not settled yet, all counters are read at one
-//     time, summed over sources, and merged into the rollups.
-//  2. Settle: a day that is closed ([usage.Closing] after its end) has its
-//     counters compacted, is merged once more, and is then marked as settled,
-//     with all days before it. Nothing of it changes any more.
-//  3. Announce, where EVENTS is on: keys that expire in 14 days, in one, or have (promise D13);
-//     keys that have used 80 % or all of their quota; that all gates deny.
-//  4. Prune: counters of settled days that no quota period needs are deleted,
-//     rollups lose the days that are out of retention, canaries of replicas that
-//     are gone are removed, and so are leases of quotas whose period is over, keys that were revoked on a day that is out of
-//     retention, audit records older than a year, and receipts of webhooks older than a week, where the
-//     store's TTL policy has not been quicker. This is done when a day was settled, and in a
-//     process's first run.
-//  5. List: the list of keys (collection keylist), by which the function keys finds keys, is
-//     compared with the keys that changed, and once a day with all keys, and corrected. The
-//     first pass lists the keys of an earlier release; until it ends, the function keys reads
-//     the keys themselves. At its end, each pass stores the totals of the settled days and the
-//     busiest keys of each environment.
-//  6. Summarize: for each environment, the keys with requests on the open days, and those near
-//     their limits, are stored if they changed. Reports of environments add the counters of
-//     these keys to the totals of the settled days.
+//  1. Merge: sum the counters of each day that is not finalized, and merge them into the rollups.
+//  2. Settle: finalize each closed day ([usage.Closing] after its end). Compact its counters, merge
+//     again and mark it as settled. It never changes afterwards.
+//  3. Announce, with EVENTS on: expiring and expired keys, used quotas, and gates that all deny
+//     (promise D13).
+//  4. Prune, after a day was finalized and in the first run of a process: delete documents that are no
+//     longer needed.
+//  5. List: compare the list of keys (collection keylist) with the changed keys, and once a day with
+//     all keys. Each pass over all keys stores a summary of each environment.
+//  6. Summarize: store the keys of each environment with requests on open days or near their limits.
 //
-// # Why totals are right, whatever happens
+// # Why totals are correct
 //
-// A key's sum over a day's counters only ever grows: sources grow, and a
-// compaction replaces counters by their sum in one transaction. A rollup takes
-// the larger of what it holds and of such a sum, so a run twice, two runs at
-// once, and a run that is late all lead to the same. Counters are deleted only
-// once their day is settled, that is after a whole day's rollups were written
-// from its compacted counters; a run that ends anywhere before leaves the day
-// unsettled, and the next one does it again. A day of which counters are only
-// partly deleted is never summed again.
+//  1. The sum of a key's counters of a day never decreases: counters only grow, and compaction
+//     replaces counters by their sum in a transaction.
+//  2. A rollup stores the maximum of its value and that sum. Repeated, concurrent and late runs
+//     therefore have the same result.
+//  3. Counters are deleted only after their day is finalized, when the rollups contain the whole day.
+//     If a run ends earlier, the next run repeats the day. A day with partly deleted counters is
+//     never summed again.
 //
 // # Cost
 //
-// Every run reads the counters of the three or four days that are not settled:
-// as many documents as there were dirty shards. A rollup is written when its key
-// is first seen on a day (so that last_seen is right within a run), after the day
-// is over, and when late counts come in, not every minute: whoever reports usage
-// adds the counters of the days that are not settled to the rollup (package
-// usage). So a key costs about two writes for each day that it is used on,
-// however much. What a process knows to be stored it does not read again; one
-// that has just started reads each of those rollups once.
+// A run reads the counters of the three or four days that are not finalized. It writes a rollup when a key is first
+// seen on a day, when the day has ended, and for late counts: about two writes per key and day. Usage
+// reports add the counters of these days (package usage). A process reads each used key and its
+// plan once an hour, so a changed plan takes effect within an hour.
 //
-// # Events
+// # Failures
 //
-// What time brings about is announced once, with a mark that outlives the event (package
-// store). A look for expiring keys reads the mark and the keys that have come to their moment
-// since: six documents a run while there are none. Quotas are held against the sums that the
-// run has just read, with events or without. A process reads each
-// key that was used in the open days, and its plan, once an hour, its rollup when a day was
-// settled, and nothing in between; so a changed plan counts within the hour. Whether all gates deny follows from the checkers' canaries, three documents a replica. That is known of
-// the installation, not of an app: every checker serves all of them. And it is not known while
-// the store itself is away, where nothing can be written down.
-//
-// Whatever of that fails makes the run fail, and the next one does it.
-//
-// # Damaged documents
-//
-// A counter or a rollup that cannot be read is skipped: it stays as it is, and everything
-// else goes on. The store counts it for an alert, and a process logs it once. A day is marked
-// as incomplete if it is settled without a damaged counter.
-//
-// # Clocks
-//
-// A run uses the earlier of two clocks: its own and the store's. A clock that is ahead
-// would delete leases and canaries that are still needed.
-//
-// # Keys that are gone
-//
-// A rollup holds only what is kept: its oldest days go at the latest one day
-// after they are out of retention, and with its last day the document goes. So
-// what belongs to a deleted key goes by itself.
+// A damaged counter or rollup is skipped; its day is marked as incomplete. If a step fails, the run
+// fails, and the next run repeats it. A run uses the process's or the store's clock, whichever is
+// earlier: a fast clock would delete leases and canaries that are still needed.
 package rollup
 
 import (
@@ -95,7 +55,7 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// Store is what a run reads and writes.
+// Store is the storage for runs.
 type Store interface {
 	Now(ctx context.Context) (time.Time, error)
 
@@ -107,10 +67,9 @@ type Store interface {
 	UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, change func(apikey.Prefix, usage.History) usage.History) error
 	RollupsOlder(ctx context.Context, before usage.Day, limit int) ([]apikey.Prefix, error)
 
-	// SettledDay gives the last settled day. Problem: not_found before the first.
+	// SettledDay returns the last finalized day, or a not_found problem if there is none.
 	SettledDay(ctx context.Context) (usage.Day, error)
 	SettleDay(ctx context.Context, day usage.Day) error
-	// MarkIncomplete notes that the counts of a day are incomplete.
 	MarkIncomplete(ctx context.Context, day, earliest usage.Day) error
 
 	DeleteLeases(ctx context.Context, before time.Time, limit int) (int, error) // of hard quotas
@@ -131,7 +90,7 @@ type Store interface {
 	SetUsed(ctx context.Context, namespace string, used, attention []apikey.Prefix) error
 	Used(ctx context.Context, namespace string) ([]apikey.Prefix, error)
 
-	// For events. Each announces what was not announced before.
+	// Each announcement is made only once.
 	AnnounceExpiries(ctx context.Context, e event.Expiry, limit int) (int, error)
 	AnnounceQuotas(ctx context.Context, all []store.Spent) (int, error)
 	AnnounceGates(ctx context.Context, denying bool, checkers int) (bool, error)
@@ -142,7 +101,7 @@ type Store interface {
 	Members(ctx context.Context, t store.CanaryType) (checkers.List, error)
 }
 
-// Service rolls up.
+// Service performs runs.
 type Service struct {
 	cfg    Config
 	store  Store
@@ -150,28 +109,27 @@ type Service struct {
 	now    func() time.Time
 	gauges *gauges
 
-	running   sync.Mutex               // held by the one run; guards what follows
-	stored    map[usage.Day]usage.Sums // what this process knows to be in the rollups, of days that are not settled
+	running   sync.Mutex               // held during a run; guards the following fields
+	stored    map[usage.Day]usage.Sums // known contents of the rollups for days that are not finalized
 	pruned    bool                     // in this process
-	prunedDay usage.Day                // the settled day when it last was
+	prunedDay usage.Day                // last finalized day at that time
 
-	spenders   map[apikey.Prefix]spender // keys with requests in the open days
-	warned     sync.Map                  // damaged documents that are logged
-	denied     bool                      // all gates, in the run before
-	denying    bool                      // was announced last, if that is known
+	quotaUsers map[apikey.Prefix]quotaUser // keys with requests on open days
+	warned     sync.Map                    // damaged documents that were logged
+	denied     bool                        // all gates denied in the previous run
+	denying    bool                        // last announced state, if gatesKnown
 	gatesKnown bool
 
 	pass       *pass              // over all keys; nil between passes
-	summarized map[string]current // what this process knows to be stored, by namespace
+	summarized map[string]current // known stored summaries, by namespace
 }
 
-// New makes a service.
+// New returns a service.
 func New(cfg Config, s Store, log *slog.Logger) *Service {
 	return &Service{cfg: cfg, store: s, log: log, now: time.Now, gauges: newGauges(), stored: map[usage.Day]usage.Sums{}, summarized: map[string]current{}}
 }
 
-// gauges are the function's own metrics. How far behind it is can be read off them:
-// time() less either timestamp.
+// gauges contains the metrics of the function.
 type gauges struct {
 	runs    *prometheus.CounterVec
 	success prometheus.Gauge
@@ -181,13 +139,13 @@ type gauges struct {
 func newGauges() *gauges {
 	g := &gauges{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_rollup_runs_total", Help: "Runs that ended, by outcome.",
+			Name: "sluice_rollup_runs_total", Help: "Completed runs by outcome.",
 		}, []string{"outcome"}),
 		success: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sluice_rollup_last_success_timestamp_seconds", Help: "When the last run without an error ended; 0 before the first.",
+			Name: "sluice_rollup_last_success_timestamp_seconds", Help: "End of the last successful run; 0 before the first.",
 		}),
 		settled: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sluice_rollup_settled_day_timestamp_seconds", Help: "The end of the last settled UTC day; 0 before the first run.",
+			Name: "sluice_rollup_settled_day_timestamp_seconds", Help: "End of the last settled UTC day; 0 before the first run.",
 		}),
 	}
 	g.runs.WithLabelValues("done")
@@ -206,7 +164,7 @@ func (g *gauges) ran(err error, now time.Time) {
 
 func (g *gauges) settledUpTo(day usage.Day) { g.settled.Set(float64((day + 1).Start().Unix())) }
 
-// Collectors are the function's own metrics.
+// Collectors returns the metrics of the function.
 func (s *Service) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.gauges.runs, s.gauges.success, s.gauges.settled}
 }

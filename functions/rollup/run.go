@@ -14,32 +14,31 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// ErrBusy says that a run of this process is under way already.
-var ErrBusy = errors.New("a run is under way")
+// ErrBusy means that another run of this process is in progress.
+var ErrBusy = errors.New("run in progress")
 
-// Result tells what a run did.
+// Result contains the numbers of processed items in a run.
 type Result struct {
 	Days     int // merged or settled
-	Settled  int // of them
+	Settled  int // of Days
 	Counters int // documents read
-	Rollups  int // documents compared, and written where they differed
+	Rollups  int // documents compared
 	Deleted  int // counters
 	Pruned   int // rollups
 	Canaries int // deleted
 	Leases   int // deleted
-	Keys     int // deleted, long after they were revoked
-	Records  int // of the audit, deleted
-	Receipts int // of webhooks' calls, deleted
-	Hosts    int // reservations, deleted
+	Keys     int // revoked keys deleted
+	Records  int // audit records deleted
+	Receipts int // receipts of webhook calls deleted
+	Hosts    int // host reservations deleted
 	Events   int // announced
-	Listed   int // entries of the list of keys that were corrected
+	Listed   int // entries corrected in the list of keys
 
-	Thresholds int // memories of what was announced, deleted
+	Thresholds int // announcement marks deleted
 }
 
-// Receive does a run for each ping. Other events are none of ours and are taken
-// without a word to the sender, who would only send them again; so is a ping
-// during a run. The error of a run makes the sender try again.
+// Receive performs a run for a ping. It accepts other events, and pings during a run, without an
+// error, so that the sender does not retry. It returns the error of the run.
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	if e.Type() != funcmain.PingType {
 		s.log.WarnContext(ctx, "event ignored", "type", e.Type(), "source", e.Source())
@@ -52,7 +51,7 @@ func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	return err
 }
 
-// Once does one run and logs what it did.
+// Once performs a run and logs the result.
 func (s *Service) Once(ctx context.Context) error {
 	began := s.now()
 	r, err := s.Run(ctx)
@@ -65,7 +64,7 @@ func (s *Service) Once(ctx context.Context) error {
 	}
 	switch {
 	case errors.Is(err, ErrBusy):
-		s.log.WarnContext(ctx, "run skipped: the one before is under way")
+		s.log.WarnContext(ctx, "run skipped: previous run still in progress")
 	case err != nil:
 		log.ErrorContext(ctx, "run failed", "error", err)
 	default:
@@ -74,9 +73,8 @@ func (s *Service) Once(ctx context.Context) error {
 	return err
 }
 
-// Run does one run. A day that fails does not keep later days from being
-// merged, but no later day is settled before it; errors come together at the end. A
-// run during another of the same process is [ErrBusy].
+// Run performs a run. If a day fails, later days are still merged, but not finalized; Run returns all
+// errors joined. It returns [ErrBusy] during another run of this process.
 func (s *Service) Run(ctx context.Context) (Result, error) {
 	if !s.running.TryLock() {
 		return Result{}, ErrBusy
@@ -93,10 +91,10 @@ func (s *Service) Run(ctx context.Context) (Result, error) {
 	return r.result, err
 }
 
-// maxClockLead is how far the process's clock may lead the store's without a warning.
+// maxClockLead is the lead of the process's clock from which a warning is logged.
 const maxClockLead = time.Second
 
-// time returns the earlier of the time by the process's clock and by the store's.
+// time returns the earlier of the process's and the store's time.
 func (s *Service) time(ctx context.Context) (time.Time, error) {
 	stored, err := s.store.Now(ctx)
 	if err != nil {
@@ -107,18 +105,17 @@ func (s *Service) time(ctx context.Context) (time.Time, error) {
 		return own.UTC(), nil
 	}
 	if by := own.Sub(stored); by > maxClockLead {
-		s.log.WarnContext(ctx, "clock is ahead of the store's", "by_ms", by/time.Millisecond)
+		s.log.WarnContext(ctx, "clock ahead of store", "by_ms", by/time.Millisecond)
 	}
 	return stored.UTC(), nil
 }
 
-// run is one run.
 type run struct {
 	*Service
 
 	began  time.Time
 	today  usage.Day
-	open   map[usage.Day]usage.Sums // of the days that are not closed
+	open   map[usage.Day]usage.Sums // of days that are not closed
 	result Result
 }
 
@@ -127,9 +124,9 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Open days first: last_seen should not wait for a long backlog.
+	// Open days first: last_seen must not wait for a backlog.
 	var errs error
-	for day := r.firstOpen(settled); day <= r.today+1; day++ { // a checker's clock may be ahead
+	for day := r.firstOpen(settled); day <= r.today+1; day++ { // checkers may have fast clocks
 		errs = errors.Join(errs, r.merge(ctx, day))
 	}
 	for day := settled + 1; day.Closed(r.began); day++ {
@@ -140,19 +137,19 @@ func (r *run) do(ctx context.Context) error {
 	}
 	r.gauges.settledUpTo(settled)
 	maps.DeleteFunc(r.stored, func(day usage.Day, _ usage.Sums) bool { return day <= settled })
-	if errs == nil { // else sums are missing
+	if errs == nil { // otherwise sums are missing
 		errs = r.announce(ctx, settled)
 	}
 	known := errs == nil
 	errs = errors.Join(errs, r.prune(ctx, settled), r.keylist(ctx, settled))
-	if known { // after the pass, which may have added a day to the summaries
+	if known { // after the pass, which may add a day to the summaries
 		errs = errors.Join(errs, r.summarize(ctx))
 	}
 	return errs
 }
 
-// settledDay gives the last settled day; of a store without one, the day before
-// its first counter, or before the first day that is not closed.
+// settledDay returns the last finalized day. Without one, it returns the day before the first counter or
+// before the first open day, whichever is earlier.
 func (r *run) settledDay(ctx context.Context) (usage.Day, error) {
 	settled, err := r.store.SettledDay(ctx)
 	if err == nil || !problem.Is(err, problem.NotFound) {
@@ -172,7 +169,7 @@ func (r *run) settledDay(ctx context.Context) (usage.Day, error) {
 	return first - 1, nil
 }
 
-// firstOpen is the first unsettled day that is not closed.
+// firstOpen returns the first day that is neither finalized nor closed.
 func (r *run) firstOpen(settled usage.Day) usage.Day {
 	day := settled + 1
 	for day.Closed(r.began) {

@@ -14,17 +14,16 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// summaryKeys is the number of busiest keys, and of keys near their limits, that a summary of an
-// environment names. A report reads these keys and shows ten and thirty of them.
+// summaryKeys is the maximum number of busiest keys, and of keys near their limits, in a summary.
 const summaryKeys = 30
 
-// summing adds up the keys of an environment in a pass.
+// summing is the summary of an environment during a pass.
 type summing struct {
 	days    map[usage.Day]usage.Totals
-	busiest []ranked // the first summaryKeys at most
+	busiest []ranked // at most summaryKeys
 }
 
-// ranked is a key with the number by which it is ordered, highest first.
+// ranked is a key with its sort value, highest first.
 type ranked struct {
 	prefix apikey.Prefix
 	by     float64
@@ -32,7 +31,7 @@ type ranked struct {
 
 func byRank(a, b ranked) int { return cmp.Or(cmp.Compare(b.by, a.by), cmp.Compare(a.prefix, b.prefix)) }
 
-// add returns the function that adds a key with its history to its environment.
+// add returns the function that adds a key to the summary of its environment.
 func (p *pass) add(earliest usage.Day) func(apikey.Key, usage.History) {
 	return func(k apikey.Key, h usage.History) {
 		sum := p.sums[k.Namespace]
@@ -53,7 +52,6 @@ func (p *pass) add(earliest usage.Day) func(apikey.Key, usage.History) {
 	}
 }
 
-// first returns the highest of some keys.
 func first(keys []ranked) []ranked {
 	slices.SortFunc(keys, byRank)
 	return keys[:min(len(keys), summaryKeys)]
@@ -67,7 +65,6 @@ func prefixes(keys []ranked) []apikey.Prefix {
 	return all
 }
 
-// summaries returns the summaries of all environments that have keys.
 func (p *pass) summaries() map[string]store.Summary {
 	all := map[string]store.Summary{}
 	for namespace, sum := range p.sums {
@@ -80,16 +77,15 @@ func (p *pass) summaries() map[string]store.Summary {
 	return all
 }
 
-// current is the part of an environment's summary that changes within a day.
+// current is the part of a summary that changes within a day.
 type current struct{ used, attention []apikey.Prefix }
 
-// summarize stores, for each environment, the keys with requests on the open days and those that
-// are near their limits, where they changed. A process that has just started knows the keys only
-// after some runs, so it begins with the stored ones. During a pass over all keys no key is removed:
-// a day that is settled is in the summaries only at its end.
+// summarize stores the changed keys with requests on open days, and the keys near their limits, of each
+// environment. A new process has not read all keys yet, so it starts with the stored ones. No key is
+// removed during a pass, because a newly finalized day is added to the summaries at its end.
 func (r *run) summarize(ctx context.Context) error {
 	used, near := map[string][]apikey.Prefix{}, map[string][]ranked{}
-	for p, s := range r.spenders {
+	for p, s := range r.quotaUsers {
 		if namespace := s.key.Namespace; namespace != "" {
 			used[namespace] = append(used[namespace], p)
 			if share := r.nearness(s); share > 0 {
@@ -117,7 +113,7 @@ func (r *run) summarizeOne(ctx context.Context, namespace string, used, attentio
 		was.used = stored
 	}
 	for _, p := range was.used {
-		if _, learned := r.spenders[p]; !learned && (r.pass != nil || r.counted(p)) {
+		if _, read := r.quotaUsers[p]; !read && (r.pass != nil || r.counted(p)) {
 			used = append(used, p)
 		}
 	}
@@ -142,9 +138,9 @@ func (r *run) counted(p apikey.Prefix) bool {
 	return false
 }
 
-// nearness returns how near an active key is to its limits: the used part of its quota if that
-// is high, or else the part of today's requests that came too fast, or 0.
-func (r *run) nearness(s spender) float64 {
+// nearness returns a sort value for an active key near its limits, otherwise 0: 1 plus the used share
+// of its quota, or the share of today's requests over the rate.
+func (r *run) nearness(s quotaUser) float64 {
 	if s.key.Status != apikey.Active {
 		return 0
 	}

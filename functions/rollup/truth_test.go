@@ -10,13 +10,11 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// TestTotalsEqualTheTruth: for any interleaving of requests, flushes, restarts,
-// runs, runs that crash at any call, two runs at once and compactions over days
-// and months, reports equal what was flushed, and so do the sums that quotas are
-// held against.
+// TestTotalsEqualTheTruth checks that reports and the sums for quotas equal the flushed counts. It
+// interleaves requests, flushes, restarts, crashes and concurrent runs over months.
 func TestTotalsEqualTheTruth(t *testing.T) {
 	t.Parallel()
-	for i := range 6 { // each of as many worlds as -rapid.checks says
+	for i := range 6 { // each with -rapid.checks worlds
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, live)
@@ -24,7 +22,7 @@ func TestTotalsEqualTheTruth(t *testing.T) {
 	}
 }
 
-// live lets a world go its way.
+// live performs random steps.
 func live(t *rapid.T) {
 	w := newWorld(t)
 	t.Repeat(map[string]func(*rapid.T){
@@ -36,8 +34,8 @@ func live(t *rapid.T) {
 	})
 }
 
-// report reads a key's usage as package usage does: first how far days are
-// settled, then counters, last the rollup.
+// report reads a key's usage as package usage does: the last finalized day, then the counters, then
+// the rollup.
 func (w *world) report(p apikey.Prefix) usage.Report {
 	first := usage.EarliestKept(w.today())
 	if w.docs.settled != nil {
@@ -57,7 +55,7 @@ func (w *world) report(p apikey.Prefix) usage.Report {
 	return usage.NewReport(usage.Window{From: usage.EarliestKept(w.today()), To: w.today()}, h, w.today())
 }
 
-// check compares every report with the truth.
+// check compares all reports with the truth.
 func (w *world) check() {
 	for key := range keys {
 		p := prefix(key)
@@ -66,20 +64,20 @@ func (w *world) check() {
 		for _, d := range r.Days {
 			want := w.truth[d.Day][p]
 			if d.Totals != want {
-				w.t.Fatalf("%s on %s, reported on %s: %v, the truth is %v", p, d.Day, w.now, d.Totals, want)
+				w.t.Fatalf("%s on %s, reported on %s: got %v, want %v", p, d.Day, w.now, d.Totals, want)
 			}
 			if !want.Zero() {
 				last, seen = d.Day, true
 			}
 		}
 		if r.LastSeen != last || r.Seen != seen {
-			w.t.Fatalf("%s was last seen on %s, %v; the truth is %s, %v", p, r.LastSeen, r.Seen, last, seen)
+			w.t.Fatalf("%s last seen: got %s, %v, want %s, %v", p, r.LastSeen, r.Seen, last, seen)
 		}
 	}
 	w.checkCounters()
 }
 
-// checkCounters compares the counters that quotas need with the truth.
+// checkCounters compares the counters for quotas with the truth.
 func (w *world) checkCounters() {
 	for day, truth := range w.truth {
 		if day <= w.today()-usage.CounterDays {
@@ -91,34 +89,33 @@ func (w *world) checkCounters() {
 		}
 		for p, want := range truth {
 			if sums[p] != want {
-				w.t.Fatalf("counters of %s on %s sum up to %v, the truth is %v", p, day, sums[p], want)
+				w.t.Fatalf("sum of the counters of %s on %s: got %v, want %v", p, day, sums[p], want)
 			}
 		}
 	}
 }
 
-// checkDone is what holds after a run in which nothing failed and during which
-// nothing else happened.
+// checkDone checks the state after a run without failures and concurrent steps.
 func (w *world) checkDone() {
 	earliest := usage.EarliestKept(w.today())
 	for _, c := range w.docs.counters {
 		switch {
 		case c.Day.Closed(w.now) && !c.Source.Compacted():
-			w.t.Fatalf("%s is closed and not compacted", c.Day)
+			w.t.Fatalf("closed day %s: got it not compacted", c.Day)
 		case c.Day <= w.today()-usage.CounterDays:
-			w.t.Fatalf("counters of %s are still there on %s", c.Day, w.now)
+			w.t.Fatalf("counters of %s: got them stored on %s", c.Day, w.now)
 		}
 	}
 	for p, h := range w.docs.rollups {
 		if h[0].Day < earliest-1 {
-			w.t.Fatalf("%s keeps %s on %s", p, h[0].Day, w.now)
+			w.t.Fatalf("%s: got day %s stored on %s", p, h[0].Day, w.now)
 		}
 	}
 	for day := earliest; day <= w.today(); day++ {
 		for p, want := range w.truth[day] {
 			got := w.docs.rollups[p].On(day)
 			if got != want && !w.now.Before(day.End()) || got.Zero() != want.Zero() {
-				w.t.Fatalf("the rollup of %s has %v on %s, the truth is %v", p, got, day, want)
+				w.t.Fatalf("rollup of %s: got %v on %s, want %v", p, got, day, want)
 			}
 		}
 	}

@@ -11,19 +11,16 @@ import (
 	"github.com/sluicegate/sluice/shared/usage/counted"
 )
 
-// Config is what the function reads from its environment.
+// Config contains the settings of the function.
 type Config struct {
 	management.Config
 	counted.Recent
 	checkers.Settings
 }
 
-// The functions framework finds a function by what its package registers.
-//
-//nolint:gochecknoinits // the framework's way
+//nolint:gochecknoinits // the functions framework requires registration
 func init() { funcmain.HTTP("usage", newFunction) }
 
-// newFunction puts the function together.
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	st, keys, err := cfg.Open(ctx)
 	if err != nil {

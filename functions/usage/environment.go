@@ -28,24 +28,22 @@ const (
 	maxBusiest   = 10
 	maxAttention = 100
 
-	// lookAround is how long before and after its expiry a key is worth a look.
-	lookAround = apikey.LeakShown
+	// expiryWindow is the time before and after an expiry in which a key needs attention.
+	expiryWindow = apikey.LeakShown
 )
 
-// keyUse is a key with all that is known of its use.
+// keyUse is a key with its usage.
 type keyUse struct {
 	apikey.Key
 
-	Limits  plan.Limits // zero where the plan is gone
+	Limits  plan.Limits // zero if the plan is deleted
 	History usage.History
 }
 
-// name says which key it is.
 func (k keyUse) name() wire.NamedKey {
 	return wire.NamedKey{KeyID: string(k.ID()), Prefix: string(k.Prefix), Name: k.Name}
 }
 
-// getEnvironmentUsage reports the usage of all keys of an environment in a window.
 func (s *Service) getEnvironmentUsage(ctx context.Context, in httpapi.Scope, asked api.Window) (wire.EnvironmentUsage, error) {
 	window, err := newWindow(asked, usage.DayOf(s.now()))
 	if err != nil {
@@ -63,17 +61,17 @@ func (s *Service) getEnvironmentUsage(ctx context.Context, in httpapi.Scope, ask
 	}, nil
 }
 
-// environment is what was read of one.
+// environment is the usage of an environment.
 type environment struct {
 	at       time.Time
-	total    usage.History // of all keys together
+	total    usage.History // of all keys
 	counts   wire.KeyCounts
-	busy     []keyUse // the busiest are among these
-	watched  []keyUse // those that need attention are among these
+	busy     []keyUse // contains the busiest keys
+	watched  []keyUse // contains the keys that need attention
 	checkers checkers.List
-	leaks    []audit.Record // of the project's service tokens, within lookAround
+	leaks    []audit.Record // leaks of the project's service tokens, within expiryWindow
 
-	incomplete []usage.Day // days that lack counts
+	incomplete []usage.Day
 }
 
 func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at time.Time) (environment, error) {
@@ -91,7 +89,7 @@ func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at tim
 	if read.checkers, err = s.store.Members(ctx, store.CanaryKeys); err != nil {
 		return environment{}, err
 	}
-	leaks := audit.Query{Project: e.Project, From: at.Add(-lookAround), Actions: []audit.Action{audit.LeakToken}}
+	leaks := audit.Query{Project: e.Project, From: at.Add(-expiryWindow), Actions: []audit.Action{audit.LeakToken}}
 	if read.leaks, _, err = s.store.Records(ctx, leaks, store.Page{Size: maxAttention}); err != nil {
 		return environment{}, err
 	}
@@ -129,7 +127,6 @@ func (s *Service) readKeys(ctx context.Context, e app.Environment, read *environ
 	return nil
 }
 
-// total is the usage of all keys together.
 func total(keys []keyUse) usage.History {
 	days := map[usage.Day]usage.Totals{}
 	for _, k := range keys {
@@ -163,7 +160,7 @@ func count(keys []keyUse, now time.Time) (n wire.KeyCounts) {
 	return n
 }
 
-// busiest are the keys with the most requests in a window, denied ones too.
+// busiest returns the keys with the most requests in a window, including denied ones.
 func busiest(keys []keyUse, w usage.Window) []wire.KeyTotals {
 	all := []wire.KeyTotals{}
 	for _, k := range keys {
@@ -177,8 +174,8 @@ func busiest(keys []keyUse, w usage.Window) []wire.KeyTotals {
 	return all[:min(len(all), maxBusiest)]
 }
 
-// attention are the keys that somebody should look at, the most urgent first. Those that
-// are disabled or revoked are as somebody wants them, unless they have leaked.
+// attention returns the keys that need attention, most urgent first. Disabled and revoked keys need
+// attention only if they have leaked.
 func attention(keys []keyUse, now time.Time) []wire.KeyAttention {
 	all := []wire.KeyAttention{}
 	for _, k := range keys {
@@ -202,8 +199,8 @@ func attention(keys []keyUse, now time.Time) []wire.KeyAttention {
 	return all[:min(len(all), maxAttention)]
 }
 
-// leakedTokens returns the leaked service tokens of a project, not those of an earlier project of
-// its name.
+// leakedTokens returns the leaked service tokens of a project, without those of an earlier project
+// with the same name.
 func leakedTokens(leaks []audit.Record, of app.Project) []wire.LeakedToken {
 	tokens := []wire.LeakedToken{}
 	text := func(v any) string { s, _ := v.(string); return s } // as package store writes it
@@ -218,10 +215,9 @@ func leakedTokens(leaks []audit.Record, of app.Project) []wire.LeakedToken {
 	return tokens
 }
 
-// leaked reports whether somebody must look at the key's leak.
 func (k keyUse) leaked(now time.Time) bool { return now.Before(k.LeakShownUntil()) }
 
-// attention says why somebody should look at an active key, the most urgent reason alone.
+// attention returns the most urgent reason why an active key needs attention.
 func (k keyUse) attention(now time.Time) (wire.KeyAttention, bool) {
 	a := wire.KeyAttention{NamedKey: k.name()}
 	because := func(reason wire.Attention, at time.Time, share *float64) (wire.KeyAttention, bool) {
@@ -229,7 +225,7 @@ func (k keyUse) attention(now time.Time) (wire.KeyAttention, bool) {
 		return a, true
 	}
 	if k.Expired(now) {
-		if now.Sub(k.ExpiresAt) >= lookAround {
+		if now.Sub(k.ExpiresAt) >= expiryWindow {
 			return a, false
 		}
 		return because(wire.KeyExpired, k.ExpiresAt, nil)
@@ -246,7 +242,7 @@ func (k keyUse) attention(now time.Time) (wire.KeyAttention, bool) {
 		return because(wire.QuotaUsedUp, quota.ResetsAt, &share)
 	case share >= wire.HighShare:
 		return because(wire.QuotaHigh, quota.ResetsAt, &share)
-	case !k.ExpiresAt.IsZero() && k.ExpiresAt.Sub(now) < lookAround:
+	case !k.ExpiresAt.IsZero() && k.ExpiresAt.Sub(now) < expiryWindow:
 		return because(wire.KeyExpiring, k.ExpiresAt, nil)
 	case late >= wire.LateShare:
 		return because(wire.RateExceeded, usage.DayOf(now).End(), &late)
@@ -254,39 +250,33 @@ func (k keyUse) attention(now time.Time) (wire.KeyAttention, bool) {
 	return a, false
 }
 
-// environments keeps what was read of each for as long as it serves.
+// environments caches the usage of environments.
 type environments struct {
 	life  time.Duration
-	turns chan struct{} // holds the readings in progress
+	turns chan struct{} // semaphore of reads
 
-	mu   sync.Mutex // guards what follows, and is held for no reading
-	kept map[string]*kept
+	mu     sync.Mutex // guards cached; not held during reads
+	cached map[string]*cachedEnvironment
 }
 
-// kept is what was read of one environment.
-type kept struct {
+// cachedEnvironment is the cached usage of an environment.
+type cachedEnvironment struct {
 	reading *counted.Shared[environment]
-	asked   time.Time // when it was wanted last
-	keys    int       // of the last reading
+	used    time.Time // last use
+	keys    int       // in the last read
 }
 
 func newEnvironments(life time.Duration) *environments {
-	return &environments{life: life, turns: make(chan struct{}, readingsAtOnce), kept: map[string]*kept{}}
+	return &environments{life: life, turns: make(chan struct{}, readingsAtOnce), cached: map[string]*cachedEnvironment{}}
 }
 
-// readingsAtOnce is the number of environments that are read at the same time: each takes
-// memory for all of its keys.
-const readingsAtOnce = 2
+const (
+	readingsAtOnce = 2               // concurrent reads: each uses memory for all keys
+	maxCachedKeys  = 20_000          // in all environments; a key uses about 3 kB
+	maxUnused      = 5 * time.Minute // for which an unused environment is cached
+)
 
-// keptKeys is the number of keys above which the environments that were wanted least recently
-// are forgotten: a key with usage on every day takes about 3 kB.
-const keptKeys = 20_000
-
-// forgotten is how long after it was wanted last a reading is kept in memory, more than any
-// serves.
-const forgotten = 5 * time.Minute
-
-// read gives what was read of e lately, or reads it.
+// read returns the cached usage of e, or reads it.
 func (all *environments) read(
 	ctx context.Context, e app.Environment, now func() time.Time, load func(context.Context, app.Environment, time.Time) (environment, error),
 ) (environment, error) {
@@ -303,22 +293,22 @@ func (all *environments) read(
 	})
 }
 
-// bound notes how many keys an environment has, and forgets others until no more than
-// keptKeys are left.
+// bound records the number of keys of an environment, and removes the least recently used environments
+// until at most maxCachedKeys keys are cached.
 func (all *environments) bound(namespace string, keys int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if k := all.kept[namespace]; k != nil {
+	if k := all.cached[namespace]; k != nil {
 		k.keys = keys
 	}
-	names := slices.SortedFunc(maps.Keys(all.kept), func(a, b string) int { return all.kept[b].asked.Compare(all.kept[a].asked) })
+	names := slices.SortedFunc(maps.Keys(all.cached), func(a, b string) int { return all.cached[b].used.Compare(all.cached[a].used) })
 	sum := keys
 	for _, name := range names {
 		if name == namespace {
 			continue
 		}
-		if sum += all.kept[name].keys; sum > keptKeys {
-			delete(all.kept, name)
+		if sum += all.cached[name].keys; sum > maxCachedKeys {
+			delete(all.cached, name)
 		}
 	}
 }
@@ -326,16 +316,16 @@ func (all *environments) bound(namespace string, keys int) {
 func (all *environments) of(namespace string, now time.Time) *counted.Shared[environment] {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for name, k := range all.kept {
-		if now.Sub(k.asked) > forgotten {
-			delete(all.kept, name)
+	for name, k := range all.cached {
+		if now.Sub(k.used) > maxUnused {
+			delete(all.cached, name)
 		}
 	}
-	k := all.kept[namespace]
+	k := all.cached[namespace]
 	if k == nil {
-		k = &kept{reading: counted.NewShared[environment]()}
-		all.kept[namespace] = k
+		k = &cachedEnvironment{reading: counted.NewShared[environment]()}
+		all.cached[namespace] = k
 	}
-	k.asked = now
+	k.used = now
 	return k.reading
 }

@@ -23,13 +23,13 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// environmentUsage asks for an environment's report, which must be given.
+// environmentUsage returns the report of an environment.
 func (h *harness) environmentUsage(path string) wire.EnvironmentUsage {
 	h.t.Helper()
 	return functest.Read[wire.EnvironmentUsage](h.get("/api/v1/projects/"+path), http.StatusOK)
 }
 
-// issue puts a key into shop's prod.
+// issue stores a key in prod of shop.
 func (h *harness) issue(prefix apikey.Prefix, change func(*apikey.Key)) {
 	h.t.Helper()
 	k := apikey.Key{
@@ -43,8 +43,6 @@ func (h *harness) issue(prefix apikey.Prefix, change func(*apikey.Key)) {
 	check.OK(h.t, err)
 }
 
-// The report adds up all keys of the environment, revoked ones too, and no others: from
-// rollups and counters alike.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)
@@ -81,31 +79,29 @@ func TestEnvironment(t *testing.T) {
 	h.as("bob", "/api/v1/projects/shop/environments/prod/usage").Is(http.StatusForbidden)
 }
 
-// A reading serves the requests of its time; one environment's serves no other.
 func TestEnvironmentIsShared(t *testing.T) {
 	t.Parallel()
 	h := start(t, 2)
 	const prod = "shop/environments/prod/usage"
 	h.environmentUsage(prod)
 	if got := h.environmentUsage("other/environments/prod/usage").Keys; got != (wire.KeyCounts{}) {
-		t.Errorf("the other environment has %+v", got)
+		t.Errorf("other environment: got %+v", got)
 	}
 	h.flush("2024-03-02", "a-1", usage.Totals{Allowed: 1})
 	if got := h.environmentUsage(prod).Totals.Allowed; got != 0 {
-		t.Errorf("allowed %d at once", got)
+		t.Errorf("allowed, cached: got %d", got)
 	}
 	h.now = h.now.Add(2 * time.Second)
 	if got := h.environmentUsage(prod).Totals.Allowed; got != 1 {
-		t.Errorf("allowed %d after it", got)
+		t.Errorf("allowed, read again: got %d", got)
 	}
-	h.now = h.now.Add(forgotten + time.Second)
+	h.now = h.now.Add(maxUnused + time.Second)
 	h.environmentUsage(prod)
-	if n := len(h.service.environments.kept); n != 1 {
-		t.Errorf("%d environments are kept, of which one was not asked for", n)
+	if n := len(h.service.environments.cached); n != 1 {
+		t.Errorf("cached environments: got %d", n)
 	}
 }
 
-// TestLeakedTokens checks that a project's leaked service tokens are listed for seven days.
 func TestLeakedTokens(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)
@@ -126,16 +122,15 @@ func TestLeakedTokens(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(wire.LeakedToken{}, "At")); diff != "" {
 		t.Errorf("leaked tokens (-want +got):\n%s", diff)
 	}
-	h.now = h.now.Add(lookAround + time.Minute)
+	h.now = h.now.Add(expiryWindow + time.Minute)
 	if got := h.environmentUsage("shop/environments/prod/usage").LeakedTokens; len(got) > 0 {
-		t.Errorf("a week later: %+v", got)
+		t.Errorf("a week later: got %+v", got)
 	}
 	if got := leakedTokens([]audit.Record{{At: h.now}}, app.Project{CreatedAt: h.now.Add(time.Second)}); len(got) > 0 {
-		t.Errorf("a later project of the name: %+v", got)
+		t.Errorf("later project with the same name: got %+v", got)
 	}
 }
 
-// What of a key needs attention, and what is said of it.
 func TestAttention(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -152,7 +147,7 @@ func TestAttention(t *testing.T) {
 	tests := []struct {
 		name string
 		key  keyUse
-		want wire.Attention // "" is none
+		want wire.Attention // "" for none
 		at   time.Time
 		part *float64
 	}{
@@ -163,16 +158,16 @@ func TestAttention(t *testing.T) {
 		{"without a quota", keyUse{Limits: plan.Limits{Rate: 1, Burst: 1}, History: used(1e6, 0, 0)}, "", time.Time{}, nil},
 		{"too fast", keyUse{Limits: limits, History: used(9, 1, 0)}, wire.RateExceeded, midnight, share(0.1)},
 		{"used up, and too fast", keyUse{Limits: limits, History: used(120, 400, 0)}, wire.QuotaUsedUp, midnight, share(1.2)},
-		{"expires in a week", keyUse{Key: apikey.Key{ExpiresAt: now.Add(lookAround)}}, "", time.Time{}, nil},
-		{"expires within one", keyUse{Key: apikey.Key{ExpiresAt: now.Add(lookAround - 1)}}, wire.KeyExpiring, now.Add(lookAround - 1), nil},
+		{"expires in a week", keyUse{Key: apikey.Key{ExpiresAt: now.Add(expiryWindow)}}, "", time.Time{}, nil},
+		{"expires within one", keyUse{Key: apikey.Key{ExpiresAt: now.Add(expiryWindow - 1)}}, wire.KeyExpiring, now.Add(expiryWindow - 1), nil},
 		{"has expired", keyUse{Key: apikey.Key{ExpiresAt: now}, Limits: limits, History: used(100, 0, 0)}, wire.KeyExpired, now, nil},
-		{"has expired long ago", keyUse{Key: apikey.Key{ExpiresAt: now.Add(-lookAround)}}, "", time.Time{}, nil},
+		{"has expired long ago", keyUse{Key: apikey.Key{ExpiresAt: now.Add(-expiryWindow)}}, "", time.Time{}, nil},
 		{"has leaked", leaked(apikey.Disabled, apikey.Hash{1}, time.Hour), wire.KeyLeaked, now.Add(-time.Hour), nil},
-		{"has leaked long ago, and was enabled again", leaked(apikey.Active, apikey.Hash{1}, 2*lookAround), wire.KeyLeaked, now.Add(-2 * lookAround), nil},
+		{"has leaked long ago, and was enabled again", leaked(apikey.Active, apikey.Hash{1}, 2*expiryWindow), wire.KeyLeaked, now.Add(-2 * expiryWindow), nil},
 		{"had another secret when it leaked", leaked(apikey.Active, apikey.Hash{2}, time.Hour), wire.KeyLeaked, now.Add(-time.Hour), nil},
-		{"had another secret when it leaked long ago", leaked(apikey.Active, apikey.Hash{2}, lookAround), "", time.Time{}, nil},
+		{"had another secret when it leaked long ago", leaked(apikey.Active, apikey.Hash{2}, expiryWindow), "", time.Time{}, nil},
 		{"was revoked for its leak", leaked(apikey.Revoked, apikey.Hash{1}, time.Hour), wire.KeyLeaked, now.Add(-time.Hour), nil},
-		{"was revoked for its leak long ago", leaked(apikey.Revoked, apikey.Hash{1}, lookAround), "", time.Time{}, nil},
+		{"was revoked for its leak long ago", leaked(apikey.Revoked, apikey.Hash{1}, expiryWindow), "", time.Time{}, nil},
 		{"is disabled", keyUse{Key: apikey.Key{Status: apikey.Disabled}, Limits: limits, History: used(100, 0, 0)}, "", time.Time{}, nil},
 	}
 	for _, tt := range tests {
@@ -191,7 +186,6 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// The most urgent come first, and a list has an end.
 func TestMostUrgent(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -205,7 +199,7 @@ func TestMostUrgent(t *testing.T) {
 	}
 	got := attention(keys, now)
 	if len(got) != maxAttention || got[0].Reason != wire.KeyExpired || got[1].Prefix != string(prefix(299)) {
-		t.Errorf("%d, first %+v, then %+v", len(got), got[0], got[1])
+		t.Errorf("got %d keys, first %+v, then %+v", len(got), got[0], got[1])
 	}
 	var many []keyUse
 	for i := range 2 * maxBusiest {
@@ -213,12 +207,10 @@ func TestMostUrgent(t *testing.T) {
 	}
 	first := busiest(many, usage.Window{From: 100, To: 100})
 	if len(first) != maxBusiest || first[0].Prefix != string(prefix(19)) || first[0].Totals != counted.WireTotals(usage.Totals{Allowed: 19}) {
-		t.Errorf("busiest are %+v", first)
+		t.Errorf("busiest: got %+v", first)
 	}
 }
 
-// The readings of environments that are kept in memory have a limited number of keys: those
-// that were wanted least recently are read again.
 func TestKeptEnvironmentsAreBounded(t *testing.T) {
 	t.Parallel()
 	all, now, reads := newEnvironments(time.Hour), time.Unix(0, 0), map[string]int{}
@@ -228,7 +220,7 @@ func TestKeptEnvironmentsAreBounded(t *testing.T) {
 		_, err := all.read(t.Context(), app.Environment{Namespace: namespace}, func() time.Time { return now },
 			func(context.Context, app.Environment, time.Time) (environment, error) {
 				reads[namespace]++
-				return environment{busy: make([]keyUse, keptKeys/2)}, nil
+				return environment{busy: make([]keyUse, maxCachedKeys/2)}, nil
 			})
 		check.OK(t, err)
 	}

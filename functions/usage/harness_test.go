@@ -19,7 +19,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// countedReads counts what is read of the counters.
+// countedReads counts reads.
 type countedReads struct {
 	*store.Store
 	reads, counters atomic.Int64
@@ -67,11 +67,11 @@ func (c *countedReads) EachCounter(ctx context.Context, first, last usage.Day, u
 	})
 }
 
-// harness is the function over an empty store that has one key, key-aaaaaaaa of
-// project shop. Today is 2024-03-02, a day after a leap day's next.
+// harness is the function with a store that contains one key, key-aaaaaaaa of project shop. Today is
+// 2024-03-02, two days after a leap day.
 type harness struct {
 	t       *testing.T
-	project string // of Firestore
+	project string // Firestore project
 	store   *countedReads
 	service *Service
 	now     time.Time
@@ -102,7 +102,7 @@ func (h *harness) day(s string) usage.Day {
 	return d
 }
 
-// flush writes a counter of a source: totals of the key.
+// flush writes the totals of the key as a counter of a source.
 func (h *harness) flush(day string, source usage.Source, t usage.Totals) {
 	h.t.Helper()
 	c := usage.Counter{Day: h.day(day), Source: source, Counts: usage.Packed(nil).Pack(key, t)}
@@ -110,7 +110,7 @@ func (h *harness) flush(day string, source usage.Source, t usage.Totals) {
 	check.OK(h.t, err)
 }
 
-// rollUp puts a day's totals into the key's rollup.
+// rollUp writes the totals of a day to the key's rollup.
 func (h *harness) rollUp(day string, t usage.Totals) {
 	h.t.Helper()
 	check.OK(h.t, h.store.UpdateRollups(h.t.Context(), []apikey.Prefix{key}, func(_ apikey.Prefix, old usage.History) usage.History {
@@ -118,19 +118,18 @@ func (h *harness) rollUp(day string, t usage.Totals) {
 	}))
 }
 
-// as sends a GET request of a user.
+// as sends a GET request as a user.
 func (h *harness) as(user, path string) functest.Answer {
 	h.t.Helper()
 	return functest.Call{Method: http.MethodGet, Path: path, User: user}.Send(h.t, h.service.Handler())
 }
 
-// get is as for vera, who views the project.
+// get is as for vera, a viewer.
 func (h *harness) get(path string) functest.Answer {
 	h.t.Helper()
 	return h.as("vera", path)
 }
 
-// usage returns the key's report.
 func (h *harness) usage(query string) wire.Usage {
 	h.t.Helper()
 	return functest.Read[wire.Usage](h.get("/api/v1/projects/shop/api-keys/key-"+key+"/usage"+query), http.StatusOK)

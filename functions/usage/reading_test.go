@@ -13,34 +13,32 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// allowed is what a report says of one day.
+// allowed returns the allowed requests of a day.
 func (h *harness) allowed(day string) uint64 {
 	h.t.Helper()
 	return h.usage("?from=" + day + "&to=" + day).Totals.Allowed
 }
 
-// The rollup and the counters say the same of a day, each behind at times; the
-// larger one holds.
+// The larger one of rollup and counters counts.
 func TestRollupAndCounters(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)
 	h.flush("2024-03-01", "a-1", usage.Totals{Allowed: 5})
-	h.rollUp("2024-03-01", usage.Totals{Allowed: 3}) // the rollup is behind
+	h.rollUp("2024-03-01", usage.Totals{Allowed: 3}) // less than the counters
 	if got := h.allowed("2024-03-01"); got != 5 {
-		t.Errorf("allowed %d", got)
+		t.Errorf("allowed: got %d", got)
 	}
-	h.rollUp("2024-03-02", usage.Totals{Allowed: 9}) // its counters are gone
+	h.rollUp("2024-03-02", usage.Totals{Allowed: 9}) // more than the counters
 	if got := h.allowed("2024-03-02"); got != 9 {
-		t.Errorf("allowed %d", got)
+		t.Errorf("allowed: got %d", got)
 	}
 	h.rollUp("2024-03-01", usage.Totals{Allowed: 5})
 	if got := h.usage("").Totals.Allowed; got != 14 {
-		t.Errorf("allowed %d in all", got)
+		t.Errorf("allowed in total: got %d", got)
 	}
 }
 
-// However late the rollup is, reports are whole; of settled days no counter is
-// read.
+// Reports are complete even if rollup is late. Counters of finalized days are not read.
 func TestUnsettledDays(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)
@@ -49,19 +47,17 @@ func TestUnsettledDays(t *testing.T) {
 	h.flush("2024-02-28", "a-1", usage.Totals{Allowed: 4})
 	h.flush("2024-02-29", "a-1", usage.Totals{Allowed: 8})
 	if u := h.usage("?from=2023-12-02"); u.Totals.Allowed != 14 || h.store.counters.Load() != 3 {
-		t.Errorf("allowed %d, %d counters read", u.Totals.Allowed, h.store.counters.Load())
+		t.Errorf("got %d allowed, %d counters read", u.Totals.Allowed, h.store.counters.Load())
 	}
 	check.OK(t, h.store.SettleDay(t.Context(), h.day("2024-02-28")))
 	h.rollUp("2023-12-02", usage.Totals{Allowed: 2})
 	h.rollUp("2024-02-28", usage.Totals{Allowed: 4})
 	h.store.counters.Store(0)
 	if u := h.usage("?from=2023-12-02"); u.Totals.Allowed != 14 || h.store.counters.Load() != 1 {
-		t.Errorf("allowed %d, %d counters read", u.Totals.Allowed, h.store.counters.Load())
+		t.Errorf("got %d allowed, %d counters read", u.Totals.Allowed, h.store.counters.Load())
 	}
 }
 
-// Requests of the same moment share a reading; it is read again when it is old,
-// and when the day is another.
 func TestReadingIsShared(t *testing.T) {
 	t.Parallel()
 	h := start(t, 2)
@@ -69,7 +65,7 @@ func TestReadingIsShared(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			if a := h.get("/api/v1/projects/shop/api-keys/key-aaaaaaaa/usage"); a.Status != http.StatusOK {
-				t.Errorf("%d %s", a.Status, a.Body)
+				t.Errorf("got %d %s", a.Status, a.Body)
 			}
 		})
 	}
@@ -85,17 +81,17 @@ func TestReadingIsShared(t *testing.T) {
 		{time.Millisecond, 1, 2},
 		{time.Second, 1, 2},
 		{12*time.Hour - 3100*time.Millisecond, 1, 3},
-		{200 * time.Millisecond, 1, 4}, // midnight has passed
+		{200 * time.Millisecond, 1, 4}, // after midnight
 	} {
 		h.now = h.now.Add(step.after)
 		if got := h.allowed("2024-03-02"); got != step.want || h.store.reads.Load() != step.reads {
-			t.Errorf("at %s: %d after %d readings", h.now, got, h.store.reads.Load())
+			t.Errorf("at %s: got %d after %d reads", h.now, got, h.store.reads.Load())
 		}
 	}
 }
 
-// What a report reads grows with sources and shards, not with keys: of 5 000
-// keys in use on three days, counted by two checkers.
+// The reads of a report depend on sources and shards, not on keys: 5,000 keys on three days, with two
+// checkers.
 func TestReads(t *testing.T) {
 	t.Parallel()
 	h := start(t, 2)
@@ -117,7 +113,7 @@ func TestReads(t *testing.T) {
 		h.usage("")
 	}
 	if got := h.store.counters.Load(); got != 3*2*5 {
-		t.Errorf("%d counters read for 10 reports", got)
+		t.Errorf("counters read for 10 reports: got %d", got)
 	}
 	t.Logf("10 reports over %d keys: %d counters and 1 mark read once, then 1 key and 1 rollup each", keys, h.store.counters.Load())
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Bounds of the document reads of a report, which are at most 200 for 100,000 keys: counting
-// these costs 100, a busy key one or two, and a watched key up to four.
+// The limits of document reads for a report. For 100,000 keys, counting costs 100 reads, a busy key
+// one or two, and a watched key up to four.
 const (
-	fewKeys    = 60 // of an environment whose keys are all read
-	maxBusy    = 12 // of the settled days that are read to find the busiest
-	maxNew     = 4  // of the later days
+	fewKeys    = 60 // keys of an environment that is read completely
+	maxBusy    = 12 // busy keys on finalized days
+	maxNew     = 4  // busy keys on later days
 	maxWatched = 12
 )
 
-// readSummary reads an environment from the summary that rollup writes, and adds the counters of
-// later days. It reports false if the environment has few keys, or no summary yet.
+// readSummary reads the summary of an environment and adds the counters of later days. It returns
+// false if the environment has few keys or no summary.
 func (s *Service) readSummary(ctx context.Context, e app.Environment, read *environment) (summarized bool, err error) {
 	sum, ok, err := s.store.Summary(ctx, e.Namespace)
 	if err != nil || !ok {
@@ -59,7 +59,6 @@ func (s *Service) readSummary(ctx context.Context, e app.Environment, read *envi
 	return true, s.readSome(ctx, e, read, append(cut(sum.Busiest, maxBusy), newest(requests)...), watched)
 }
 
-// countKeys counts the keys of an environment by status.
 func (s *Service) countKeys(ctx context.Context, e app.Environment) (n wire.KeyCounts, err error) {
 	q := store.KeySearch{KeyFilter: store.KeyFilter{Project: e.Project, Environment: e.Name}}
 	for status, into := range map[apikey.Status]*int{apikey.Active: &n.Active, apikey.Disabled: &n.Disabled, apikey.Revoked: &n.Revoked} {
@@ -74,7 +73,7 @@ func (s *Service) countKeys(ctx context.Context, e app.Environment) (n wire.KeyC
 	return n, err
 }
 
-// newest returns the keys with the most requests.
+// newest returns the keys with the most requests on later days.
 func newest(requests map[apikey.Prefix]uint64) []apikey.Prefix {
 	var all []apikey.Prefix
 	for p := range requests {
@@ -86,8 +85,8 @@ func newest(requests map[apikey.Prefix]uint64) []apikey.Prefix {
 
 func cut[T any](all []T, most int) []T { return slices.Clone(all[:min(len(all), most)]) }
 
-// watched returns the keys that may need attention, the most urgent first: keys that have leaked,
-// that are near their limits, and that expire or have expired within lookAround.
+// watched returns the keys that may need attention: leaked keys, then keys near their limits, then keys
+// with an expiry within expiryWindow.
 func (s *Service) watched(ctx context.Context, e app.Environment, near []apikey.Prefix) ([]apikey.Prefix, error) {
 	now := s.now()
 	in := store.KeyFilter{Project: e.Project, Environment: e.Name}
@@ -96,7 +95,7 @@ func (s *Service) watched(ctx context.Context, e app.Environment, near []apikey.
 		return nil, err
 	}
 	in.Status = apikey.Active
-	expiring, err := s.store.FindKeys(ctx, store.KeySearch{KeyFilter: in, Since: now.Add(-lookAround), Expired: now.Add(lookAround)}, store.KeyPlace{}, maxWatched)
+	expiring, err := s.store.FindKeys(ctx, store.KeySearch{KeyFilter: in, Since: now.Add(-expiryWindow), Expired: now.Add(expiryWindow)}, store.KeyPlace{}, maxWatched)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +116,7 @@ func (s *Service) watched(ctx context.Context, e app.Environment, near []apikey.
 	return cut(once, maxWatched), nil
 }
 
-// readSome reads busy and watched keys of an environment, with the counts that checkers hold.
+// readSome reads the busy and watched keys of an environment.
 func (s *Service) readSome(ctx context.Context, e app.Environment, read *environment, busy, watched []apikey.Prefix) error {
 	all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(busy, watched))))
 	counts, err := s.counted.Read(ctx, all, s.now)
@@ -129,13 +128,13 @@ func (s *Service) readSome(ctx context.Context, e app.Environment, read *environ
 		return err
 	}
 	keys = slices.DeleteFunc(keys, func(k apikey.Key) bool { return k.Namespace != e.Namespace })
-	var looked []apikey.Key // whose limits matter
+	var withLimits []apikey.Key
 	for _, k := range keys {
 		if slices.Contains(watched, k.Prefix) {
-			looked = append(looked, k)
+			withLimits = append(withLimits, k)
 		}
 	}
-	plans, err := s.store.PlansOf(ctx, looked)
+	plans, err := s.store.PlansOf(ctx, withLimits)
 	if err != nil {
 		return err
 	}
@@ -143,7 +142,7 @@ func (s *Service) readSome(ctx context.Context, e app.Environment, read *environ
 		at, _ := slices.BinarySearch(all, k.Prefix)
 		use := keyUse{Key: k, History: counts.Histories[at]}
 		read.busy = append(read.busy, use)
-		if i := slices.IndexFunc(looked, func(l apikey.Key) bool { return l.Prefix == k.Prefix }); i >= 0 {
+		if i := slices.IndexFunc(withLimits, func(l apikey.Key) bool { return l.Prefix == k.Prefix }); i >= 0 {
 			use.Limits = plans[i].Limits
 			read.watched = append(read.watched, use)
 		}

@@ -16,8 +16,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// The report of an environment with many keys, which is read from its summary, is the same as
-// that of all of its keys, and costs at most 200 document reads.
+// The report from a summary equals the report from all keys.
 func TestSummaryOfManyKeys(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)
@@ -48,7 +47,7 @@ func TestSummaryOfManyKeys(t *testing.T) {
 	const prod = "shop/environments/prod/usage?from=2024-02-01"
 	all := h.environmentUsage(prod)
 	if read := h.store.keys.Load(); read < 600 {
-		t.Fatalf("read %d documents of 306 keys without a summary", read)
+		t.Fatalf("document reads for 306 keys without a summary: got %d", read)
 	}
 
 	sum := store.Summary{Busiest: []apikey.Prefix{"ffffffff", "c0000007", key}}
@@ -65,12 +64,12 @@ func TestSummaryOfManyKeys(t *testing.T) {
 	check.OK(t, h.store.SetKeyList(t.Context(), store.ListState{Day: "2024-03-02", Changed: time.Now(), Settled: settled}))
 	h.store.keys.Store(0)
 	if diff := cmp.Diff(all, h.environmentUsage(prod)); diff != "" {
-		t.Errorf("report (-of all keys +of the summary):\n%s", diff)
+		t.Errorf("report (-all keys +summary):\n%s", diff)
 	}
 	if read := h.store.keys.Load(); read > 100 {
-		t.Errorf("read %d documents of 306 keys, want at most 100", read)
+		t.Errorf("document reads for 306 keys: got %d, want at most 100", read)
 	}
 	if !slices.ContainsFunc(all.Attention, func(a wire.KeyAttention) bool { return a.Prefix == "bbbbbbbb" }) || len(all.Attention) != 5 {
-		t.Errorf("attention: %+v", all.Attention)
+		t.Errorf("attention: got %+v", all.Attention)
 	}
 }

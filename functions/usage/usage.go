@@ -1,23 +1,18 @@
-// Package usage is the function that reports a key's usage (promises U4, U5).
-//
-// Viewers read. A key of another project, and an id that cannot be one, read as
-// not_found; a key that is disabled or revoked has its usage still. A date that is
-// given but empty is refused rather than guessed.
-//
-// Package counted says where the numbers come from, and why they are right.
+// Package usage is the function that reports the usage of keys and environments (promises U4, U5).
+// Package counted describes the sources of the counts. A key of another project returns not_found; a
+// disabled or revoked key has a report.
 //
 // # Cost
 //
-// A report of a key reads the key, its rollup, the mark, and the counters of the days
-// that are not settled, which requests share.
+// A report of a key reads the key, its rollup, and the counters of days that are not finalized, which
+// concurrent requests share.
 //
-// A report of an environment with more than 60 keys reads the summary that rollup writes: the
-// totals of the settled days, and the keys with requests on later days, whose counters it adds.
-// It counts the keys by status, and reads only those that may be the busiest or need attention.
-// That is at most 200 documents for 100,000 keys. With fewer keys, and until rollup has compared
-// all keys once, it reads all plans, keys and rollups: two documents a key. A process reads two
-// environments at a time, and keeps environments with 20,000 keys together. A report serves for
-// RECENT_SECONDS, and a second more for each hundred keys that were read.
+// A report of an environment with more than 60 keys reads the summary that rollup writes. It counts
+// the keys by status, and reads only those that may be the busiest or need attention. This costs at
+// most 200 documents for 100,000 keys. With fewer keys, or before rollup's first pass over all keys,
+// it reads all plans, keys and rollups. A process reads two environments at a time, and caches
+// environments with together 20,000 keys. A report is reused for RECENT_SECONDS, plus one second for
+// each hundred keys read.
 package usage
 
 import (
@@ -41,18 +36,17 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Store keeps keys and what was counted; *store.Store implements it.
+// Store stores keys and counts. *store.Store implements it.
 type Store interface {
 	httpapi.Resources
-	// Key reads one key. Problem: not_found.
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
 	counted.Store
 	EachKey(ctx context.Context, f store.KeyFilter) iter.Seq2[apikey.Key, error]
 	Summary(ctx context.Context, namespace string) (sum store.Summary, ok bool, err error)
 	CountKeys(ctx context.Context, q store.KeySearch) (int, error)
 	FindKeys(ctx context.Context, q store.KeySearch, after store.KeyPlace, limit int) ([]store.Candidate, error)
-	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) // in the order of prefixes, without those that are gone
-	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error)        // in the order of keys; zero where one is gone
+	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) // in the order of prefixes, without deleted keys
+	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error)        // in the order of keys; zero for deleted plans
 	Members(ctx context.Context, t store.CanaryType) (checkers.List, error)
 	EnvironmentPlans(ctx context.Context, namespace string) ([]plan.Plan, error)
 	Records(ctx context.Context, q audit.Query, page store.Page) ([]audit.Record, string, error)
@@ -67,7 +61,7 @@ type Service struct {
 	now          func() time.Time
 }
 
-// New makes a service.
+// New returns a service.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
 	checkers := &counted.Checkers{Client: checkers.NewClient(cfg.Settings), Members: st.Members, Log: log}
 	s := &Service{
@@ -82,7 +76,6 @@ func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Ser
 // Handler serves the function's routes.
 func (s *Service) Handler() http.Handler { return s.api }
 
-// getUsage reports a key's usage in a window.
 func (s *Service) getUsage(ctx context.Context, in httpapi.Scope, asked api.Window) (wire.Usage, error) {
 	k, err := s.key(ctx, in.Project.Name, apikey.ID(in.Param("key_id")))
 	if err != nil {
@@ -106,21 +99,21 @@ func (s *Service) getUsage(ctx context.Context, in httpapi.Scope, asked api.Wind
 	return out, nil
 }
 
-// key reads a key of a project. Problem: not_found.
+// key returns a key of a project. It returns a not_found problem if the key does not exist.
 func (s *Service) key(ctx context.Context, project string, id apikey.ID) (apikey.Key, error) {
 	if _, ok := id.Prefix(); !ok {
-		return apikey.Key{}, noKey()
+		return apikey.Key{}, errKeyNotFound()
 	}
 	k, err := s.store.Key(ctx, id)
 	if err == nil && k.Project != project {
-		err = noKey()
+		err = errKeyNotFound()
 	}
 	return k, err
 }
 
-func noKey() error { return problem.New(problem.NotFound, "There is no such key.") }
+func errKeyNotFound() error { return problem.New(problem.NotFound, "There is no such key.") }
 
-// newWindow is the window that was asked for. Problems: those of [usage.NewWindow], invalid_date.
+// newWindow parses a window. It returns an invalid_date problem, or a problem of [usage.NewWindow].
 func newWindow(asked api.Window, today usage.Day) (usage.Window, error) {
 	from, err := parseDay(asked.From)
 	if err != nil {
@@ -133,7 +126,7 @@ func newWindow(asked api.Window, today usage.Day) (usage.Window, error) {
 	return usage.NewWindow(from.day, to.day, today)
 }
 
-// optional is a day that may have been asked for; nil was not.
+// optional is an optional day.
 type optional struct{ day *usage.Day }
 
 func parseDay(text *string) (optional, error) {

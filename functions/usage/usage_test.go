@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// The answer, to the letter (promise U4).
+// The exact response (promise U4).
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)
@@ -38,11 +38,10 @@ func TestKeyWithoutTraffic(t *testing.T) {
 		From: "2023-12-04", To: "2024-03-02", RetentionDays: 92, Days: u.Days, Incomplete: []string{},
 	}}
 	if diff := cmp.Diff(want, u); diff != "" || len(u.Days) != 90 {
-		t.Errorf("%d days (-want +got):\n%s", len(u.Days), diff)
+		t.Errorf("got %d days (-want +got):\n%s", len(u.Days), diff)
 	}
 }
 
-// The whole table of windows is package usage's to test: here, that it is asked.
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)
@@ -61,10 +60,10 @@ func TestWindows(t *testing.T) {
 			t.Parallel()
 			u := h.usage(tt.query)
 			if u.From != tt.from || u.To != tt.to || len(u.Days) != tt.days {
-				t.Errorf("window is %s to %s, %d days", u.From, u.To, len(u.Days))
+				t.Errorf("window: got %s to %s, %d days", u.From, u.To, len(u.Days))
 			}
 			if u.Days[0].Date != tt.from || u.Days[len(u.Days)-1].Date != tt.to {
-				t.Errorf("days are %s to %s", u.Days[0].Date, u.Days[len(u.Days)-1].Date)
+				t.Errorf("days: got %s to %s", u.Days[0].Date, u.Days[len(u.Days)-1].Date)
 			}
 		})
 	}
@@ -95,7 +94,7 @@ func TestRefused(t *testing.T) {
 		{"no key's id", "/api/v1/projects/shop/api-keys/aaaaaaaa/usage", 404, "not_found"},
 		{"a canary's id", "/api/v1/projects/shop/api-keys/canary.a/usage", 404, "not_found"},
 		{"a path for an id", "/api/v1/projects/shop/api-keys/key-aaa%2Faaa/usage", 404, "not_found"},
-		{"a key that is not there, with a bad date", "/api/v1/projects/shop/api-keys/key-bbbbbbbb/usage?from=x", 404, "not_found"},
+		{"a missing key with an invalid date", "/api/v1/projects/shop/api-keys/key-bbbbbbbb/usage?from=x", 404, "not_found"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,8 +120,6 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// A damaged counter and a damaged rollup leave the rest of a report right. The report names
-// the days that lack counts, settled or not.
 func TestDamagedDocuments(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)
@@ -132,7 +129,7 @@ func TestDamagedDocuments(t *testing.T) {
 	check.OK(t, h.store.MarkIncomplete(t.Context(), h.day("2024-02-20"), h.day("2024-01-01")))
 	u := h.usage("?from=2024-02-28")
 	if diff := cmp.Diff([]string{"2024-03-01"}, u.Incomplete); diff != "" || u.Totals.Allowed != 3 {
-		t.Errorf("allowed %d; incomplete days (-want +got):\n%s", u.Totals.Allowed, diff)
+		t.Errorf("got %d allowed; incomplete days (-want +got):\n%s", u.Totals.Allowed, diff)
 	}
 	e := h.environmentUsage("shop/environments/prod/usage?from=2024-02-01")
 	check.Equal(t, "incomplete days of the environment", []string{"2024-02-20", "2024-03-01"}, e.Incomplete)

@@ -1,5 +1,5 @@
-// Command rollup runs the rollup function; with --once it does one run and ends,
-// with status 1 when that fails.
+// Command rollup runs the rollup function. With --once, it performs a single run; its exit status is 1
+// if the run fails.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	once := flag.Bool("once", false, "do one run and end")
+	once := flag.Bool("once", false, "perform a single run")
 	flag.Parse()
 	if !*once {
 		funcmain.Main("rollup")
