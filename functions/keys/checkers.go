@@ -41,7 +41,6 @@ func (s *Service) getChange(ctx context.Context, in httpapi.Scope, _ api.None) (
 	return wire.InForce{}, c, err
 }
 
-// checkerSet calls checkers.
 type checkerSet struct {
 	client *checkers.Client
 	store  Store
@@ -101,7 +100,6 @@ func (c *checkerSet) InForce(ctx context.Context, change checkers.Change, wait t
 	}
 }
 
-// mayWait acquires a slot, unless all are in use or the process shuts down.
 func (c *checkerSet) mayWait() bool {
 	select {
 	case <-c.ending:
@@ -137,7 +135,6 @@ func (c *checkerSet) measured(f wire.InForce, waited bool, took time.Duration) w
 	return f
 }
 
-// waiting is the state of a wait for a change.
 type waiting struct {
 	*checkerSet
 
@@ -150,7 +147,6 @@ type waiting struct {
 	after       map[string]time.Duration // time until the confirmation, by replica
 }
 
-// round reads the members and queries those that have not confirmed the change.
 func (w *waiting) round(ctx context.Context) error {
 	keys, err := w.members(ctx, store.CanaryKeys, w.change.Keys)
 	if err != nil {
@@ -186,7 +182,6 @@ func (w *waiting) round(ctx context.Context) error {
 	return nil
 }
 
-// errEarly reports a list of checkers that was read before the change was committed.
 var errEarly = errors.New("list of checkers is older than the change")
 
 // members returns the checkers that must apply a commit at c: none if c is zero.
@@ -201,7 +196,6 @@ func (w *waiting) members(ctx context.Context, t store.CanaryType, c time.Time) 
 	return list, err
 }
 
-// ask requests an acknowledgment from a member.
 func (w *waiting) ask(ctx context.Context, m checkers.Member) error {
 	u := url.URL{Scheme: "https", Host: m.Address, Path: checkers.AckPath, RawQuery: w.change.Query()}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
@@ -243,7 +237,6 @@ func (w *waiting) everywhere() bool {
 	return w.read && checkers.Complete(w.states())
 }
 
-// result returns the current report.
 func (w *waiting) result(waited bool) wire.InForce {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -24,7 +24,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// member is a fake checker with canaries in the store.
 type member struct {
 	*httptest.Server
 
@@ -36,18 +35,15 @@ type member struct {
 	features  []checkers.Feature
 }
 
-// atOnce acknowledges immediately.
 func atOnce(_ context.Context, c checkers.Change) checkers.Ack {
 	return checkers.Ack{Keys: c.Keys, Plans: c.Plans}
 }
 
-// never acknowledges nothing.
 func never(ctx context.Context, _ checkers.Change) checkers.Ack {
 	<-ctx.Done()
 	return checkers.Ack{}
 }
 
-// join starts checkers that the function trusts.
 func (w *world) join(words ...func(ctx context.Context, c checkers.Change) checkers.Ack) []*member {
 	w.Helper()
 	var all []*member
@@ -84,7 +80,6 @@ func (m *member) answer(rw http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(rw).Encode(word)
 }
 
-// canaries writes a member's canaries with the applied time.
 func (w *world) canaries(m *member, applied time.Time) {
 	w.Helper()
 	u, err := url.Parse(m.URL)
@@ -95,7 +90,6 @@ func (w *world) canaries(m *member, applied time.Time) {
 	}
 }
 
-// preferring is do with a Prefer header. It also returns the change ID.
 func (w *world) preferring(method, path, body, prefer string) (a answer, change string) {
 	w.Helper()
 	a = w.send("ada", method, path, body, http.Header{api.Prefer: {prefer}})
@@ -173,7 +167,6 @@ func TestNotInForce(t *testing.T) {
 	read[wire.InForce](w.do(http.MethodGet, shop+"/changes/"+change, ""), http.StatusOK)
 }
 
-// early is a store whose lists of checkers are older than the change.
 type early struct{ Store }
 
 func (e early) Members(ctx context.Context, t store.CanaryType) (checkers.List, error) {
@@ -232,7 +225,6 @@ func TestWaitEndsWithTheProcess(t *testing.T) {
 	}
 }
 
-// TestWhoIsBelieved checks that only valid acknowledgments of the listed process count.
 func TestWhoIsBelieved(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(w *world, m *member){

@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// crowded returns a world with keys in prod.
 func crowded(t testing.TB, keys int) *world {
 	t.Helper()
 	project := storetest.Project(t)
@@ -24,7 +23,6 @@ func crowded(t testing.TB, keys int) *world {
 	return w
 }
 
-// createMany creates n keys. It returns the number of 201 responses and the sorted times of the calls.
 func (w *world) createMany(n, callers int) (created int64, took []time.Duration) {
 	w.Helper()
 	var next, ok atomic.Int64
@@ -57,7 +55,6 @@ func TestHundredKeysAtOnce(t *testing.T) {
 	t.Logf("%d of 100 keys created, %.0f a second, the slowest in %v", created, float64(created)/time.Since(begun).Seconds(), took[99])
 }
 
-// TestCallsOfAKeyCreation counts the store's calls, except those that count keys.
 func TestCallsOfAKeyCreation(t *testing.T) {
 	t.Parallel()
 	want := map[string]int{"batch_get_documents": 5, "begin_transaction": 1, "commit": 1}

@@ -30,14 +30,13 @@ const (
 	explainBurst = 30          // explanations of a caller at once
 	explainEvery = time.Second // interval of further explanations
 
-	// callerSlots bounds the memory for callers. They are hashed to slots with a random seed; callers
-	// in the same slot share its limit.
+	// callerSlots bounds the memory for callers. They are hashed to slots with a random seed;
+	// callers in the same slot share its limit.
 	callerSlots = 1 << 10
 
 	denialTimeout = 2 * time.Second // for the response of a checker
 )
 
-// callerLimiter limits the rate of each caller.
 type callerLimiter struct {
 	seed  maphash.Seed
 	slots [callerSlots]*rate.Limiter
@@ -69,7 +68,6 @@ func (c *callerLimiter) takeNamed(name [2]string, now time.Time) error {
 	return nil
 }
 
-// spent reports whether the next call would exceed the limit. It counts nothing.
 func (c *callerLimiter) spent(name [2]string, now time.Time) bool {
 	return c.slot(name).TokensAt(now) < 1
 }
@@ -78,8 +76,8 @@ func (c *callerLimiter) slot(name [2]string) *rate.Limiter {
 	return c.slots[maphash.Comparable(c.seed, name)%callerSlots]
 }
 
-// explainRequest returns the denials of a request from all checkers. It records the call in the audit
-// log.
+// explainRequest returns the denials of a request from all checkers. It records the call in the
+// audit log.
 func (s *Service) explainRequest(ctx context.Context, in httpapi.Scope, _ api.None) (wire.ExplainedRequest, error) {
 	id := in.Param("request_id")
 	if !trace.ValidID(id) {
@@ -113,7 +111,6 @@ func (s *Service) explainRequest(ctx context.Context, in httpapi.Scope, _ api.No
 	return out, nil
 }
 
-// environmentsOf returns the names of a project's environments by namespace.
 func (s *Service) environmentsOf(ctx context.Context, project string) (map[string]string, error) {
 	all := map[string]string{}
 	for token := ""; ; {
@@ -132,15 +129,14 @@ func (s *Service) environmentsOf(ctx context.Context, project string) (map[strin
 	}
 }
 
-// replicaDenial is a denial with the replica that stores it.
 type replicaDenial struct {
 	checkers.Denial
 
 	replica string
 }
 
-// wireDenial returns a denial for a project. It contains the key only if the key is the project's. A
-// wrong secret for another project's key is reported as unknown, as if the key did not exist.
+// wireDenial returns a denial for a project. It contains the key only if the key is the project's.
+// A wrong secret for another project's key is reported as unknown, as if the key did not exist.
 func (s *Service) wireDenial(ctx context.Context, of app.Project, d replicaDenial) (wire.Denial, error) {
 	out := wire.Denial{At: d.At.UTC().Truncate(time.Microsecond), Code: d.Code, App: d.App, Method: d.Method, Replica: d.replica}
 	reason := d.Reason

@@ -21,7 +21,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// remembers makes a checker respond with denials, without filtering them by namespace.
 func (w *world) remembers(m *member, denials ...checkers.Denial) {
 	w.Helper()
 	m.key = checkers.NewQueryKey()
@@ -41,7 +40,6 @@ func (w *world) remembers(m *member, denials ...checkers.Denial) {
 	w.canaries(m, time.Time{})
 }
 
-// refusedAt returns a denial, a number of seconds after noon.
 func refusedAt(second int, namespace string, prefix string, why checkers.Reason) checkers.Denial {
 	return checkers.Denial{
 		At: time.Date(2026, 3, 14, 12, 0, second, 0, time.UTC), Code: "invalid_key", Reason: why,
@@ -169,7 +167,6 @@ func TestExplainsOfACaller(t *testing.T) {
 	}
 }
 
-// TestCallersAreToldApart checks that callers have separate limits. A few may share a slot.
 func TestCallersAreToldApart(t *testing.T) {
 	t.Parallel()
 	now, c := time.Now(), newCallerLimiter(explainBurst, explainEvery, "questions")

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// parseExpiry parses an RFC 3339 timestamp and truncates it to microseconds. nil means no expiry. It
-// returns an invalid_expiry or expiry_in_past problem.
+// parseExpiry parses an RFC 3339 timestamp and truncates it to microseconds. nil means no expiry.
+// It returns an invalid_expiry or expiry_in_past problem.
 func parseExpiry(text *string, now time.Time) (time.Time, error) {
 	if text == nil {
 		return time.Time{}, nil
@@ -38,7 +38,6 @@ func parseGrace(text *string) (time.Duration, error) {
 	return d.Truncate(time.Microsecond), nil
 }
 
-// set applies a PATCH field. It returns a missing_field problem for null.
 func set[T any](name string, field wire.Optional[T], to *T) error {
 	if field.Set && field.Value == nil {
 		return httpapi.Missing(name)

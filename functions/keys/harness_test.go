@@ -30,9 +30,9 @@ func members(project string) map[string]app.Role {
 	}[project]
 }
 
-// world is the function with a store. Project shop has environments prod (apps hello and other) and
-// staging (app hello); project bank has prod. In shop, ada is a developer and vera a viewer; bob is a
-// developer in bank.
+// world is the function with a store. Project shop has environments prod (apps hello and other)
+// and staging (app hello); project bank has prod. In shop, ada is a developer and vera a viewer;
+// bob is a developer in bank.
 type world struct {
 	testing.TB
 	service *Service
@@ -47,7 +47,6 @@ func newWorld(t testing.TB) *world {
 	return newWorldIn(t, storetest.Project(t))
 }
 
-// newWorldIn is newWorld in an existing Firestore project.
 func newWorldIn(t testing.TB, project string) *world {
 	t.Helper()
 	w := &world{TB: t, store: storetest.Open(t, project)}
@@ -78,7 +77,6 @@ func (a answer) issued(status int) wire.IssuedKey {
 	return read[wire.IssuedKey](a, status)
 }
 
-// read decodes a response into a T.
 func read[T any](a answer, status int) (v T) {
 	a.Helper()
 	if err := json.Unmarshal(a.Is(status).Body, &v); err != nil {
@@ -87,37 +85,31 @@ func read[T any](a answer, status int) (v T) {
 	return v
 }
 
-// as sends a call as a user, with a JSON body unless it is "".
 func (w *world) as(user, method, path, body string) answer {
 	w.Helper()
 	return w.send(user, method, path, body, nil)
 }
 
-// send is as with headers.
 func (w *world) send(user, method, path, body string, head http.Header) answer {
 	w.Helper()
 	return answer{functest.Call{Method: method, Path: path, Body: body, User: user, Header: head}.Send(w, w.handler)}
 }
 
-// do is as for ada.
 func (w *world) do(method, path, body string) answer {
 	w.Helper()
 	return w.as("ada", method, path, body)
 }
 
-// makePlan creates plan-starter in an environment.
 func (w *world) makePlan(environment string) {
 	w.Helper()
 	read[wire.Plan](w.as("olga", http.MethodPost, environment+"/plans", `{"name":"Starter","rate":10,"burst":20}`), http.StatusCreated)
 }
 
-// makeKey creates a key with plan-starter in prod.
 func (w *world) makeKey() wire.IssuedKey {
 	w.Helper()
 	return w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter"}`).issued(http.StatusCreated)
 }
 
-// stored returns a key from the store.
 func (w *world) stored(id string) apikey.Key {
 	w.Helper()
 	k, err := w.store.Key(w.Context(), apikey.ID(id))

@@ -94,7 +94,6 @@ func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.Cre
 	return wire.IssuedKey{Key: s.created(ctx, k), FullKey: string(full)}, change, nil
 }
 
-// newKey validates the request and returns a key without prefix and secret.
 func (s *Service) newKey(in wire.CreateKey) (apikey.Key, error) {
 	id := plan.ID(httpapi.Given(in.Plan))
 	apps, scope := apikey.Scope(in.Apps)
@@ -198,13 +197,11 @@ func (s *Service) changed(ctx context.Context, k apikey.Key, now time.Time) wire
 	return s.shownOrBare(ctx, k, now, shown, err)
 }
 
-// created is changed for a new key, which has no usage.
 func (s *Service) created(ctx context.Context, k apikey.Key) wire.Key {
 	shown, err := s.wireUsed(ctx, []apikey.Key{k}, counted.Reading{Histories: []usage.History{{}}, AsOf: k.CreatedAt}, k.CreatedAt)
 	return s.shownOrBare(ctx, k, k.CreatedAt, shown, err)
 }
 
-// shownOrBare returns shown, or k without its usage if err is not nil.
 func (s *Service) shownOrBare(ctx context.Context, k apikey.Key, now time.Time, shown []wire.Key, err error) wire.Key {
 	if err != nil {
 		s.log.WarnContext(ctx, "read usage failed", "key_id", string(k.ID()), "error", err)
@@ -213,8 +210,8 @@ func (s *Service) shownOrBare(ctx context.Context, k apikey.Key, now time.Time, 
 	return shown[0]
 }
 
-// changeKey returns k with the fields of the request. It returns a key_revoked problem for a revoked
-// key, unless the request is empty.
+// changeKey returns k with the fields of the request. It returns a key_revoked problem for a
+// revoked key, unless the request is empty.
 func changeKey(k apikey.Key, in wire.UpdateKey, now time.Time) (apikey.Key, error) {
 	if in == (wire.UpdateKey{}) {
 		return k, nil
@@ -287,7 +284,6 @@ func (s *Service) request(in httpapi.Scope, about string, body any) (apikey.Requ
 	return apikey.NewRequest(in.Caller.Username, in.Project.Name, name, append([]byte(about+"\n"), content...), s.changeTime()), nil
 }
 
-// keyID returns the key ID in the path. It returns a not_found problem if it is malformed.
 func keyID(in httpapi.Scope) (apikey.ID, error) {
 	id := apikey.ID(in.Param("key_id"))
 	if _, ok := id.Prefix(); !ok {
@@ -296,7 +292,6 @@ func keyID(in httpapi.Scope) (apikey.ID, error) {
 	return id, nil
 }
 
-// belongs returns a not_found problem for a key of another project.
 func belongs(k apikey.Key, p app.Project) error {
 	if k.Project != p.Name {
 		return errKeyNotFound()
@@ -306,7 +301,6 @@ func belongs(k apikey.Key, p app.Project) error {
 
 func errKeyNotFound() error { return problem.New(problem.NotFound, "There is no such key.") }
 
-// wireKeys returns keys with their usage.
 func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time) ([]wire.Key, error) {
 	read, err := s.counted.Read(ctx, prefixes(keys), s.now)
 	if err != nil {
@@ -315,7 +309,6 @@ func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time
 	return s.wireUsed(ctx, keys, read, now)
 }
 
-// wireUsed returns keys with the usage in read, which is in the order of keys.
 func (s *Service) wireUsed(ctx context.Context, keys []apikey.Key, read counted.Reading, now time.Time) ([]wire.Key, error) {
 	plans, err := s.store.PlansOf(ctx, keys)
 	if err != nil {

@@ -1,17 +1,13 @@
 // Package keys is the function that manages usage plans and API keys (promises K1 to K9, L1 to L4,
 // L7, P1 to P3, A12).
 //
-// A plan or key of another project returns not_found. Checkers receive changes through the store.
-// With "Prefer: wait", a response waits until all checkers confirm the change (package checkers), or
-// until the process shuts down.
+// Checkers receive changes through the store. With "Prefer: wait", a response waits until all
+// checkers confirm the change (package checkers), or until the process shuts down.
 //
 // # Plans and keys
 //
-// A plan's ID is derived from its first name, and does not change. quota and quota_period are set or
-// removed together.
-//
-// A full key is only in the response to its creation or rotation; it is neither stored nor logged. A
-// call with an Idempotency-Key issues at most one key in 24 hours. An environment has at most
+// A full key is only in the response to its creation or rotation; it is neither stored nor logged.
+// A call with an Idempotency-Key issues at most one key in 24 hours. An environment has at most
 // MAX_KEYS_PER_ENVIRONMENT keys, since each occupies memory in every checker. Revoked keys do not
 // count, and are listed until rollup deletes them; expired keys count, since they can be extended.
 //
@@ -22,21 +18,21 @@
 // # Lists
 //
 // A list that is filtered only by plan reads the keys. Other lists read the list of keys (package
-// store) and then the keys of the page. A page reads at most 200 entries, so it can have fewer keys
-// than requested and still a next page. It costs at most 200 document reads for 50 keys, plus one for
-// each plan. While the list of keys is not ready (before rollup's first comparison, or after 15
-// minutes without a run), the keys are scanned instead.
+// store) and then the keys of the page. A page reads at most 200 entries, so it can have fewer
+// keys than requested and still a next page. It costs at most 200 document reads for 50 keys, plus
+// one for each plan. While the list of keys is not ready (before rollup's first comparison, or
+// after 15 minutes without a run), the keys are scanned instead.
 //
 // # Denied requests
 //
-// Only the checker that denied a request knows the reason, so all checkers are queried. The response
-// covers only apps of the project. It must not reveal that a key of another project exists.
+// Only the checker that denied a request knows the reason, so all checkers are queried. The
+// response must not reveal that a key of another project exists.
 //
 // # Leaked keys
 //
-// Secret-scanning programs use the protocol of GitHub's secret scanning partners; any user can report
-// a key of any project. Both get the same response for every well-formed secret, and users get it
-// after a fixed minimum time. Only an outage of writes in the store reveals that a key exists: the
+// Secret-scanning programs use the protocol of GitHub's secret scanning partners; any user can
+// report a key of any project. Both get the same response for every well-formed secret, and users
+// get it after a fixed minimum time. Only a store that rejects writes reveals that a key exists: the
 // response is then 503. The project's policy decides what happens to the key (package apikey).
 package keys
 

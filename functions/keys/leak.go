@@ -45,10 +45,8 @@ const (
 	minResponseTime = time.Second
 )
 
-// malformed is the result for a text that is neither a full key nor a full service token.
 const malformed = store.LeakResult("malformed")
 
-// leakReporter processes reports of leaked secrets.
 type leakReporter struct {
 	programs *program.Keys
 	proven   *callerLimiter // by program
@@ -107,8 +105,8 @@ func (s *Service) reportLeaks(w http.ResponseWriter, r *http.Request, in httpapi
 	return httpapi.JSON(w, api.ReportLeaks.Status, wire.LeaksReceived{Received: len(found)})
 }
 
-// provenLeaks reads a report and verifies its signature before decoding it. name is the program, or ""
-// if the signature is not verified.
+// provenLeaks reads a report and verifies its signature before decoding it. name is the program,
+// or "" if the signature is not verified.
 func (s *Service) provenLeaks(w http.ResponseWriter, r *http.Request, network string) (name string, found []wire.FoundSecret, err error) {
 	unsigned := problem.New(problem.Unauthenticated, "A valid signature of a trusted program is required.")
 	connection := http.NewResponseController(w) // does nothing without a connection
@@ -158,7 +156,6 @@ func parseLeaks(body []byte) ([]wire.FoundSecret, error) {
 	return found, nil
 }
 
-// endAll processes all reported secrets, each only once.
 func (s *Service) endAll(ctx context.Context, found []wire.FoundSecret, by string) error {
 	seen := map[apikey.Hash]bool{}
 	g, ctx := errgroup.WithContext(ctx)
@@ -212,7 +209,6 @@ func (s *Service) end(ctx context.Context, id apikey.ID, l apikey.Leak, by strin
 	return nil
 }
 
-// reportLeak processes the report of a user or a service token.
 func (s *Service) reportLeak(ctx context.Context, in httpapi.Scope, body wire.ReportLeak) (wire.LeaksReceived, error) {
 	if body.Key == nil {
 		return wire.LeaksReceived{}, httpapi.Missing("key")

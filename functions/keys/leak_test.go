@@ -34,7 +34,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// scanner is a trusted secret-scanning program.
 type scanner struct {
 	*world
 
@@ -62,7 +61,6 @@ func newScanner(t *testing.T) *scanner {
 	return &scanner{w, key}
 }
 
-// sign returns the headers of a signed body.
 func (s *scanner) sign(body string) http.Header {
 	s.Helper()
 	sum := sha256.Sum256([]byte(body))
@@ -71,7 +69,6 @@ func (s *scanner) sign(body string) http.Header {
 	return http.Header{program.IdentifierHeader: {scannersKey}, program.SignatureHeader: {base64.StdEncoding.EncodeToString(signature)}}
 }
 
-// sends sends a report.
 func (s *scanner) sends(found ...wire.FoundSecret) answer {
 	s.Helper()
 	body, err := json.Marshal(found)
@@ -88,7 +85,6 @@ func (a answer) received(n int) {
 	}
 }
 
-// leaks returns the audit records of leaks in a project, newest first.
 func (s *scanner) leaks(project string) []audit.Record {
 	s.Helper()
 	all, _, err := s.store.Records(s.Context(), audit.Query{Project: project, Actions: []audit.Action{audit.LeakKey}}, store.Page{Size: 100})
@@ -104,7 +100,6 @@ func (s *scanner) counted(by, result string, want int) {
 	}
 }
 
-// TestLeakIsEnded tests promises L1 and L2.
 func TestLeakIsEnded(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
@@ -223,7 +218,6 @@ func TestLeakPolicies(t *testing.T) {
 	s.counted("program", "unknown", 1) // the previous secret has ended
 }
 
-// TestLeakSender tests promise L3.
 func TestLeakSender(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
@@ -304,7 +298,6 @@ func TestLeakStrangersAreLimited(t *testing.T) {
 	from("203.0.113.3", `[]`, s.sign(`[]`)).Refused(http.StatusTooManyRequests, problem.RateLimited)
 }
 
-// TestLeakByPerson tests promise L4.
 func TestLeakByPerson(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
@@ -335,7 +328,6 @@ func TestLeakByPerson(t *testing.T) {
 	report("vera", made).received(1)
 }
 
-// madeUp is a well-formed full key that does not exist.
 func (s *scanner) madeUp() string {
 	s.Helper()
 	_, full := functest.NewKey(s, nil)
@@ -355,7 +347,6 @@ func TestLeakTakesItsTime(t *testing.T) {
 	}
 }
 
-// reading counts reads of keys, and can fail.
 type reading struct {
 	Store
 

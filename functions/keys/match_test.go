@@ -10,7 +10,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// match is do with If-Match.
 func (w *world) match(method, path, body, tag string) answer {
 	w.Helper()
 	return w.send("ada", method, path, body, http.Header{api.IfMatch: {tag}})
@@ -146,7 +145,6 @@ func TestMatch(t *testing.T) {
 	w.send("bob", http.MethodPost, bank+"/api-keys/"+w.makeKey().ID+"/revoke", "", theirs).Refused(http.StatusNotFound, problem.NotFound)
 }
 
-// A repeated rotation returns already_issued, not precondition_failed.
 func TestRotatedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -64,7 +64,6 @@ func (s *Service) deletePlan(ctx context.Context, in httpapi.Scope, _ api.None) 
 	return api.None{}, s.store.DeletePlan(ctx, in.Environment.Namespace, id, func(p plan.Plan) error { return in.Match.Check(p) })
 }
 
-// planID returns the plan ID in the path. It returns a not_found problem if it is malformed.
 func planID(in httpapi.Scope) (plan.ID, error) {
 	id := in.Param("plan_id")
 	if !plan.ValidID(id) {
@@ -73,7 +72,6 @@ func planID(in httpapi.Scope) (plan.ID, error) {
 	return plan.ID(id), nil
 }
 
-// newPlan validates the request. It returns problems of all invalid fields.
 func newPlan(in wire.CreatePlan) (name string, l plan.Limits, err error) {
 	name = httpapi.Given(in.Name)
 	l = plan.Limits{Rate: httpapi.Given(in.Rate), Burst: httpapi.Given(in.Burst)}
@@ -84,7 +82,6 @@ func newPlan(in wire.CreatePlan) (name string, l plan.Limits, err error) {
 	)
 }
 
-// changePlan returns p with the fields of the request.
 func changePlan(p plan.Plan, in wire.UpdatePlan, now time.Time) (plan.Plan, error) {
 	if in == (wire.UpdatePlan{}) {
 		return p, nil
@@ -100,7 +97,6 @@ func changePlan(p plan.Plan, in wire.UpdatePlan, now time.Time) (plan.Plan, erro
 	return p, problem.All(missing, plan.CheckName(p.Name), err)
 }
 
-// quota is the quota in a request.
 type quota struct {
 	requests *int64  // nil without a quota
 	period   *string // nil without a quota

@@ -129,7 +129,6 @@ func TestCreatePlanMode(t *testing.T) {
 	}
 }
 
-// quotaText returns a quota such as "1000 month hard", with "-" for null.
 func quotaText(p wire.Plan) string {
 	if p.Quota == nil && p.QuotaPeriod == nil && p.QuotaMode == nil {
 		return "none"

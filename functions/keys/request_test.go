@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// once is do with an Idempotency-Key for each name.
 func (w *world) once(user, path, body string, names ...string) answer {
 	w.Helper()
 	return w.send(user, http.MethodPost, path, body, http.Header{api.IdempotencyKey: names})

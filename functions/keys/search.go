@@ -18,10 +18,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// maxSearch is the maximum size of a search text, in bytes.
 const maxSearch = 200
 
-// checkSearch returns an invalid_parameter problem if no key can match.
 func checkSearch(q api.KeysOf) error {
 	switch {
 	case q.Status != "" && !slices.Contains(wire.KeyStatuses(), q.Status):
@@ -36,7 +34,6 @@ func checkSearch(q api.KeysOf) error {
 	return nil
 }
 
-// narrows reports whether a list needs more than a query of the keys by plan, in the order of IDs.
 func narrows(q api.KeysOf) bool {
 	return q.Search != "" || q.Status != "" || q.App != "" || q.Sort == wire.SortLastSeen
 }
@@ -64,8 +61,6 @@ func (s *Service) search(ctx context.Context, f store.KeyFilter, q api.KeysOf) (
 	return wire.List[wire.Key]{Items: items, NextPageToken: next}, err
 }
 
-// find returns the keys of a page and the token of the next page. It scans the keys if the list of
-// keys is not ready.
 func (s *Service) find(ctx context.Context, f store.KeyFilter, q api.KeysOf, after place, now time.Time) (found []apikey.Prefix, next string, err error) {
 	ready, err := s.store.KeyListReady(ctx)
 	if ready && err == nil {
@@ -99,7 +94,6 @@ func searchOf(f store.KeyFilter, q api.KeysOf, now time.Time) store.KeySearch {
 	return search
 }
 
-// maxCandidates is the maximum number of entries that a page reads in the list of keys.
 const maxCandidates = 200
 
 // candidates returns the maximum number of entries for a page. Each key costs two more reads, so a
@@ -189,7 +183,6 @@ const (
 	scanWait    = 10 * time.Second
 )
 
-// scans is a semaphore for calls that scan keys.
 type scans chan struct{}
 
 // enter waits for the semaphore. leave releases it. enter returns an unavailable problem after
@@ -219,12 +212,10 @@ func byLastSeen(a, b place) int {
 	return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(b.ID, a.ID))
 }
 
-// token returns the token of the page after p.
 func (p place) token() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.Value + " " + string(p.ID)))
 }
 
-// placeOf parses a token. It returns an invalid_page problem if the token is malformed.
 func placeOf(token string) (p place, err error) {
 	if token == "" {
 		return p, nil

@@ -39,7 +39,6 @@ func (w *world) named(names ...string) map[string]wire.IssuedKey {
 	return all
 }
 
-// compareList compares the list of keys as rollup does daily.
 func (w *world) compareList() {
 	w.Helper()
 	for last := apikey.ID(""); ; {
@@ -54,13 +53,11 @@ func (w *world) compareList() {
 	w.listIsReady()
 }
 
-// listIsReady marks the list of keys as complete.
 func (w *world) listIsReady() {
 	w.Helper()
 	check.OK(w, w.store.SetKeyList(w.Context(), store.ListState{Day: "2026-03-14", Changed: time.Now()}))
 }
 
-// TestSearch checks filters, orders and page sizes, with and without the list of keys.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	for _, ready := range []bool{false, true} {
@@ -130,7 +127,6 @@ func testSearch(t *testing.T, ready bool) {
 	}
 }
 
-// everyPage returns the names of keys on all pages.
 func (w *world) everyPage(path string) (names []string) {
 	w.Helper()
 	for token := ""; ; {
@@ -264,7 +260,6 @@ func TestSearchesTakeTurns(t *testing.T) {
 	}
 }
 
-// reads is a store that counts its document reads.
 type reads struct {
 	Store
 
@@ -421,7 +416,6 @@ func TestListOfManyKeys(t *testing.T) {
 	}
 }
 
-// An earlier release changes keys without changing the list of keys.
 func TestListOfAnEarlierRelease(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

@@ -21,7 +21,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// see stores traffic of a key on a day.
 func (w *world) see(k wire.IssuedKey, day string) {
 	w.Helper()
 	d, err := usage.ParseDay(day)
@@ -32,7 +31,6 @@ func (w *world) see(k wire.IssuedKey, day string) {
 	check.OK(w, err)
 }
 
-// Today is 2026-03-14.
 func TestLastSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,7 +61,6 @@ func TestLastSeen(t *testing.T) {
 	}
 }
 
-// noUsage is a store that cannot read usage.
 type noUsage struct{ Store }
 
 func (noUsage) Rollups(context.Context, []apikey.Prefix) ([]usage.History, error) {

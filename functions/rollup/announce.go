@@ -22,8 +22,8 @@ const (
 	flushDelay = 10 * time.Second // after a period; checkers write counts every two seconds
 )
 
-// announce announces expiries, used quotas and the state of all gates. Without events, it only reads
-// the quotas of keys with requests.
+// announce announces expiries, used quotas and the state of all gates. Without events, it only
+// reads the quotas of keys with requests.
 func (r *run) announce(ctx context.Context, settled usage.Day) error {
 	err := r.quotas(ctx, settled)
 	if r.cfg.Events {
@@ -61,7 +61,6 @@ type quotaUser struct {
 	announced int    // highest announced percentage
 }
 
-// due reports whether the key must be read again.
 func (s quotaUser) due(now time.Time, settled usage.Day) bool {
 	_, ends := s.term.Span()
 	return now.Sub(s.read) >= maxAge || s.settled != settled || s.limits.Quota > 0 && !now.Before(ends.Add(flushDelay))
@@ -82,8 +81,8 @@ func (r *run) quotas(ctx context.Context, settled usage.Day) error {
 	return errs
 }
 
-// known announces the quotas of keys in memory, including the final use in ended periods. It returns
-// the keys with requests on open days, and those that must be read.
+// known announces the quotas of keys in memory, including the final use in ended periods. It
+// returns the keys with requests on open days, and those that must be read.
 func (r *run) known(ctx context.Context, settled usage.Day) (now map[apikey.Prefix]quotaUser, due []apikey.Prefix, errs error) {
 	now = map[apikey.Prefix]quotaUser{}
 	var before []apikey.Prefix
@@ -105,7 +104,6 @@ func (r *run) known(ctx context.Context, settled usage.Day) (now map[apikey.Pref
 	return now, due, r.announceQuotas(ctx, before, now)
 }
 
-// readQuotas reads keys with their plans and their use on finalized days.
 func (r *run) readQuotas(ctx context.Context, prefixes []apikey.Prefix, settled usage.Day, now map[apikey.Prefix]quotaUser) error {
 	for _, p := range prefixes { // remains for deleted keys
 		now[p] = quotaUser{read: r.began, settled: settled, term: now[p].term, announced: now[p].announced}
@@ -145,10 +143,8 @@ func (r *run) readQuotas(ctx context.Context, prefixes []apikey.Prefix, settled 
 	return nil
 }
 
-// quotasAtOnce is the maximum number of announcements in a commit.
 const quotasAtOnce = 100
 
-// announceQuotas announces the keys that have reached another percentage of their quotas.
 func (r *run) announceQuotas(ctx context.Context, prefixes []apikey.Prefix, now map[apikey.Prefix]quotaUser) error {
 	if !r.cfg.Events {
 		return nil
@@ -190,7 +186,6 @@ func (r *run) reached(s quotaUser) (event.Announcement, bool) {
 	return event.OfQuota(s.key, s.limits, percent, int64(used), s.term.ID(), ends, r.began), true //nolint:gosec // less than 2^63 requests
 }
 
-// used returns the requests in the period of s.
 func (r *run) used(s quotaUser) uint64 {
 	_, ends := s.term.Span()
 	used := s.before
@@ -202,8 +197,8 @@ func (r *run) used(s quotaUser) uint64 {
 	return used
 }
 
-// gates announces that all gates deny, or the end of that. All gates must deny in two runs, since all
-// checkers may have just started.
+// gates announces that all gates deny, or the end of that. All gates must deny in two runs, since
+// all checkers may have just started.
 func (r *run) gates(ctx context.Context) error {
 	lists := map[store.CanaryType]checkers.List{}
 	for _, t := range store.CanaryTypes() {
@@ -230,9 +225,8 @@ func (r *run) gates(ctx context.Context) error {
 	return nil
 }
 
-// allDeny reports, from the canaries, whether no checker can have a current proof, and the number of
-// checkers. A checker has no proof if its last canary, or the applied time in it, is older than its
-// ceiling. Other failures of checkers are not detected here.
+// allDeny reports whether no checker can have a current proof: the last canary of each, or the
+// applied time in it, is older than its ceiling. It also returns the number of checkers.
 func allDeny(lists map[store.CanaryType]checkers.List) (denying bool, checkers int) {
 	seen := map[string]int{}
 	for _, list := range lists {

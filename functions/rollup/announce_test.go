@@ -18,7 +18,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// announcing returns a service with events.
 func announcing(s *store.Store, now time.Time) *Service {
 	svc := service(s, now)
 	svc.cfg.Events = true
@@ -26,7 +25,6 @@ func announcing(s *store.Store, now time.Time) *Service {
 	return svc
 }
 
-// announcements returns the stored announcements and deletes them.
 func announcements(t *testing.T, s *store.Store) []event.Waiting {
 	t.Helper()
 	waiting, err := s.Announcements(t.Context(), event.Place{}, 100)
@@ -37,7 +35,6 @@ func announcements(t *testing.T, s *store.Store) []event.Waiting {
 	return waiting
 }
 
-// outbox returns the announcements about quotas, and deletes all announcements.
 func outbox(t *testing.T, s *store.Store) (quotas []string) {
 	t.Helper()
 	for _, w := range announcements(t, s) {
@@ -64,7 +61,6 @@ func quotaKey(t *testing.T, s *store.Store, prefix apikey.Prefix, id plan.ID, l 
 	storetest.Make(t, func() error { _, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); return err })
 }
 
-// Quotas are announced at 80% and 100%, each once per period, also after a restart (promise D13).
 func TestQuotaReached(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

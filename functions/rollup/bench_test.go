@@ -10,8 +10,8 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// BenchmarkRollup measures merging, compacting and settling a day with two replicas and 100,000 keys,
-// without the time of the store.
+// BenchmarkRollup measures merging, compacting and settling a day with two replicas and 100,000
+// keys, without the time of the store.
 func BenchmarkRollup(b *testing.B) {
 	const keys = 100_000
 	now := time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)

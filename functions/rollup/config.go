@@ -14,7 +14,8 @@ type Config struct {
 	store.Database
 	store.Outbox
 
-	// Parallel is the number of concurrent transactions. It must not slow down the checkers' writes.
+	// Parallel is the number of concurrent transactions. It must not slow down the checkers'
+	// writes.
 	Parallel int `env:"ROLLUP_PARALLEL, default=8"`
 	// Run is the time limit of a run, in seconds. The next run continues the work.
 	Run int `env:"ROLLUP_RUN_SECONDS, default=50"`

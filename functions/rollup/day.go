@@ -18,7 +18,6 @@ import (
 // chunk is the number of rollups in a transaction; the limit of Firestore is 500.
 const chunk = 200
 
-// merge merges a day's counters into the rollups.
 func (r *run) merge(ctx context.Context, day usage.Day) error {
 	sums := usage.Sums{}
 	damaged := false
@@ -47,7 +46,6 @@ func (r *run) merge(ctx context.Context, day usage.Day) error {
 	return nil
 }
 
-// raise merges a day's sums into the rollups.
 func (r *run) raise(ctx context.Context, day usage.Day, sums usage.Sums) error {
 	if day < usage.EarliestKept(r.today) {
 		return nil // before the retention cutoff
@@ -90,8 +88,8 @@ type merging struct {
 	sums     usage.Sums
 }
 
-// enough reports whether a stored total needs no change. Until the end of the day, any nonzero total
-// suffices, since it records that the key was seen.
+// enough reports whether a stored total needs no change. Until the end of the day, any nonzero
+// total suffices, since it records that the key was seen.
 func (m merging) enough(stored, sum usage.Totals) bool {
 	if m.over {
 		return stored.Covers(sum)
@@ -106,12 +104,12 @@ func (m merging) change(p apikey.Prefix, stored usage.History) usage.History {
 	return stored.Raise(m.day, m.sums[p]).Since(m.earliest)
 }
 
-// errReopened means that a source wrote to a day after its compaction. This requires a checker with a
-// clock that is wrong by more than a day. The next run compacts again.
+// errReopened means that a source wrote to a day after its compaction. This requires a checker
+// with a clock that is wrong by more than a day. The next run compacts again.
 var errReopened = errors.New("new counter after compaction of the day")
 
-// settle compacts a closed day, merges it and marks it as finalized, in this order: counters may grow
-// until they are compacted.
+// settle compacts a closed day, merges it and marks it as finalized, in this order: counters may
+// grow until they are compacted.
 func (r *run) settle(ctx context.Context, day usage.Day) error {
 	left, err := r.sourcesLeft(ctx, day)
 	if err != nil {
@@ -164,7 +162,6 @@ func (r *run) sourcesLeft(ctx context.Context, day usage.Day) (map[int][]usage.S
 	return left, err
 }
 
-// skipped logs the damaged documents in err. It returns any other error.
 func (r *run) skipped(ctx context.Context, err error) error {
 	var damaged *store.DamagedError
 	if !errors.As(err, &damaged) {
@@ -176,7 +173,6 @@ func (r *run) skipped(ctx context.Context, err error) error {
 	return nil
 }
 
-// warn logs a damaged document once per process.
 func (r *run) warn(ctx context.Context, document error) {
 	if _, known := r.warned.LoadOrStore(document.Error(), true); !known {
 		r.log.ErrorContext(ctx, "damaged document skipped", "error", document)

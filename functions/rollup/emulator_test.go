@@ -19,7 +19,6 @@ import (
 
 // The tests use days of 2024, around a leap day: they are over by the store's clock.
 
-// clocked is a store with a clock that the test sets.
 type clocked struct {
 	*store.Store
 
@@ -28,7 +27,6 @@ type clocked struct {
 
 func (c clocked) Now(context.Context) (time.Time, error) { return c.now(), nil }
 
-// service returns a service with both clocks at now.
 func service(s *store.Store, now time.Time) *Service {
 	svc := New(Config{Parallel: 4, Run: 50}, nil, slog.New(slog.DiscardHandler))
 	svc.now = func() time.Time { return now }
@@ -72,7 +70,6 @@ func one(p apikey.Prefix) usage.Count {
 	return usage.Count{Prefix: p, Totals: usage.Totals{Allowed: 1}}
 }
 
-// sources returns the sources of the counters of each day.
 func sources(t *testing.T, s *store.Store) map[string][]usage.Source {
 	t.Helper()
 	found := map[string][]usage.Source{}
@@ -181,7 +178,6 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	}
 }
 
-// Until the end of a day, the rollup only records that the key was seen.
 func TestLateCounts(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -10,7 +10,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// post sends an event in HTTP binary mode, as a PingSource does.
 func post(t *testing.T, svc *Service, kind string) int {
 	t.Helper()
 	c := functest.Event(t, kind, "")

@@ -14,13 +14,14 @@ import (
 const (
 	keysAtOnce = 200 // keys in a comparison
 
-	// maxSkew is the maximum expected clock skew of processes that change keys. A change with an older
-	// time is compared in the daily pass.
+	// maxSkew is the maximum expected clock skew of processes that change keys. A change with an
+	// older time is compared in the daily pass.
 	maxSkew = 3 * time.Minute
 )
 
-// keylist corrects the list of keys: for the keys changed since the previous run, and once a day for
-// all keys. Corrections are needed only after changes by an earlier release or a restored backup.
+// keylist corrects the list of keys: for the keys changed since the previous run, and once a day
+// for all keys. Corrections are needed only after changes by an earlier release or a restored
+// backup.
 func (r *run) keylist(ctx context.Context, settled usage.Day) error {
 	state, err := r.store.KeyList(ctx)
 	if err != nil {
@@ -39,7 +40,6 @@ func (r *run) keylist(ctx context.Context, settled usage.Day) error {
 	return nil
 }
 
-// changedKeys compares the keys that changed since a time, and advances the time.
 func (r *run) changedKeys(ctx context.Context, since *time.Time) error {
 	for {
 		last, compared, corrected, err := r.store.RelistChanged(ctx, *since, keysAtOnce)
@@ -63,7 +63,6 @@ func (r *run) changedKeys(ctx context.Context, since *time.Time) error {
 // passTime is the share of a run's time after which a pass continues in the next run.
 const passTime = 2.0 / 3
 
-// pass is the state of a pass over all keys.
 type pass struct {
 	after   apikey.ID
 	settled usage.Day

@@ -31,7 +31,6 @@ type documents struct {
 	before   func(write bool) fault // called before every call
 }
 
-// fault is a failure of a call.
 type fault int
 
 const (
@@ -55,7 +54,6 @@ func (d *documents) Now(context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// call performs a call with the next fault.
 func (d *documents) call(write bool, do func() error) error {
 	f := d.before(write)
 	if f == lost {
@@ -70,7 +68,6 @@ func (d *documents) call(write bool, do func() error) error {
 	return err
 }
 
-// sorted returns the counters of some days, sorted by ID.
 func (d *documents) sorted(first, last usage.Day) []usage.Counter {
 	var found []usage.Counter
 	for _, id := range slices.Sorted(maps.Keys(d.counters)) {

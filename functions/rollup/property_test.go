@@ -33,7 +33,6 @@ type world struct {
 	nested  int // the call before which other steps happen; 0 for none
 }
 
-// source is the counts of a checker for a day, by shard.
 type source struct {
 	name   usage.Source
 	counts [2]usage.Sums
@@ -52,7 +51,6 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// restart starts a new rollup process.
 func (w *world) restart(i int) {
 	w.rollups[i] = New(Config{Parallel: 1, Run: 60}, w.docs, slog.New(slog.DiscardHandler))
 	w.rollups[i].now = func() time.Time { return w.now }
@@ -78,8 +76,6 @@ func (w *world) count() {
 	s.counts[shard][p] = s.counts[shard][p].Plus(usage.Totals{Allowed: n("allowed"), RateDenied: n("rate"), QuotaDenied: n("quota")})
 }
 
-// flush writes the counts of all sources of a day, as a checker does: it creates no counter after the
-// deadline.
 func (w *world) flush() {
 	for day, sources := range w.sources {
 		for _, s := range sources {
@@ -114,7 +110,6 @@ func (w *world) flushShard(day usage.Day, s *source, shard int) {
 	}
 }
 
-// run performs a run, possibly with a failing call or with concurrent steps.
 func (w *world) run() {
 	i := rapid.IntRange(0, 1).Draw(w.t, "which")
 	if rapid.IntRange(0, 3).Draw(w.t, "restarted") == 0 {
@@ -149,7 +144,6 @@ func (w *world) run() {
 	}
 }
 
-// meanwhile performs steps during a run.
 func (w *world) meanwhile(other int) {
 	before := w.docs.before
 	w.docs.before = func(bool) fault { return none }

@@ -15,10 +15,10 @@ import (
 // staleAge is the age of canaries to delete. Replicas write canaries every few seconds.
 const staleAge = 24 * time.Hour
 
-// leaseRetention is the time for which leases are stored after their period, to allow for slow clocks.
+// leaseRetention is the time for which leases are stored after their period, to allow for slow
+// clocks.
 const leaseRetention = 24 * time.Hour
 
-// prune deletes documents that are no longer needed. No total depends on them.
 func (r *run) prune(ctx context.Context, settled usage.Day) error {
 	if r.pruned && r.prunedDay == settled {
 		return nil

@@ -52,7 +52,6 @@ func TestWhatIsNoLongerNeededGoes(t *testing.T) {
 	}
 }
 
-// The function was down for months.
 func TestLongBacklog(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -67,8 +66,6 @@ func TestLongBacklog(t *testing.T) {
 	check.Equal(t, "sources", map[string][]usage.Source{"2024-04-30": {"a-1", "b-1"}}, sources(t, s))
 }
 
-// TestClockAhead checks that a process with a fast clock deletes no needed documents and closes no
-// open day.
 func TestClockAhead(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{50 * time.Hour, 30 * 24 * time.Hour} {

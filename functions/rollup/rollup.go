@@ -1,6 +1,6 @@
-// Package rollup is the function that aggregates counters into the daily usage of each key (promises
-// U1, U3). A CloudEvent of type dev.knative.sources.ping starts a run every minute; `rollup --once`
-// performs a single run.
+// Package rollup is the function that aggregates counters into the daily usage of each key
+// (promises U1, U3). A CloudEvent of type dev.knative.sources.ping starts a run every minute;
+// `rollup --once` performs a single run.
 //
 // # Steps of a run
 //
@@ -9,11 +9,12 @@
 //     again and mark it as settled. It never changes afterwards.
 //  3. Announce, with EVENTS on: expiring and expired keys, used quotas, and gates that all deny
 //     (promise D13).
-//  4. Prune, after a day was finalized and in the first run of a process: delete documents that are no
-//     longer needed.
-//  5. List: compare the list of keys (collection keylist) with the changed keys, and once a day with
-//     all keys. Each pass over all keys stores a summary of each environment.
-//  6. Summarize: store the keys of each environment with requests on open days or near their limits.
+//  4. Prune, after a day was finalized and in the first run of a process: delete documents that
+//     are no longer needed.
+//  5. List: compare the list of keys (collection keylist) with the changed keys, and once a day
+//     with all keys. Each pass over all keys stores a summary of each environment.
+//  6. Summarize: store the keys of each environment with requests on open days or near their
+//     limits.
 //
 // # Why totals are correct
 //
@@ -21,16 +22,16 @@
 //     replaces counters by their sum in a transaction.
 //  2. A rollup stores the maximum of its value and that sum. Repeated, concurrent and late runs
 //     therefore have the same result.
-//  3. Counters are deleted only after their day is finalized, when the rollups contain the whole day.
-//     If a run ends earlier, the next run repeats the day. A day with partly deleted counters is
-//     never summed again.
+//  3. Counters are deleted only after their day is finalized, when the rollups contain the whole
+//     day. If a run ends earlier, the next run repeats the day. A day with partly deleted
+//     counters is never summed again.
 //
 // # Cost
 //
-// A run reads the counters of the three or four days that are not finalized. It writes a rollup when a key is first
-// seen on a day, when the day has ended, and for late counts: about two writes per key and day. Usage
-// reports add the counters of these days (package usage). A process reads each used key and its
-// plan once an hour, so a changed plan takes effect within an hour.
+// A run reads the counters of the three or four days that are not finalized. It writes a rollup
+// when a key is first seen on a day, when the day has ended, and for late counts: about two writes
+// per key and day. Usage reports add the counters of these days (package usage). A process reads
+// each used key and its plan once an hour, so a changed plan takes effect within an hour.
 //
 // # Failures
 //
@@ -129,7 +130,6 @@ func New(cfg Config, s Store, log *slog.Logger) *Service {
 	return &Service{cfg: cfg, store: s, log: log, now: time.Now, gauges: newGauges(), stored: map[usage.Day]usage.Sums{}, summarized: map[string]current{}}
 }
 
-// gauges contains the metrics of the function.
 type gauges struct {
 	runs    *prometheus.CounterVec
 	success prometheus.Gauge

@@ -73,8 +73,8 @@ func (s *Service) Once(ctx context.Context) error {
 	return err
 }
 
-// Run performs a run. If a day fails, later days are still merged, but not finalized; Run returns all
-// errors joined. It returns [ErrBusy] during another run of this process.
+// Run performs a run. If a day fails, later days are still merged, but not finalized; Run returns
+// all errors joined. It returns [ErrBusy] during another run of this process.
 func (s *Service) Run(ctx context.Context) (Result, error) {
 	if !s.running.TryLock() {
 		return Result{}, ErrBusy
@@ -94,7 +94,6 @@ func (s *Service) Run(ctx context.Context) (Result, error) {
 // maxClockLead is the lead of the process's clock from which a warning is logged.
 const maxClockLead = time.Second
 
-// time returns the earlier of the process's and the store's time.
 func (s *Service) time(ctx context.Context) (time.Time, error) {
 	stored, err := s.store.Now(ctx)
 	if err != nil {
@@ -148,8 +147,8 @@ func (r *run) do(ctx context.Context) error {
 	return errs
 }
 
-// settledDay returns the last finalized day. Without one, it returns the day before the first counter or
-// before the first open day, whichever is earlier.
+// settledDay returns the last finalized day. Without one, it returns the day before the first
+// counter or before the first open day, whichever is earlier.
 func (r *run) settledDay(ctx context.Context) (usage.Day, error) {
 	settled, err := r.store.SettledDay(ctx)
 	if err == nil || !problem.Is(err, problem.NotFound) {
@@ -169,7 +168,6 @@ func (r *run) settledDay(ctx context.Context) (usage.Day, error) {
 	return first - 1, nil
 }
 
-// firstOpen returns the first day that is neither finalized nor closed.
 func (r *run) firstOpen(settled usage.Day) usage.Day {
 	day := settled + 1
 	for day.Closed(r.began) {

@@ -17,7 +17,6 @@ import (
 // summaryKeys is the maximum number of busiest keys, and of keys near their limits, in a summary.
 const summaryKeys = 30
 
-// summing is the summary of an environment during a pass.
 type summing struct {
 	days    map[usage.Day]usage.Totals
 	busiest []ranked // at most summaryKeys
@@ -31,7 +30,6 @@ type ranked struct {
 
 func byRank(a, b ranked) int { return cmp.Or(cmp.Compare(b.by, a.by), cmp.Compare(a.prefix, b.prefix)) }
 
-// add returns the function that adds a key to the summary of its environment.
 func (p *pass) add(earliest usage.Day) func(apikey.Key, usage.History) {
 	return func(k apikey.Key, h usage.History) {
 		sum := p.sums[k.Namespace]
@@ -77,12 +75,11 @@ func (p *pass) summaries() map[string]store.Summary {
 	return all
 }
 
-// current is the part of a summary that changes within a day.
 type current struct{ used, attention []apikey.Prefix }
 
-// summarize stores the changed keys with requests on open days, and the keys near their limits, of each
-// environment. A new process has not read all keys yet, so it starts with the stored ones. No key is
-// removed during a pass, because a newly finalized day is added to the summaries at its end.
+// summarize stores the keys of each environment with requests on open days or near their limits. A
+// new process starts with the stored keys, since it has not read all keys yet. No key is removed
+// during a pass, because a newly finalized day is added to the summaries at its end.
 func (r *run) summarize(ctx context.Context) error {
 	used, near := map[string][]apikey.Prefix{}, map[string][]ranked{}
 	for p, s := range r.quotaUsers {
@@ -128,7 +125,6 @@ func (r *run) summarizeOne(ctx context.Context, namespace string, used, attentio
 	return nil
 }
 
-// counted reports whether a key has requests on the open days.
 func (r *run) counted(p apikey.Prefix) bool {
 	for _, sums := range r.open {
 		if !sums[p].Zero() {
@@ -138,8 +134,8 @@ func (r *run) counted(p apikey.Prefix) bool {
 	return false
 }
 
-// nearness returns a sort value for an active key near its limits, otherwise 0: 1 plus the used share
-// of its quota, or the share of today's requests over the rate.
+// nearness returns a sort value for an active key near its limits, otherwise 0: 1 plus the used
+// share of its quota, or the share of today's requests over the rate.
 func (r *run) nearness(s quotaUser) float64 {
 	if s.key.Status != apikey.Active {
 		return 0

@@ -22,7 +22,6 @@ func TestTotalsEqualTheTruth(t *testing.T) {
 	}
 }
 
-// live performs random steps.
 func live(t *rapid.T) {
 	w := newWorld(t)
 	t.Repeat(map[string]func(*rapid.T){
@@ -55,7 +54,6 @@ func (w *world) report(p apikey.Prefix) usage.Report {
 	return usage.NewReport(usage.Window{From: usage.EarliestKept(w.today()), To: w.today()}, h, w.today())
 }
 
-// check compares all reports with the truth.
 func (w *world) check() {
 	for key := range keys {
 		p := prefix(key)
@@ -77,7 +75,6 @@ func (w *world) check() {
 	w.checkCounters()
 }
 
-// checkCounters compares the counters for quotas with the truth.
 func (w *world) checkCounters() {
 	for day, truth := range w.truth {
 		if day <= w.today()-usage.CounterDays {
@@ -95,7 +92,6 @@ func (w *world) checkCounters() {
 	}
 }
 
-// checkDone checks the state after a run without failures and concurrent steps.
 func (w *world) checkDone() {
 	earliest := usage.EarliestKept(w.today())
 	for _, c := range w.docs.counters {

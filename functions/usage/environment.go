@@ -32,7 +32,6 @@ const (
 	expiryWindow = apikey.LeakShown
 )
 
-// keyUse is a key with its usage.
 type keyUse struct {
 	apikey.Key
 
@@ -61,7 +60,6 @@ func (s *Service) getEnvironmentUsage(ctx context.Context, in httpapi.Scope, ask
 	}, nil
 }
 
-// environment is the usage of an environment.
 type environment struct {
 	at       time.Time
 	total    usage.History // of all keys
@@ -96,7 +94,6 @@ func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at tim
 	return read, nil
 }
 
-// readKeys reads all keys of an environment and their usage.
 func (s *Service) readKeys(ctx context.Context, e app.Environment, read *environment) error {
 	plans, err := s.store.EnvironmentPlans(ctx, e.Namespace)
 	if err != nil {
@@ -250,7 +247,6 @@ func (k keyUse) attention(now time.Time) (wire.KeyAttention, bool) {
 	return a, false
 }
 
-// environments caches the usage of environments.
 type environments struct {
 	life  time.Duration
 	turns chan struct{} // semaphore of reads
@@ -259,7 +255,6 @@ type environments struct {
 	cached map[string]*cachedEnvironment
 }
 
-// cachedEnvironment is the cached usage of an environment.
 type cachedEnvironment struct {
 	reading *counted.Shared[environment]
 	used    time.Time // last use
@@ -276,7 +271,6 @@ const (
 	maxUnused      = 5 * time.Minute // for which an unused environment is cached
 )
 
-// read returns the cached usage of e, or reads it.
 func (all *environments) read(
 	ctx context.Context, e app.Environment, now func() time.Time, load func(context.Context, app.Environment, time.Time) (environment, error),
 ) (environment, error) {
@@ -293,8 +287,8 @@ func (all *environments) read(
 	})
 }
 
-// bound records the number of keys of an environment, and removes the least recently used environments
-// until at most maxCachedKeys keys are cached.
+// bound records the number of keys of an environment, and removes the least recently used
+// environments until at most maxCachedKeys keys are cached.
 func (all *environments) bound(namespace string, keys int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -23,13 +23,11 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// environmentUsage returns the report of an environment.
 func (h *harness) environmentUsage(path string) wire.EnvironmentUsage {
 	h.t.Helper()
 	return functest.Read[wire.EnvironmentUsage](h.get("/api/v1/projects/"+path), http.StatusOK)
 }
 
-// issue stores a key in prod of shop.
 func (h *harness) issue(prefix apikey.Prefix, change func(*apikey.Key)) {
 	h.t.Helper()
 	k := apikey.Key{

@@ -19,7 +19,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// countedReads counts reads.
 type countedReads struct {
 	*store.Store
 	reads, counters atomic.Int64
@@ -67,8 +66,8 @@ func (c *countedReads) EachCounter(ctx context.Context, first, last usage.Day, u
 	})
 }
 
-// harness is the function with a store that contains one key, key-aaaaaaaa of project shop. Today is
-// 2024-03-02, two days after a leap day.
+// harness is the function with a store that contains one key, key-aaaaaaaa of project shop. Today
+// is 2024-03-02, two days after a leap day.
 type harness struct {
 	t       *testing.T
 	project string // Firestore project
@@ -102,7 +101,6 @@ func (h *harness) day(s string) usage.Day {
 	return d
 }
 
-// flush writes the totals of the key as a counter of a source.
 func (h *harness) flush(day string, source usage.Source, t usage.Totals) {
 	h.t.Helper()
 	c := usage.Counter{Day: h.day(day), Source: source, Counts: usage.Packed(nil).Pack(key, t)}
@@ -110,7 +108,6 @@ func (h *harness) flush(day string, source usage.Source, t usage.Totals) {
 	check.OK(h.t, err)
 }
 
-// rollUp writes the totals of a day to the key's rollup.
 func (h *harness) rollUp(day string, t usage.Totals) {
 	h.t.Helper()
 	check.OK(h.t, h.store.UpdateRollups(h.t.Context(), []apikey.Prefix{key}, func(_ apikey.Prefix, old usage.History) usage.History {
@@ -118,13 +115,11 @@ func (h *harness) rollUp(day string, t usage.Totals) {
 	}))
 }
 
-// as sends a GET request as a user.
 func (h *harness) as(user, path string) functest.Answer {
 	h.t.Helper()
 	return functest.Call{Method: http.MethodGet, Path: path, User: user}.Send(h.t, h.service.Handler())
 }
 
-// get is as for vera, a viewer.
 func (h *harness) get(path string) functest.Answer {
 	h.t.Helper()
 	return h.as("vera", path)

@@ -13,13 +13,11 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// allowed returns the allowed requests of a day.
 func (h *harness) allowed(day string) uint64 {
 	h.t.Helper()
 	return h.usage("?from=" + day + "&to=" + day).Totals.Allowed
 }
 
-// The larger one of rollup and counters counts.
 func TestRollupAndCounters(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)
@@ -38,7 +36,6 @@ func TestRollupAndCounters(t *testing.T) {
 	}
 }
 
-// Reports are complete even if rollup is late. Counters of finalized days are not read.
 func TestUnsettledDays(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)
@@ -90,8 +87,6 @@ func TestReadingIsShared(t *testing.T) {
 	}
 }
 
-// The reads of a report depend on sources and shards, not on keys: 5,000 keys on three days, with two
-// checkers.
 func TestReads(t *testing.T) {
 	t.Parallel()
 	h := start(t, 2)

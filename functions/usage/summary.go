@@ -73,7 +73,6 @@ func (s *Service) countKeys(ctx context.Context, e app.Environment) (n wire.KeyC
 	return n, err
 }
 
-// newest returns the keys with the most requests on later days.
 func newest(requests map[apikey.Prefix]uint64) []apikey.Prefix {
 	var all []apikey.Prefix
 	for p := range requests {
@@ -85,8 +84,8 @@ func newest(requests map[apikey.Prefix]uint64) []apikey.Prefix {
 
 func cut[T any](all []T, most int) []T { return slices.Clone(all[:min(len(all), most)]) }
 
-// watched returns the keys that may need attention: leaked keys, then keys near their limits, then keys
-// with an expiry within expiryWindow.
+// watched returns the keys that may need attention: leaked keys, then keys near their limits, then
+// keys with an expiry within expiryWindow.
 func (s *Service) watched(ctx context.Context, e app.Environment, near []apikey.Prefix) ([]apikey.Prefix, error) {
 	now := s.now()
 	in := store.KeyFilter{Project: e.Project, Environment: e.Name}
@@ -116,7 +115,6 @@ func (s *Service) watched(ctx context.Context, e app.Environment, near []apikey.
 	return cut(once, maxWatched), nil
 }
 
-// readSome reads the busy and watched keys of an environment.
 func (s *Service) readSome(ctx context.Context, e app.Environment, read *environment, busy, watched []apikey.Prefix) error {
 	all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(busy, watched))))
 	counts, err := s.counted.Read(ctx, all, s.now)

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// The report from a summary equals the report from all keys.
 func TestSummaryOfManyKeys(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)

@@ -1,18 +1,18 @@
 // Package usage is the function that reports the usage of keys and environments (promises U4, U5).
-// Package counted describes the sources of the counts. A key of another project returns not_found; a
-// disabled or revoked key has a report.
+// Package counted describes the sources of the counts. A key of another project returns not_found;
+// a disabled or revoked key has a report.
 //
 // # Cost
 //
-// A report of a key reads the key, its rollup, and the counters of days that are not finalized, which
-// concurrent requests share.
+// A report of a key reads the key, its rollup, and the counters of days that are not finalized,
+// which concurrent requests share.
 //
-// A report of an environment with more than 60 keys reads the summary that rollup writes. It counts
-// the keys by status, and reads only those that may be the busiest or need attention. This costs at
-// most 200 documents for 100,000 keys. With fewer keys, or before rollup's first pass over all keys,
-// it reads all plans, keys and rollups. A process reads two environments at a time, and caches
-// environments with together 20,000 keys. A report is reused for RECENT_SECONDS, plus one second for
-// each hundred keys read.
+// A report of an environment with more than 60 keys reads the summary that rollup writes. It
+// counts the keys by status, and reads only those that may be the busiest or need attention. This
+// costs at most 200 documents for 100,000 keys. With fewer keys, or before rollup's first pass
+// over all keys, it reads all plans, keys and rollups. A process reads two environments at a time,
+// and caches environments with together 20,000 keys. A report is reused for RECENT_SECONDS, plus
+// one second for each hundred keys read.
 package usage
 
 import (
@@ -99,7 +99,6 @@ func (s *Service) getUsage(ctx context.Context, in httpapi.Scope, asked api.Wind
 	return out, nil
 }
 
-// key returns a key of a project. It returns a not_found problem if the key does not exist.
 func (s *Service) key(ctx context.Context, project string, id apikey.ID) (apikey.Key, error) {
 	if _, ok := id.Prefix(); !ok {
 		return apikey.Key{}, errKeyNotFound()
@@ -113,7 +112,6 @@ func (s *Service) key(ctx context.Context, project string, id apikey.ID) (apikey
 
 func errKeyNotFound() error { return problem.New(problem.NotFound, "There is no such key.") }
 
-// newWindow parses a window. It returns an invalid_date problem, or a problem of [usage.NewWindow].
 func newWindow(asked api.Window, today usage.Day) (usage.Window, error) {
 	from, err := parseDay(asked.From)
 	if err != nil {
@@ -126,7 +124,6 @@ func newWindow(asked api.Window, today usage.Day) (usage.Window, error) {
 	return usage.NewWindow(from.day, to.day, today)
 }
 
-// optional is an optional day.
 type optional struct{ day *usage.Day }
 
 func parseDay(text *string) (optional, error) {

@@ -15,7 +15,6 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// The exact response (promise U4).
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)

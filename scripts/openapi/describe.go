@@ -37,7 +37,6 @@ const (
 	program   = "programSignature"
 )
 
-// document builds the OpenAPI document.
 type document struct {
 	*source
 	*schemas
@@ -133,7 +132,6 @@ func headers() map[string]openapi.Header {
 	}
 }
 
-// add adds a route.
 func (d *document) add(row *api.Row, name string) error {
 	op := (&openapi.Operation{}).WithID(strings.ToLower(name[:1]) + name[1:]).WithTags(row.Function).
 		WithSummary(row.Summary).WithDescription(description(row)).WithSecurity(security(row)...)
@@ -171,7 +169,6 @@ func (d *document) add(row *api.Row, name string) error {
 	return nil
 }
 
-// description returns the details of a route and its access requirements.
 func description(row *api.Row) string {
 	need := needs(row.Need)
 	if row.Need == api.SignedIn && !row.People {
@@ -197,7 +194,6 @@ func needs(n api.Need) string {
 	return n.String()
 }
 
-// security returns the alternative authentication methods of a route.
 func security(row *api.Row) []map[string][]string {
 	with := func(schemes ...string) map[string][]string {
 		all := map[string][]string{}
@@ -223,7 +219,6 @@ func security(row *api.Row) []map[string][]string {
 	return []map[string][]string{with(bearer), with(cookie, csrf)}
 }
 
-// parameters returns the parameters in the path, the query and the headers.
 func (d *document) parameters(row *api.Row) ([]openapi.ParameterOrReference, error) {
 	var all []openapi.ParameterOrReference
 	add := func(in openapi.ParameterIn, name, about string, schema map[string]any) {
@@ -262,7 +257,7 @@ func (d *document) parameters(row *api.Row) ([]openapi.ParameterOrReference, err
 
 // requestHeaders contains the descriptions of request headers.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var requestHeaders = map[string]string{
 	api.IdempotencyKey:  "Identifies the call for 24 hours. A repeated call changes nothing and returns the first response, or already_issued if that response contained a full key.",
 	"Prefer":            "wait=SECONDS waits up to that time for the result. The maximum is 300 for webhook calls and 30 for changes of keys and plans.",
@@ -276,7 +271,6 @@ var requestHeaders = map[string]string{
 	"If-None-Match":     "ETag of the client's copy. If it is current, the response has status 304 and no body.",
 }
 
-// allResponses returns the successful responses and the problems by status.
 func (d *document) allResponses(row *api.Row) (map[string]openapi.ResponseOrReference, error) {
 	responses := map[string]openapi.ResponseOrReference{}
 	successful := append([]api.Answer{{Status: row.Status, When: "success", Type: row.Answer}}, row.Others...)
@@ -334,7 +328,6 @@ func (d *document) problems(status int, codes []problem.Code) openapi.ResponseOr
 	return openapi.ResponseOrReference{Reference: &openapi.Reference{Ref: "#/components/responses/" + string(codes[0])}}
 }
 
-// withHeaders adds the headers of a row's successful responses.
 func withHeaders(r *openapi.Response, row *api.Row) {
 	if row.Tagged {
 		r.WithHeadersItem(api.ETag, header(api.ETag))
@@ -347,7 +340,6 @@ func withHeaders(r *openapi.Response, row *api.Row) {
 	}
 }
 
-// withBudget adds the headers of the caller's call budget.
 func withBudget(r *openapi.Response) {
 	for _, name := range []string{"RateLimit-Policy", "RateLimit"} {
 		r.WithHeadersItem(name, header(name))
@@ -372,7 +364,6 @@ func header(name string) openapi.HeaderOrReference {
 
 func content(schema map[string]any) openapi.MediaType { return openapi.MediaType{Schema: schema} }
 
-// byStatus returns the problems of a route by HTTP status.
 func (d *document) byStatus(row *api.Row) map[int][]problem.Code {
 	all := map[int][]problem.Code{}
 	for _, code := range row.Codes() {
@@ -383,14 +374,12 @@ func (d *document) byStatus(row *api.Row) map[int][]problem.Code {
 	return all
 }
 
-// listedProblem is a problem in the document's list of all problems.
 type listedProblem struct {
 	Status  int    `json:"status"`
 	Code    string `json:"code"`
 	Message string `json:"message"` // default message
 }
 
-// allProblems returns the problems of all routes, in the order of the table.
 func (d *document) allProblems() (list []listedProblem) {
 	for _, row := range problem.Table() {
 		if d.used[row.Code] {

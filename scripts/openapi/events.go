@@ -17,7 +17,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// eventDoc describes an event type.
 type eventDoc struct {
 	about string
 	data  reflect.Type
@@ -25,7 +24,7 @@ type eventDoc struct {
 
 // events contains all event types. OpenAPI calls them webhooks.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var events = map[event.Type]eventDoc{
 	event.KeyCreated:    {"A key was issued.", reflect.TypeFor[wire.KeyEvent]()},
 	event.KeyRotated:    {"The secret of a key was replaced. The previous secret stays valid for the requested grace period.", reflect.TypeFor[wire.KeyEvent]()},
@@ -42,7 +41,6 @@ var events = map[event.Type]eventDoc{
 	event.GateRecovered: {"At least one checker can allow requests again.", reflect.TypeFor[wire.GatesEvent]()},
 }
 
-// addEvents adds all event types.
 func (d *document) addEvents(spec *openapi.Spec) error {
 	for _, t := range event.Types() {
 		of, ok := events[t]
@@ -78,7 +76,6 @@ func operationOf(t event.Type) string {
 	return name
 }
 
-// sampleOf returns sample data of an event type.
 func sampleOf(t event.Type) (any, error) {
 	at := time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC)
 	k := apikey.Key{

@@ -32,12 +32,11 @@ type kind struct {
 	types    []jsonschema.SimpleType // JSON types, if the Go type does not determine them
 }
 
-// label is the pattern of a DNS label in package app.
 const label = `^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`
 
 // kinds contains the kinds by their name in a field's tag.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var kinds = map[string]kind{
 	"project":       {pattern: label, example: "shop"},
 	"environment":   {pattern: label, example: "prod"},
@@ -138,13 +137,12 @@ var kinds = map[string]kind{
 
 // pathKinds contains the kinds of path parameters.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var pathKinds = map[string]string{
 	"project": "project", "environment": "environment", "app": "app", "namespace": "namespace", "username": "username", "host": "host",
 	"plan_id": "plan_id", "key_id": "key_id", "token_id": "token_id", "change_id": "change", "request_id": "request_id", "revision": "ordinal", "build": "ordinal", "trust_id": "trust_id",
 }
 
-// all returns the values of an enum.
 func all[T ~string](values []T) []any {
 	list := make([]any, len(values))
 	for i, v := range values {
@@ -153,7 +151,6 @@ func all[T ~string](values []T) []any {
 	return list
 }
 
-// distinct returns the values of several enums, without duplicates.
 func distinct(lists ...[]any) []any {
 	var values []any
 	for _, v := range slices.Concat(lists...) {

@@ -48,7 +48,6 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestBounds checks that the bounds equal those of the domain packages.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	text := func(n int64) string { return strings.Repeat("a", int(n)) }

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// schemas generates JSON schemas of Go types.
 type schemas struct {
 	source    *source
 	reflector jsonschema.Reflector
@@ -71,7 +70,6 @@ func (s *schemas) of(t reflect.Type) (map[string]any, error) {
 	return plain(&schema)
 }
 
-// finish adds the description to a named schema, and rejects unknown fields if it is closed.
 func (s *schemas) finish(name string, schema *jsonschema.Schema) map[string]any {
 	if about := s.source.types[name]; about != "" {
 		schema.WithDescription(about)
@@ -103,13 +101,11 @@ func (s *schemas) value(name string) (map[string]any, error) {
 	return plain(&schema)
 }
 
-// parameter is a query parameter.
 type parameter struct {
 	name, about string
 	schema      map[string]any
 }
 
-// query returns the query parameters of a struct in package api.
 func (s *schemas) query(t reflect.Type) (all []parameter, err error) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -134,7 +130,6 @@ func (s *schemas) query(t reflect.Type) (all []parameter, err error) {
 
 func plain(s *jsonschema.Schema) (map[string]any, error) { return s.ToSchemaOrBool().ToSimpleMap() }
 
-// listOf matches the Go name of a list type.
 var listOf = regexp.MustCompile(`^.*List\[.*\.(\w+)\].*$`)
 
 // defName returns the schema's name: the name of the type, or the item type followed by List.
@@ -145,14 +140,12 @@ func defName(t reflect.Type, _ string) string {
 	return t.Name()
 }
 
-// listsAreNeverNull removes null from the schemas of lists: an empty list is [].
 func listsAreNeverNull(p jsonschema.InterceptNullabilityParams) {
 	if p.NullAdded && p.Type.Kind() == reflect.Slice {
 		p.Schema.RemoveType(jsonschema.Null)
 	}
 }
 
-// field adds the description, the kind, nullability and presence to the schema of a field.
 func (s *schemas) field(p jsonschema.InterceptPropParams) error {
 	if !p.Processed {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// source contains the comments of packages api and wire, and the names of the routes.
 type source struct {
 	types  map[string]string // descriptions of types
 	fields map[string]string // descriptions of fields by "Type.Field"
@@ -79,12 +78,10 @@ func (s *source) readType(d *ast.GenDecl, spec *ast.TypeSpec) {
 	}
 }
 
-// text returns a comment in one line, without citations of promises.
 func text(c *ast.CommentGroup) string {
 	return citation.ReplaceAllString(strings.Join(strings.Fields(c.Text()), " "), "")
 }
 
-// citation matches a reference to promises.
 var citation = regexp.MustCompile(` \(promises?[^)]*\)`)
 
 // sentence capitalizes the first word, unless it is an identifier, and adds a period.

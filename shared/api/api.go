@@ -1,7 +1,7 @@
 // Package api is the table of all routes of the management API and the webhook.
 //
-// The table is the source of the functions' routes and access checks (package httpapi), the client,
-// the OpenAPI document and the role matrix of the tests.
+// The routes and access checks of the functions (package httpapi), the client, the OpenAPI document
+// and the role matrix of the tests use this table.
 package api
 
 import (
@@ -142,7 +142,6 @@ func (r *Row) HasBody() bool {
 	return r.Method != http.MethodGet && r.Request != reflect.TypeFor[None]()
 }
 
-// placeholder matches a parameter in a path.
 var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 
 // Parameters returns the names of the path's parameters, in order.

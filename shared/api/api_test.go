@@ -11,8 +11,6 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 )
 
-// TestAnswersAreWhole checks that clients never have to distinguish an absent field from
-// null.
 func TestAnswersAreWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[reflect.Type]bool{}
@@ -44,8 +42,6 @@ func TestAnswersAreWhole(t *testing.T) {
 	}
 }
 
-// TestBegunWorkHasALocation checks that a call that starts work returns 202 and the work's
-// URL, below the same app.
 func TestBegunWorkHasALocation(t *testing.T) {
 	t.Parallel()
 	begins := 0

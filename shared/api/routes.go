@@ -24,7 +24,6 @@ const (
 // table contains the rows below. Only route appends to it, during initialization.
 var table []*Row //nolint:gochecknoglobals // filled once
 
-// route adds a row to the table.
 func route[Req, Res any](function, pattern string, need Need, status int, summary string, problems ...problem.Code) Route[Req, Res] {
 	method, path, _ := strings.Cut(pattern, " ")
 	row := &Row{
@@ -35,13 +34,11 @@ func route[Req, Res any](function, pattern string, need Need, status int, summar
 	return Route[Req, Res]{row}
 }
 
-// or adds another successful response. when describes it in the OpenAPI document.
 func (r Route[Req, Res]) or(status int, when string, answer reflect.Type) Route[Req, Res] {
 	r.Others = append(r.Others, Answer{status, when, answer})
 	return r
 }
 
-// media sets the media type of a response that is not JSON.
 func (r Route[Req, Res]) media(kind string) Route[Req, Res] {
 	r.Media = kind
 	return r
@@ -52,25 +49,21 @@ func (r Route[Req, Res]) file() Route[Req, Res] {
 	return r.reads("If-None-Match", "Accept-Encoding").or(http.StatusNotModified, "the client's copy is current", reflect.TypeFor[None]()).raw("serves a file")
 }
 
-// optional marks a request whose body may be absent.
 func (r Route[Req, Res]) optional() Route[Req, Res] {
 	r.Optional = true
 	return r
 }
 
-// reads sets the headers that the handler reads.
 func (r Route[Req, Res]) reads(headers ...string) Route[Req, Res] {
 	r.Headers = headers
 	return r
 }
 
-// etag marks a response that has an ETag.
 func (r Route[Req, Res]) etag() Route[Req, Res] {
 	r.Tagged = true
 	return r
 }
 
-// ifMatch marks a change that honors If-Match.
 func (r Route[Req, Res]) ifMatch() Route[Req, Res] {
 	r.Headers = append(r.Headers, IfMatch)
 	return r
@@ -107,7 +100,6 @@ func (r Route[Req, Res]) noServiceTokens() Route[Req, Res] {
 	return r
 }
 
-// recorded marks a GET whose calls the audit log records.
 func (r Route[Req, Res]) recorded() Route[Req, Res] {
 	r.Recorded = true
 	return r
@@ -133,7 +125,7 @@ func (r Route[Req, Res]) details(text string) Route[Req, Res] {
 
 // The session function: sessions and users.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var (
 	SignIn = route[wire.SignIn, wire.OpenedSession]("session", "POST "+Base+"/session", Nothing, http.StatusOK,
 		"Sign in", problem.MissingField, problem.InvalidCredentials, problem.RateLimited).raw("sets the session cookie")
@@ -155,7 +147,7 @@ var (
 
 // The apps function: projects, members, environments, apps, webhooks and the audit log.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var (
 	ListProjects = route[Page, wire.List[wire.Project]]("apps", "GET "+Base+"/projects", SignedIn, http.StatusOK,
 		"List the caller's projects", problem.InvalidPage).
@@ -262,7 +254,7 @@ var (
 
 // The keys function: usage plans and API keys.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var (
 	ListPlans = route[Page, wire.List[wire.Plan]]("keys", "GET "+environment+"/plans", Viewer, http.StatusOK,
 		"List an environment's usage plans", problem.InvalidPage)
@@ -326,7 +318,7 @@ var (
 
 // The usage function: counts of requests per key and day.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var (
 	GetUsage = route[Window, wire.Usage]("usage", "GET "+aKey+"/usage", Viewer, http.StatusOK,
 		"Get a key's daily usage", problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired)
@@ -337,7 +329,7 @@ var (
 
 // The checker: the limits of a key, for the client that has the key.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var (
 	GetOwnKey = route[None, wire.OwnKey]("checker", "GET "+Base+"/key", Holder, http.StatusOK,
 		"Get the limits of the key in X-API-Key and the remaining quota",
@@ -346,7 +338,7 @@ var (
 
 // The deploys function: deployments, rollbacks and promotions.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var (
 	ListDeployments = route[Page, wire.List[wire.Deployment]]("deploys", "GET "+anApp+"/deployments", Viewer, http.StatusOK,
 		"List an app's deployments, newest first", problem.InvalidPage).etag()
@@ -368,7 +360,7 @@ var (
 
 // The builds function: builds of git apps.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var (
 	ListBuilds = route[Page, wire.List[wire.Build]]("builds", "GET "+anApp+"/builds", Viewer, http.StatusOK,
 		"List an app's builds, newest first", problem.InvalidPage)
@@ -381,7 +373,7 @@ var (
 
 // The webhook function: calls from CI pipelines and git providers.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var (
 	CallWebhook = route[wire.WebhookCall, wire.WebhookStatus]("webhook", "POST "+webhook, Token, http.StatusAccepted,
 		"Deploy or build an app",

@@ -24,8 +24,9 @@ const (
 // Settings are the environment variables of a function that calls checkers.
 type Settings struct {
 	// CheckerURL is the URL of the checkers' Service, whose name is in their certificate.
-	// CheckerCAFile contains the issuing CA as PEM. Without them, the function cannot call checkers:
-	// it detects that a change is in force within CANARY_INTERVAL, and usage shows stored counts.
+	// CheckerCAFile contains the issuing CA as PEM. Without them, the function cannot call
+	// checkers: it detects that a change is in force within CANARY_INTERVAL, and usage shows
+	// stored counts.
 	CheckerURL    string `env:"CHECKER_URL"`
 	CheckerCAFile string `env:"CHECKER_CA_FILE"`
 }

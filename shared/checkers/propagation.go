@@ -15,8 +15,9 @@
 //  4. A member is [Denying] if its last canary is older than its ceiling. Otherwise it is [Silent].
 //     The write of the canary began before its commit, so a silent member denies all requests from
 //     that commit plus the ceiling, unless it applies the change first ([Replica]).
-//  5. A replica that is not on the list commits its first canary after the list was read, and thus
-//     after c. The canary returns in a snapshot with r > c, so the replica never uses the old version.
+//  5. A replica that is not on the list commits its first canary after the list was read, and
+//     thus after c. The canary returns in a snapshot with r > c, so the replica never uses the
+//     old version.
 //  6. A replica whose canary is deleted invalidates its proof: it is no longer on the list.
 //
 // A ceiling is measured with the replica's monotonic clock; [drift] allows for different speeds.
@@ -31,11 +32,12 @@
 //
 // # Proof of a denial (proof.go)
 //
-// An app or a proxy can copy a denial. A probe of a gate therefore sends a nonce ([NonceHeader]). A
-// checker that denies the request adds an HMAC over the nonce and the app ([ProofHeader]). The key
-// is derived from the private key of the checkers' certificate. If the URL names a generation of the
-// app's route, the proof is valid only for that generation. A program that can reach checkers could
-// forward a probe; network policies keep apps away from checkers (infra/network.yaml).
+// An app or a proxy can copy a denial. A probe of a gate therefore sends a nonce ([NonceHeader]).
+// A checker that denies the request adds an HMAC over the nonce and the app ([ProofHeader]). The
+// key is derived from the private key of the checkers' certificate. If the URL names a generation
+// of the app's route, the proof is valid only for that generation. A program that can reach
+// checkers could forward a probe; network policies keep apps away from checkers
+// (infra/network.yaml).
 package checkers
 
 import (

@@ -16,7 +16,6 @@ import (
 
 const ceiling = 90 * time.Second
 
-// schedules is the default of -rapid.checks.
 const schedules = "100000"
 
 func TestMain(m *testing.M) {
@@ -103,7 +102,6 @@ func TestNoneAllowedAfterIt(t *testing.T) {
 	}
 }
 
-// world is a store with one collection, one change and the replicas. Times are in seconds.
 type world struct {
 	ceiling  float64
 	now      float64
@@ -123,7 +121,6 @@ type event struct {
 	what, replica string
 }
 
-// story is the schedule so far.
 type story []event
 
 func (s story) String() string {
@@ -134,7 +131,6 @@ func (s story) String() string {
 	return b.String()
 }
 
-// canary is a canary that is in flight until committed.
 type canary struct {
 	Member
 
@@ -142,7 +138,6 @@ type canary struct {
 	committed float64
 }
 
-// replica is a model of a checker.
 type replica struct {
 	name    string
 	run     int
@@ -155,7 +150,6 @@ type replica struct {
 	proven  float64  // start of the write of the last returned canary; -1 for none
 }
 
-// live starts a new process of the replica.
 func (r *replica) live() {
 	*r = replica{name: r.name, run: r.run + 1, writing: r.writing, view: -1, proven: -1}
 }
@@ -250,7 +244,6 @@ func (w *world) judge() {
 	w.acknowledged = w.acknowledged || Complete(w.judged)
 }
 
-// canaries returns the stored canaries at a time, by replica.
 func (w *world) canaries(read float64) map[string]canary {
 	all := map[string]canary{}
 	for _, c := range w.commits {
@@ -261,7 +254,6 @@ func (w *world) canaries(read float64) map[string]canary {
 	return all
 }
 
-// receive applies the snapshot of a time to a replica.
 func (w *world) receive(r *replica, read float64) {
 	r.view = read
 	if c, ok := w.canaries(read)[r.name]; ok && c.Run == fmt.Sprint(r.run) {

@@ -146,8 +146,8 @@ func (g *ReplayGuard) take(signature string, at, now time.Time) error {
 	return nil
 }
 
-// Sees reports whether the user may see denials in a namespace. Only operators may see those without
-// a namespace, which come from misconfigured proxies.
+// Sees reports whether the user may see denials in a namespace. Only operators may see those
+// without a namespace, which come from misconfigured proxies.
 func (q Query) Sees(namespace string) bool {
 	return namespace != "" && slices.Contains(q.Namespaces, namespace)
 }

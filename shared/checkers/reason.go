@@ -3,24 +3,23 @@ package checkers
 // Reason is the reason for a denial, e.g. "expired".
 type Reason string
 
-// Revoked replaces [Unknown] in the API's response for a revoked key of the project. Checkers do not
-// store revoked keys.
+// Revoked replaces [Unknown] in the API's response for a revoked key of the project. Checkers do
+// not store revoked keys.
 const Revoked Reason = "revoked"
 
-// The API does not distinguish these reasons for keys of other projects: the difference would reveal
-// that a key exists.
+// The API does not distinguish these reasons for keys of other projects: the difference would
+// reveal that a key exists.
 const (
 	Unknown     Reason = "unknown"
 	WrongSecret Reason = "wrong_secret"
 )
 
-// sentence explains a reason and the fix.
 type sentence struct {
 	reason Reason
 	text   string
 }
 
-//nolint:gochecknoglobals // a constant table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var sentences = [...]sentence{
 	{"bad_address", "The proxy's request to the gate identifies no app. Ask an operator to check the configuration of the proxy."},
 	{"not_proven", "The gate could not verify that its data is current, so it denied all requests. It recovers automatically. Try again later."},

@@ -61,7 +61,6 @@ func fail(w http.ResponseWriter, accepted []string, p *problem.Error) {
 	write(w, media, p.Status(), content)
 }
 
-// accepts reports whether the values of Accept include a media type with q > 0.
 func accepts(values []string, media string) bool {
 	for one := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		kind, parameters, err := mime.ParseMediaType(one)
@@ -135,7 +134,6 @@ func (f File) Serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// has reports whether If-None-Match matches the tag.
 func has(r *http.Request, tag string) bool {
 	tags := strings.Split(strings.Join(r.Header.Values("If-None-Match"), ","), ",")
 	return slices.ContainsFunc(tags, func(t string) bool {

@@ -78,9 +78,10 @@ func prepare[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Reque
 	return scope, in, err
 }
 
-// common contains the headers that all handlers may read. They describe the body and the connection.
+// common contains the headers that all handlers may read. They describe the body and the
+// connection.
 //
-//nolint:gochecknoglobals // a table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var common = []string{"Content-Type", "X-Forwarded-Proto"}
 
 // declared returns a copy of the request with only the common headers and those in the row. A
@@ -108,7 +109,6 @@ func ServeRaw(a *API, row *api.Row, answer func(http.ResponseWriter, *http.Reque
 	})
 }
 
-// read decodes the query of a GET, or the JSON body of other requests.
 func read[Req any](row *api.Row, r *http.Request, body []byte) (Req, error) {
 	var in Req
 	query := reflect.ValueOf(&api.None{}).Elem()

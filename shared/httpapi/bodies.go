@@ -71,7 +71,6 @@ func (b *Bodies) Held() int {
 	return b.held
 }
 
-// reserve waits for n bytes. It returns a rate_limited problem after the maximum wait.
 func (b *Bodies) reserve(ctx context.Context, sender string, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, b.quota.Wait)
 	defer cancel()

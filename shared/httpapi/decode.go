@@ -119,7 +119,6 @@ func unknownField(name string) error {
 	return problem.At(name, problem.New(problem.UnknownField, "Unknown field %q.", name))
 }
 
-// wrongFields returns the problems of all invalid fields, whereas the decoder stops at the first.
 func wrongFields(body []byte, v any, knownOnly bool) error {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(body, &all) != nil {
@@ -174,8 +173,9 @@ const (
 	maxFields = 256 // fields in an object
 )
 
-// checkShape rejects bodies that are nested too deeply, and objects with too many or repeated fields:
-// encoding/json would silently use the last one. It folds the case of names as encoding/json does.
+// checkShape rejects bodies that are nested too deeply, and objects with too many or repeated
+// fields: encoding/json would silently use the last one. It folds the case of names as
+// encoding/json does.
 func checkShape(body []byte) error {
 	s := shape{open: make([]level, 0, maxDepth)}
 	for i := 0; i < len(body); i++ {
@@ -243,7 +243,6 @@ func (s *shape) text(text []byte) error {
 	return nil
 }
 
-// quoted returns the quoted string at the start of s, or nil if it is not terminated.
 func quoted(s []byte) []byte {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -280,7 +279,6 @@ func loneSurrogate(text []byte) bool {
 
 const escapeLength = 6
 
-// escaped returns the rune of the \u escape at the start of s, or -1.
 func escaped(s []byte) rune {
 	if len(s) < escapeLength || s[1] != 'u' || s[0] != '\\' {
 		return -1

@@ -203,8 +203,8 @@ func TestSurrogates(t *testing.T) {
 	}
 }
 
-// TestBodyMemory checks that no body makes the decoder allocate much more than its size. Clients can
-// send bodies without credentials to sign in.
+// TestBodyMemory checks that no body makes the decoder allocate much more than its size. Clients
+// can send bodies without credentials to sign in.
 func TestBodyMemory(t *testing.T) {
 	fill := func(open, item, end string) string {
 		return open + strings.Repeat(item, (MaxBody-len(open)-len(end))/len(item)) + end

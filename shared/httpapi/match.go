@@ -15,7 +15,8 @@ import (
 )
 
 // TagOf returns the entity tag of v, e.g. `"9f86d081884c7d659a2feaa0"`. v must not contain values
-// that change without a request, such as the day of a key's last use: If-Match would then often fail.
+// that change without a request, such as the day of a key's last use: If-Match would then often
+// fail.
 func TagOf(v any) string {
 	content, err := json.Marshal(v)
 	if err != nil { // stored values can always be encoded
@@ -52,8 +53,8 @@ func (m Match) CheckTags(tags ...string) error {
 }
 
 // CheckApp compares the request's app with the stored one. It returns a not_found problem if the
-// stored app is a later app with the same name. It returns a precondition_failed problem if If-Match
-// includes neither the app's tag nor its history's tag.
+// stored app is a later app with the same name. It returns a precondition_failed problem if
+// If-Match includes neither the app's tag nor its history's tag.
 func (s Scope) CheckApp(stored app.App) error {
 	if !stored.CreatedAt.Equal(s.App.CreatedAt) {
 		return noSuch("app")

@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// maxParameter is the maximum size of a query parameter other than page_token, in bytes.
 const maxParameter = 512
 
 // bindQuery decodes a query into a struct of package api, by the tags of its fields. Unknown and

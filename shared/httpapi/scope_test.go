@@ -18,7 +18,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// office provides the callers, and project shop with environment prod and app hello.
 type office struct{ asked []string }
 
 func (o *office) Session(r *http.Request) (identity.Session, error) {
@@ -56,7 +55,6 @@ func (o *office) App(_ context.Context, namespace, name string) (app.App, error)
 	return app.App{Namespace: namespace, Name: name}, o.look(name == "hello", namespace+"/"+name)
 }
 
-// ask resolves a row for a user, with the values of the path parameters in order.
 func (o *office) ask(t *testing.T, user string, row *api.Row, values ...string) (Scope, error) {
 	t.Helper()
 	a := NewAPI(slog.New(slog.DiscardHandler), o, o)

@@ -14,8 +14,8 @@ import (
 
 const writeTimeout = 30 * time.Second
 
-// PreferredWait returns the time that the caller is willing to wait for the result, at most most. It
-// is the first "Prefer: wait=SECONDS" (RFC 7240), or 0 if that is missing or invalid.
+// PreferredWait returns the time that the caller is willing to wait for the result, at most most.
+// It is the first "Prefer: wait=SECONDS" (RFC 7240), or 0 if that is missing or invalid.
 func PreferredWait(h http.Header, most time.Duration) time.Duration {
 	for _, line := range h.Values(api.Prefer) {
 		for preference := range strings.SplitSeq(line, ",") {
@@ -51,15 +51,14 @@ type Checkers interface {
 	InForce(ctx context.Context, c checkers.Change, wait time.Duration) wire.InForce
 }
 
-// effective is a response that can report whether a change is in force.
 type effective[Res any] interface {
 	*Res
 	Effective(f wire.InForce)
 }
 
-// ServeChange is [Serve] for routes that change the gate's behavior, and for the route that reports
-// on a change. The response contains the change's ID. With "Prefer: wait" it is sent when the change
-// is in force. If the wait ends earlier, the status is 202, or 201 for a creation.
+// ServeChange is [Serve] for routes that change the gate's behavior, and for the route that
+// reports on a change. The response contains the change's ID. With "Prefer: wait" it is sent when
+// the change is in force. If the wait ends earlier, the status is 202, or 201 for a creation.
 func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Res], at Checkers,
 	answer func(context.Context, Scope, Req) (Res, checkers.Change, error),
 ) {

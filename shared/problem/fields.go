@@ -8,7 +8,7 @@ import (
 // fieldOf contains the request field of each code that always refers to the same field. [At] sets
 // the field for other codes.
 //
-//nolint:gochecknoglobals // a constant table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var fieldOf = map[Code]string{
 	InvalidName:   "name",
 	InvalidRate:   "rate",
@@ -78,7 +78,6 @@ func Within(object string, err error) error {
 	return &c
 }
 
-// maxWrong is the maximum number of invalid fields in a response.
 const maxWrong = 100
 
 // All joins errors: it returns the first one, with up to [maxWrong] invalid fields of all of them,

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// codes returns the code of err, and each invalid field with its code.
 func codes(err error) []string {
 	p := From(err)
 	all := []string{string(p.Code)}

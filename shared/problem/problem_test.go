@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestGateRows checks the gate's rows (promise G9).
 func TestGateRows(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -40,7 +39,6 @@ func TestGateRows(t *testing.T) {
 	}
 }
 
-// TestNamedRows checks the codes in other promises.
 func TestNamedRows(t *testing.T) {
 	t.Parallel()
 	want := map[Code]int{
@@ -98,7 +96,6 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-// declaredCodes reads the constants of type Code from the source.
 func declaredCodes(t *testing.T) []Code {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "table.go", nil, 0)

@@ -119,9 +119,10 @@ type Row struct {
 
 // challenges contains the WWW-Authenticate header of each 401, required by RFC 9110 (section
 // 15.5.2). A challenge is constant, so it reveals no more than its code. There is no registered
-// scheme for API keys or webhook tokens. Basic is unsuitable: browsers would show a password dialog.
+// scheme for API keys or webhook tokens. Basic is unsuitable: browsers would show a password
+// dialog.
 //
-//nolint:gochecknoglobals // a constant table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var challenges = map[Code]string{
 	InvalidKey:         `ApiKey realm="sluice"`,
 	Unauthenticated:    `Bearer realm="sluice"`,
@@ -132,7 +133,7 @@ var challenges = map[Code]string{
 // Table returns one row for each code.
 func Table() []Row { return append([]Row(nil), table[:]...) }
 
-//nolint:gochecknoglobals // a constant table; Go has no constant composite values
+//nolint:gochecknoglobals // a constant table
 var table = [...]Row{
 	{InvalidKey, http.StatusUnauthorized, "A valid API key for this app is required in the X-API-Key header.", 0},
 	{RateLimited, http.StatusTooManyRequests, "Too many requests. Retry after the time in Retry-After.", time.Second},

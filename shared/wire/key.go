@@ -76,7 +76,7 @@ type FindKey struct {
 // FoundKey is the key that a full key belongs to.
 type FoundKey struct {
 	Key    Key    `json:"key"`
-	Secret string `json:"secret" kind:"secret_state"` // state of the secret: the key's current secret, its previous secret or unknown
+	Secret string `json:"secret" kind:"secret_state"` // state of the secret
 }
 
 // The states of a full key's secret.

@@ -15,7 +15,8 @@ type Token struct {
 	LastUsedAt *time.Time `json:"last_used_at"` // time of the last use, up to 5 minutes late; null if never used
 }
 
-// IssuedToken is a service token with its full token. Only the response to its creation contains it.
+// IssuedToken is a service token with its full token. Only the response to its creation contains
+// it.
 type IssuedToken struct {
 	Token
 	FullToken string `json:"token" kind:"full_token"` // full token for Authorization: Bearer, shown only once

@@ -21,8 +21,8 @@ type Trust struct {
 
 	Claims map[string]string `json:"claims"` // patterns by claim name; * matches any text without "/", ** any text
 
-	// A trust is open if event_name (on GitLab: pipeline_source or ref_protected) is missing or "*",
-	// or if the subject contains no owner.
+	// A trust is open if event_name (on GitLab: pipeline_source or ref_protected) is missing or
+	// "*", or if the subject contains no owner.
 	Open bool `json:"open"` // true if pull requests, other people's code or unprotected branches can deploy the app
 
 	CreatedAt time.Time `json:"created_at"`

@@ -1,5 +1,5 @@
-// Command rollup runs the rollup function. With --once, it performs a single run; its exit status is 1
-// if the run fails.
+// Command rollup runs the rollup function. With --once, it performs a single run; its exit status
+// is 1 if the run fails.
 package main
 
 import (

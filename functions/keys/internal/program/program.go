@@ -1,8 +1,9 @@
 // Package program verifies the signatures of trusted secret-scanning programs.
 //
 // A program publishes its public keys at a URL in the format of GitHub: a JSON object whose
-// public_keys is a list of {key_identifier, key, is_current}, where key is an ECDSA P-256 key in PEM.
-// All keys in the list are valid. A removed key is invalid after at most one hour ([lifetime]).
+// public_keys is a list of {key_identifier, key, is_current}, where key is an ECDSA P-256 key in
+// PEM. All keys in the list are valid. A removed key is invalid after at most one hour
+// ([lifetime]).
 //
 // Unknown identifiers cause at most one read per list in 30 seconds. If a list cannot be read, the
 // problem is unavailable instead of unauthenticated, so that the program retries.
@@ -74,7 +75,6 @@ type Keys struct {
 	now    func() time.Time
 }
 
-// keyList is the list of keys of a program.
 type keyList struct {
 	Program
 
@@ -160,7 +160,6 @@ func (k *Keys) fetch(ctx context.Context, address string) (map[string]*ecdsa.Pub
 	return parse(res.Body)
 }
 
-// parse decodes a list. It ignores keys of other types.
 func parse(body io.Reader) (map[string]*ecdsa.PublicKey, error) {
 	var list struct {
 		Keys []struct {

@@ -23,7 +23,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// site serves the public keys of a program.
 type site struct {
 	testing.TB
 	server *httptest.Server
@@ -47,7 +46,6 @@ func newSite(t *testing.T) *site {
 
 func (s *site) answers(h http.HandlerFunc) { s.answer.Store(&h) }
 
-// publishes sets the listed keys by identifier.
 func (s *site) publishes(keys map[string]any) {
 	s.Helper()
 	type one struct {
@@ -70,7 +68,6 @@ func (s *site) publishes(keys map[string]any) {
 	s.answers(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })
 }
 
-// finds expects a key, or a problem.
 func (s *site) finds(id string, want problem.Code) Key {
 	s.Helper()
 	k, err := s.keys.Find(s.Context(), id)
@@ -168,7 +165,7 @@ func TestKeysUnknown(t *testing.T) {
 			s.now = s.now.Add(minRefresh)
 			s.finds("second", problem.Unavailable)
 			s.finds("first", "")
-			s.now = s.now.Add(life)
+			s.now = s.now.Add(lifetime)
 			s.finds("first", problem.Unavailable)
 		})
 	}
