@@ -32,7 +32,7 @@ func (a *API) Within(b Budget) *API {
 }
 
 // Serve registers the handler of a route. The handler receives the scope and the decoded request.
-// Its result is the JSON body of the response, which has no body for [api.None].
+// Its result becomes the JSON body of the response; [api.None] means no body.
 func Serve[Req, Res any](a *API, route api.Route[Req, Res], answer func(context.Context, Scope, Req) (Res, error)) {
 	a.Handle(route.Pattern(), func(w http.ResponseWriter, r *http.Request) error {
 		scope, in, err := prepare[Req](a, route.Row, w, r)

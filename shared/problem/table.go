@@ -181,7 +181,7 @@ var table = [...]Row{
 	{UnknownUser, http.StatusUnprocessableEntity, "The user does not exist. Use the name of an existing user.", 0},
 	{LastOwner, http.StatusUnprocessableEntity, "The project would have no owner. Add another owner first.", 0},
 	{UnstorableText, http.StatusUnprocessableEntity, "Text must be valid UTF-8 without control characters.", 0},
-	{ImageRequired, http.StatusUnprocessableEntity, "image is required because the app is deployed from images.", 0},
+	{ImageRequired, http.StatusUnprocessableEntity, "image is required: the app is deployed from images.", 0},
 	{InvalidCommit, http.StatusUnprocessableEntity, "commit must be a git commit hash of 4 to 64 hexadecimal digits.", 0},
 	{InvalidTrust, http.StatusUnprocessableEntity, "The trust is invalid. It needs an issuer, an audience and claims.", 0},
 	{InvalidPolicy, http.StatusUnprocessableEntity, "leak_policy must be disable or revoke.", 0},
