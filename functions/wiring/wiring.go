@@ -11,7 +11,7 @@
 // and sends probes:
 //
 //  1. A probe is GET [ProbePath] through the ingress, without a key. It carries a nonce, and the
-//     checker's 401 proves that the checker was called for this app (package gateproof). An app
+//     checker's 401 proves that the checker was called for this app (package checkers). An app
 //     cannot copy it, and network policies prevent apps from calling the checkers.
 //  2. All ready replicas of the ingress must return the proof, since each applies changes at its
 //     own time. They are the addresses of the host of INGRESS_URL, a headless Service. Later

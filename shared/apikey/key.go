@@ -34,7 +34,7 @@ const (
 // Statuses returns all statuses.
 func Statuses() []Status { return append(Usable(), Revoked) }
 
-// Usable returns the statuses of keys that are or can become valid. Callers can set only these.
+// Usable returns the statuses of keys that are or can become valid. Users can set only these.
 func Usable() []Status { return []Status{Active, Disabled} }
 
 // Limits of keys (promises K1, K2, K5).
@@ -53,7 +53,7 @@ type Key struct {
 	Namespace   string    `firestore:"namespace"` // such as "shop-prod"; the key is invalid in others
 	Plan        plan.ID   `firestore:"plan"`
 	Name        string    `firestore:"name"` // optional, forwarded to the app
-	Apps        []string  `firestore:"apps"` // scope, sorted; empty for every app of the environment; see [ShownScope]
+	Apps        []string  `firestore:"apps"` // scope, sorted; empty for all apps of the environment; see [ShownScope]
 	Status      Status    `firestore:"status"`
 	Secret      Hash      `firestore:"-"`
 	Previous    Hash      `firestore:"-"`
@@ -147,7 +147,7 @@ var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+
 func ParseExpiry(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)
 	if t = t.UTC().Truncate(time.Microsecond); err != nil || !timestamp.MatchString(text) || t.Year() > lastYear {
-		return time.Time{}, problem.Of(problem.InvalidExpiry) // too late because of an offset, such as 9999-12-31T23:59:59-01:00
+		return time.Time{}, problem.Of(problem.InvalidExpiry) // beyond the last year in UTC, such as 9999-12-31T23:59:59-01:00
 	}
 	return t, nil
 }
@@ -230,16 +230,16 @@ func HeaderName(name string) string {
 // RequestRemembered is the time for which a repeated request is recognized.
 const RequestRemembered = 24 * time.Hour
 
-// Request is a call that issues a full key and that the client may repeat. Because a full key is
-// shown only once (promise K3), a repeated call is rejected.
+// Request is a call that issues a full key. A client may repeat the call. The repeated call is
+// rejected, because a full key is shown only once (promise K3).
 type Request struct {
 	ID      string // "" makes every call a new one
 	Content string // hash of the content
 	At      time.Time
 }
 
-// NewRequest returns the request with the Idempotency-Key name, which is specific to its caller and
-// project.
+// NewRequest returns the request with the Idempotency-Key name. Its ID is specific to the caller and
+// the project.
 func NewRequest(caller, project, name string, content []byte, at time.Time) Request {
 	if name == "" {
 		return Request{At: at}

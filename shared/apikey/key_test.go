@@ -250,7 +250,7 @@ func TestHeaderName(t *testing.T) {
 }
 
 // FuzzHeaderName verifies that the header is one line of visible ASCII, and that decoding restores
-// a valid name.
+// the name.
 func FuzzHeaderName(f *testing.F) {
 	for _, s := range []string{"Café", "a\nb", "\xff", "100%", "%41"} {
 		f.Add(s)

@@ -13,7 +13,7 @@ import (
 // Pattern matches full keys in text. [Parse] also verifies the checksum.
 const Pattern = `sluice_[0-9a-z]{8}_[0-9A-Za-z]{38}`
 
-// secretForm also matches secrets whose last characters are missing.
+// secretForm also matches service tokens, and secrets whose last characters are missing.
 var secretForm = regexp.MustCompile(`sluice_(?:st_)?([0-9a-z]{8,12})_[0-9A-Za-z]{32}`)
 
 // HoldsSecret reports whether text contains a full key or a service token, with any checksum.
@@ -53,9 +53,9 @@ type Leak struct {
 }
 
 // WithLeak returns k after a leak (promise L1). A leak of the current secret disables or revokes
-// the key, as the policy specifies. A leak of the previous secret only ends its grace period. Other
-// secrets and known leaks change nothing. A leak of the current secret is retained over one of the
-// previous secret.
+// the key, as the policy specifies. A leak of the previous secret only ends its grace period, and
+// does not replace a stored leak of the current secret. Other secrets and known leaks change
+// nothing.
 func (k Key) WithLeak(l Leak, p LeakPolicy) Key {
 	switch {
 	case k.Secret.Equal(l.Secret):
@@ -87,9 +87,9 @@ const LeakShown = 7 * 24 * time.Hour
 
 var forever = time.Date(lastYear, 12, 31, 0, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // Go has no constant times
 
-// LeakShownUntil returns the time until which overviews show the key's leak; zero without one. A
-// leak of the current secret is always shown until the key is revoked. Others are shown for
-// [LeakShown], in case users ask why the key is denied.
+// LeakShownUntil returns the time until which overviews show the key's leak; zero without a leak. A
+// leak of the current secret is shown until the key is revoked. Other leaks are shown for
+// [LeakShown], because users may ask why the key is denied.
 func (k Key) LeakShownUntil() time.Time {
 	switch {
 	case k.Leak == nil:

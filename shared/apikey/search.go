@@ -15,8 +15,8 @@ const (
 // SearchText returns text in lower case without surrounding space.
 func SearchText(text string) string { return strings.ToLower(strings.TrimSpace(text)) }
 
-// Found reports whether text, as returned by [SearchText], begins one of the first 16 words of the
-// name, or the ID with or without "key-". It may extend beyond the word.
+// Found reports whether one of the first 16 words of the name, or the ID with or without "key-",
+// begins with text, the result of [SearchText]. text may continue into the following words.
 func (k Key) Found(text string) bool {
 	idOnly := len(text) > len("key-") && strings.HasPrefix(string(k.ID()), text)
 	return idOnly || strings.HasPrefix(string(k.Prefix), text) ||

@@ -82,8 +82,8 @@ func Seal(random io.Reader, public string) (string, error) {
 // Random returns the source of keys.
 func Random() io.Reader { return rand.Reader }
 
-// Parse verifies the format and the checksum of a full key and returns its prefix. It is meant for
-// searching text and detecting typing errors, and authenticates nothing.
+// Parse verifies the format and the checksum of a full key and returns its prefix. Use it to search
+// text and to detect typing errors. It does not authenticate the key.
 func Parse(full []byte) (prefix []byte, ok bool) {
 	if len(full) != Length || string(full[:len(marker)]) != marker || full[len(marker)+PrefixLength] != '_' {
 		return nil, false

@@ -111,7 +111,7 @@ func (g Gate) Switch(on bool, now time.Time) Gate {
 	return Gate{State: Releasing, Since: now}
 }
 
-// Generation identifies the route for this state: 1 to 13 of 0-9a-z. Package gateproof describes
+// Generation identifies the route for this state: 1 to 13 of 0-9a-z. Package checkers describes
 // its use.
 func (g Gate) Generation() string {
 	return strconv.FormatUint(uint64(g.Since.UnixMicro()), 36)

@@ -13,8 +13,8 @@ import (
 //	RateLimit-Policy: "rate";q=20;w=2, "quota";q=100000;w=2678400
 //	RateLimit: "rate";r=15;t=2, "quota";r=4711;t=86399
 //
-// There is no partition key: each key has its own limits. Callers of the management API have only a
-// rate.
+// They contain no partition key, because each key has its own limits. Callers of the management API
+// have only a rate.
 const (
 	PolicyField = "Ratelimit-Policy"
 	LimitField  = "Ratelimit"
@@ -53,8 +53,9 @@ func quota(rate []byte, q int64, window time.Duration) []byte {
 	return item(append(rate[:len(rate):len(rate)], ", "...), "quota", ";q=", q, ";w=", Seconds(window))
 }
 
-// throughput returns the quota and window of a bucket: w is the time in which it fills, rounded up
-// to seconds, and q the number of requests that it gains in w. q/w thus never exceeds the rate.
+// throughput returns the quota and window of a bucket: w is the time in which the bucket fills,
+// rounded up to seconds, and q is the number of requests that it gains in w. q/w thus never exceeds
+// the rate.
 func throughput(rate float64, burst int64) (q, w int64) {
 	const rounding = 1e-6 // error of a product of two decimal fractions
 	w = max(1, int64(math.Ceil(float64(burst)/rate-rounding)))
@@ -91,9 +92,9 @@ func (s *Standing) Set(h http.Header, p *Policy) {
 	h[PolicyField], h[LimitField] = p[min(max(days, 0), len(p)-1)], []string{string(text)}
 }
 
-// window returns the time in which the bucket regains its current tokens. A client that spreads
-// them over it sends at the plan's rate. If the bucket is empty, it is the time until the next
-// token, which can be longer than the Retry-After of rate_limited (always 1).
+// window returns the time in which the bucket regains its current tokens. A client that spreads its
+// requests over this time sends at the plan's rate. If the bucket is empty, window returns the time
+// until the next token, which can be longer than the Retry-After of rate_limited (always 1).
 func (s *Standing) window() int64 {
 	if s.Tokens == 0 {
 		return Seconds(s.Wait)

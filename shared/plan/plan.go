@@ -84,8 +84,8 @@ func (l Limits) Mode() Mode {
 	return Soft
 }
 
-// CheckName returns invalid_name for an empty or overlong name, or one with characters that do not
-// print: a mark for right-to-left text would show a different name.
+// CheckName returns invalid_name if the name is empty, too long, or contains characters that do not
+// print. For example, a mark for right-to-left text would show a different name.
 func CheckName(name string) error {
 	bad := func(c rune) bool { return !unicode.IsPrint(c) }
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxName || strings.ContainsFunc(name, bad) {
@@ -98,7 +98,7 @@ func CheckName(name string) error {
 }
 
 // IDFor returns the ID of a new plan: "plan-" and the name's slug, such as "plan-starter-eu" for
-// "Starter (EU)". Without a-z and digits, the ID is random.
+// "Starter (EU)". If the name contains no a-z and digits, the ID is random.
 func IDFor(name string) ID {
 	return ID("plan-" + cmp.Or(slug(name), strings.ToLower(rand.Text()[:randomID])))
 }
@@ -129,7 +129,7 @@ func ValidID(s string) bool {
 	return ok && rest != "" && len(rest) <= maxName && slug(rest) == rest
 }
 
-// Period is a UTC calendar day, week (from Monday) or month (promise P6).
+// Period is the period of a quota: a UTC calendar day, week (from Monday) or month (promise P6).
 type Period string
 
 // The periods of quotas.
@@ -145,7 +145,7 @@ func Periods() []Period { return []Period{Day, Week, Month} }
 // Valid reports whether p is a period.
 func (p Period) Valid() bool { return slices.Contains(Periods(), p) }
 
-// Mode is the accuracy of a quota that several replicas enforce.
+// Mode specifies how exactly several replicas enforce a quota.
 type Mode string
 
 // The modes of quotas.

@@ -127,7 +127,7 @@ func TestValidID(t *testing.T) {
 	}
 }
 
-// Every valid name must have a valid ID.
+// Every valid name has a valid ID.
 func FuzzIDFor(f *testing.F) {
 	for _, s := range []string{"Starter", "é1", "a b", "K", "İ9", "\x00", "ẞa", strings.Repeat("a", 63)} {
 		f.Add(s)

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Entry is an audit record with the current state of its object, or a webhook call without a change
-// as a record.
+// Entry is an audit record with the current state of its object. It can also be a webhook call that
+// changed nothing, with a record made from its receipt.
 type Entry struct {
 	audit.Record
 
@@ -31,11 +31,11 @@ type Entry struct {
 }
 
 // sameChange is the maximum difference between the times of a record and of its revision or build,
-// by two clocks.
+// which are set by two clocks.
 const sameChange = time.Minute
 
-// Activity lists the events of an environment, newest first, of one kind or of all if kind is "". q
-// filters them by time and actor.
+// Activity lists the events of an environment, newest first. It lists one kind of events, or all if
+// kind is "". q filters them by time and actor.
 func (s *Store) Activity(ctx context.Context, e app.Environment, kind audit.Kind, q audit.Query, page Page) (entries []Entry, next string, err error) {
 	q.Project, q.Resource, q.Actions = e.Project, environmentPath(e.Project, e.Name), kind.Actions()
 	if kind != audit.Calls {
@@ -124,7 +124,7 @@ func (s *Store) follow(ctx context.Context, namespace string, records []audit.Re
 	return entries, nil
 }
 
-// subject returns the revision, build or key that a record is about, and its reader.
+// subject returns the document of a record's revision, build or key, and its reader.
 func (s *Store) subject(namespace string, e *Entry) (*firestore.DocumentRef, func(*firestore.DocumentSnapshot) error) {
 	parts := strings.Split(e.Resource, "/")
 	last := parts[len(parts)-1]

@@ -21,10 +21,10 @@ type Canary struct {
 	Seq     int64
 
 	Address string            // host:port; "" if the replica cannot be queried
-	Key     checkers.QueryKey // authenticates queries about denials; not sent to listeners
+	Key     checkers.QueryKey // authenticates queries to the replica; not sent to listeners
 
-	// For callers that wait for a change (package inforce); not sent to listeners.
-	Applied time.Time // the replica has applied the collection up to this time of the store
+	// For callers that wait for a change (package checkers); not sent to listeners.
+	Applied time.Time // the replica has applied the collection up to this store time
 	Ceiling time.Duration
 
 	Features []checkers.Feature
@@ -45,7 +45,8 @@ func CanaryTypes() []CanaryType { return []CanaryType{CanaryKeys, CanaryPlans, C
 
 const canaryMark = "canary."
 
-// canaryStatus makes the listener's query include canaries among keys.
+// canaryStatus is the status of canaries. With a status, the listener's query includes them among
+// the keys.
 const canaryStatus = "canary"
 
 func isCanary(id string) bool { return strings.HasPrefix(id, canaryMark) }
@@ -64,8 +65,7 @@ type canaryDoc struct {
 	Key []byte `firestore:"question_key"`
 }
 
-// maxCeiling is the longest configurable ceiling, and the default for canaries without a valid
-// one.
+// maxCeiling is the longest configurable ceiling. It applies to canaries without a valid ceiling.
 const maxCeiling = 90 * time.Second
 
 func readMember(snap *firestore.DocumentSnapshot) (checkers.Member, error) {

@@ -78,8 +78,8 @@ func deleteDoc(ctx context.Context, ref *firestore.DocumentRef) error {
 	return nil
 }
 
-// prune deletes up to limit documents of a query, at most [maxWrites]. also returns a further
-// document to delete for an ID.
+// prune deletes up to limit documents of a query. limit is at most [maxWrites]. With also, it
+// deletes a second document for each ID.
 func (s *Store) prune(ctx context.Context, what string, q firestore.Query, limit int, also ...func(id string) *firestore.DocumentRef) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -171,7 +171,7 @@ func list[V any](ctx context.Context, coll *firestore.CollectionRef, q firestore
 	return onePage(ctx, coll, q, page.Size, read)
 }
 
-// newest is list for IDs that are the numbers of a field, in descending order.
+// newest is like list, for documents that are numbered by a field, in descending order.
 func newest[V any](ctx context.Context, coll *firestore.CollectionRef, field string, page Page, read reader[V]) ([]V, string, error) {
 	q := coll.OrderBy(field, firestore.Desc)
 	if page.Token != "" {

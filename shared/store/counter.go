@@ -87,8 +87,8 @@ func (s *Store) CounterVersion(ctx context.Context, day usage.Day, source usage.
 func VersionAt(t time.Time) CounterVersion { return CounterVersion{t} }
 
 // EachCounter calls use for each counter of the days first to last, until use returns an error. It
-// reads one snapshot, so it never returns a sum together with the compacted counters. A damaged
-// counter has no counts.
+// reads one snapshot, so it never passes a sum together with the counters in it. A damaged counter
+// has no counts.
 func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -170,10 +170,10 @@ func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 	return 0, problem.New(problem.NotFound, "There is no counter.")
 }
 
-// CompactCounters replaces the counters of some sources, for one shard of a closed day, by their
-// sum with the previous sum. Each transaction replaces up to [maxWrites] sources, so totals never
-// change for readers. Damaged counters remain; if the sum is damaged, all counters remain. It
-// returns [ErrNotClosed] or [usage.ErrTooMany].
+// CompactCounters adds the counters of sources to the sum of a shard and closed day, and deletes
+// them. Each transaction does both for up to [maxWrites] sources, so totals never change for
+// readers. Damaged counters remain; if the sum is damaged, all counters remain. CompactCounters may
+// return [ErrNotClosed] or [usage.ErrTooMany].
 //
 // It reads counters by ID: a query in a transaction would lock its whole range.
 func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.Source) error {

@@ -44,10 +44,10 @@ func (s *Store) deliveryRef(id string) *firestore.DocumentRef {
 	return s.client.Collection("deliveries").Doc(id)
 }
 
-// Receive records the work that a webhook call requests together with the response, in one commit.
-// A repeated delivery changes the app only once; fresh is then false. If rule rejects the call,
-// nothing is recorded. A call without an ID is always new. Receive returns a conflict problem if
-// the delivery had another body.
+// Receive records, in one commit, the work that a webhook call requests and the response. A repeated
+// delivery changes the app only once; fresh is then false. A call without an ID is always new. If
+// rule rejects the call, nothing is recorded. Receive returns a conflict problem if the delivery had
+// another body.
 func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error) {
 	err = s.optimistic(ctx, "receive a call for "+ref.String(), ref, func(ctx context.Context, c current, b *batch, _ int) error {
 		before, found, err := s.delivery(ctx, d, c.doc.value(), now)

@@ -52,7 +52,7 @@ func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.De
 			recorded, err = s.Deployment(ctx, ref, before.Revision)
 			return err
 		}
-		if try > 1 { // the previous attempt may have succeeded without a response
+		if try > 1 { // the previous attempt may have succeeded although its response was lost
 			done, err := find(ctx, s.revisions(ref).Where("record", "==", id).Limit(1), shape[deploy.Revision])
 			if err != nil {
 				return err

@@ -23,7 +23,7 @@ func (s *Store) namespaceRef(namespace string) *firestore.DocumentRef {
 }
 
 // environments has one document per namespace, so "a-b"+"c" and "a"+"b-c" conflict. Creations of
-// keys and plans write full_at and plan_created_at only to conflict.
+// keys and plans write its fields full_at and plan_created_at only to conflict with each other.
 func (s *Store) environments() *firestore.CollectionRef { return s.client.Collection("environments") }
 
 func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (app.Environment, error) {
@@ -94,10 +94,10 @@ func (s *Store) Environments(ctx context.Context, project string, page Page) ([]
 	return list(ctx, s.environments(), s.environments().Where("project", "==", project), page, shape[app.Environment])
 }
 
-// DeleteEnvironment deletes an environment without apps, plans and usable keys, together with its
-// revoked keys. [Store.CreateApp] and [Store.CreatePlan] read the environment in their
-// transactions, and [Store.IssueKey] the plan, so nothing remains without an environment. It may
-// return not_empty.
+// DeleteEnvironment deletes an environment and its revoked keys. [Store.CreateApp] and
+// [Store.CreatePlan] read the environment in their transactions, and [Store.IssueKey] the plan, so
+// nothing remains without an environment. DeleteEnvironment returns not_empty if the environment has
+// apps, plans or usable keys.
 func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment) error {
 	project, name := expected.Project, expected.Name
 	namespace, err := environmentID(project, name)

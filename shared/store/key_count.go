@@ -15,8 +15,8 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// The bounds below keep an environment's usable keys at or below its limit. Only creations add
-// usable keys: a revoked key stays revoked.
+// The bounds below keep the number of an environment's usable keys at or below its limit. Only
+// creations add usable keys: a revoked key stays revoked.
 //
 //  1. A creation that counts during its transaction first reads the environment's document in
 //     it. If it counts limit - keysAtOnce keys or more, it also writes that document. Two such
@@ -112,9 +112,9 @@ func (m *keyCounts) enter(namespace string, now time.Time) (c *keyCount, forget 
 
 type counter func(context.Context) (version time.Time, keys int, err error)
 
-// admit waits until fewer than keysInProgress creations are in progress, and counts if necessary. A
-// zero version requires a count during the transaction. The caller must free inProgress if err is
-// nil.
+// admit waits until fewer than keysInProgress creations are in progress, and counts if necessary. If
+// it returns a zero version, the caller must count during the transaction. The caller must free
+// inProgress if err is nil.
 func (c *keyCount) admit(ctx context.Context, limit int, now func() time.Time, count counter) (version time.Time, err error) {
 	if err := acquire(ctx, c.turn); err != nil {
 		return version, err

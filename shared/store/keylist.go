@@ -103,8 +103,8 @@ type Candidate struct {
 	Selected bool
 }
 
-// FindKeys reads up to limit entries after a place. Fewer than limit are the last. Entries may be
-// older than the keys. FindKeys returns a conflict problem if the database lacks an index.
+// FindKeys reads up to limit entries after a place. If it returns fewer, there are no more. Entries
+// may be older than the keys. FindKeys returns a conflict problem if the database lacks an index.
 func (s *Store) FindKeys(ctx context.Context, q KeySearch, after KeyPlace, limit int) ([]Candidate, error) {
 	snaps, err := snapshots(ctx, s.searched(q, after).Select("apps", "words", "expires", "leak_until", "last_seen").Limit(limit))
 	if err != nil {
@@ -189,12 +189,12 @@ type ListState struct {
 	Settled usage.Day // last finalized day at the last pass
 }
 
-// listStale is the age from which the list is not used: an earlier release may change only the
-// keys.
+// listStale is the age at which the list is no longer used. An earlier release changes keys without
+// changing the list.
 const listStale = 15 * time.Minute
 
-// KeyListReady reports whether rollup has compared all keys once, and all changes except those of
-// the last 15 minutes by the store's clock.
+// KeyListReady reports whether rollup has compared all keys once, and all changes except those in
+// the last listStale by the store's clock.
 func (s *Store) KeyListReady(ctx context.Context) (bool, error) {
 	ready, err := get(ctx, s.mark("keylist"), "mark", func(snap *firestore.DocumentSnapshot) (bool, error) {
 		d, err := shape[listDoc](snap)
@@ -254,8 +254,9 @@ func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int, use 
 	return apikey.ID(end), corrected, err
 }
 
-// RelistChanged is RelistKeys for keys that changed at a time or later, sorted by change. It
-// returns the time of the last change. Fewer than limit are the last.
+// RelistChanged is like RelistKeys, for keys that changed at since or later, in the order of the
+// changes. It returns the time of the last change. If it compares fewer than limit keys, there are
+// no more.
 func (s *Store) RelistChanged(ctx context.Context, since time.Time, limit int) (last time.Time, compared, corrected int, err error) {
 	keys, err := snapshots(ctx, s.keys().Where("updated_at", ">=", since).OrderBy("updated_at", firestore.Asc).Limit(limit))
 	if err != nil || len(keys) == 0 {

@@ -18,10 +18,10 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// leaseDoc is the leased part of a hard quota. A lost process remains in it until the period ends
-// or [Store.ReleaseLeases] removes it.
+// leaseDoc is the leased part of a hard quota. It contains a lost process until the period ends or
+// [Store.ReleaseLeases] removes the process.
 type leaseDoc struct {
-	Held   map[string]int64 `firestore:"held"` // by process, or [ended]: requests that were or may be allowed; not indexed
+	Held   map[string]int64 `firestore:"held"` // by process, or [ended]: requests that were or may be allowed
 	EndsAt time.Time        `firestore:"ends_at"`
 
 	// Since is the time of each process's last write, by the store's clock. It lacks processes of
@@ -48,10 +48,10 @@ func (d leaseDoc) sum(process string) (own, others int64, err error) {
 
 func (s *Store) leases() *firestore.CollectionRef { return s.client.Collection("leases") }
 
-// Lease sets the requests that a process holds of a key's quota in a period. change receives the
-// stored numbers and returns the new one. Each write depends on the version that was read, so
-// delayed writes change nothing. An unchanged number is written only if force is set, to invalidate
-// delayed writes. Lease returns a conflict problem if all attempts lose their race.
+// Lease sets the number of requests that a process holds of a key's quota in a period. change
+// receives the stored numbers and returns the new number. Each write depends on the version that was
+// read, so delayed writes change nothing. If force is set, an unchanged number is written too, to
+// invalidate delayed writes. Lease returns a conflict problem if all attempts lose their race.
 func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -61,7 +61,7 @@ func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force b
 		if err = s.lease(ctx, t, process, force, change); !problem.Is(err, problem.Conflict) && !problem.Is(err, problem.AlreadyExists) && !problem.Is(err, problem.NotFound) {
 			return err
 		}
-		if !trace.Sleep(ctx, rand.N(longest)) { //nolint:gosec // keeps those who want the same apart, protects nothing
+		if !trace.Sleep(ctx, rand.N(longest)) { //nolint:gosec // spreads retries; not for security
 			return fmt.Errorf("lease %s: %w", t.ID(), problemOf(ctx.Err(), "lease"))
 		}
 	}
@@ -112,8 +112,8 @@ const ended = "ended"
 const endAtOnce, endCommits = 200, 8
 
 // EndLeases releases the unspent requests of ended processes. It is idempotent, and later writes of
-// these processes change nothing. It returns the leases that it could not end. The terms of all
-// must differ.
+// these processes change nothing. It returns the leases that it could not end. No two leases of all
+// may have the same key and period.
 func (s *Store) EndLeases(ctx context.Context, all []usage.Ended) (rest []usage.Ended, err error) {
 	var mu sync.Mutex
 	var g errgroup.Group
@@ -139,7 +139,7 @@ func (s *Store) endBatch(ctx context.Context, some []usage.Ended, try int) (rest
 	switch {
 	case err == nil:
 		return nil, nil
-	case !lost || len(some) == 1 && try == tries || !trace.Sleep(ctx, rand.N(longest)): //nolint:gosec // spreads tries, protects nothing
+	case !lost || len(some) == 1 && try == tries || !trace.Sleep(ctx, rand.N(longest)): //nolint:gosec // spreads retries; not for security
 		return some, err
 	case len(some) == 1:
 		return s.endBatch(ctx, some, try+1)
@@ -150,7 +150,7 @@ func (s *Store) endBatch(ctx context.Context, some []usage.Ended, try int) (rest
 	return append(left, right...), errors.Join(err, errRight)
 }
 
-// tryEnd skips damaged documents, by which nothing can be leased.
+// tryEnd skips damaged documents, which no process can lease from.
 func (s *Store) tryEnd(ctx context.Context, some []usage.Ended) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

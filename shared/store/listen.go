@@ -16,7 +16,7 @@ import (
 
 const targetID = 1
 
-// emulatorLag is the emulator's [Batch.Lag]. The delay was up to 77 ms on a busy machine.
+// emulatorLag is the emulator's [Batch.Lag]. The measured delay was at most 77 ms.
 const emulatorLag = 150 * time.Millisecond
 
 var errEarlyReset = errors.New("the stream was reset before its first batch was complete")
@@ -44,15 +44,15 @@ type Batch[T any] struct {
 	// At is the time of that state, by the store's clock: no earlier commit is missing. It is zero
 	// if unknown.
 	At time.Time
-	// Lag is the time within which a commit until At may still follow. The emulator makes commits
-	// visible after their commit time.
+	// Lag is the duration for which a commit from before At may still follow. The emulator makes
+	// commits visible after their commit time.
 	Lag time.Duration
 	// Stored is the number of readable documents by the store's count; nil if unknown.
 	Stored *int
 }
 
 // Verify returns [ErrDoubt] if held, the receiver's number of documents, differs from the store's
-// count: the listener missed a change.
+// count. The listener has then missed a change.
 func (b Batch[T]) Verify(held int) error {
 	if b.Stored != nil && *b.Stored != held {
 		return fmt.Errorf("%w: %d documents held, %d stored", ErrDoubt, held, *b.Stored)
@@ -161,8 +161,8 @@ func (f *Feed) target(query *pb.StructuredQuery) *pb.ListenRequest {
 	}
 }
 
-// listener collects messages into batches. Changes arrive in commit order. After RESET, all
-// documents are sent again. CURRENT means that all documents from before the start are sent.
+// listener collects messages into batches. Changes arrive in commit order. After RESET, the store
+// sends all documents again. CURRENT means that it has sent all documents from before the start.
 // NO_CHANGE without a target ID marks a consistent state.
 type listener[T any] struct {
 	decode  func(id string, f fields) (T, error)
@@ -231,9 +231,9 @@ func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error
 	return false, nil
 }
 
-// begin sets the time at which the store read the documents that follow. The emulator's time at the
-// end of a batch is too late: commits between the two times are missing. Without a time in c, the
-// newest document determines it.
+// begin sets the time at which the store read the documents that follow, which becomes [Batch.At].
+// The emulator's time at the end of a batch is too late: commits between the two times are missing.
+// If c has no time, the newest document determines it.
 func (l *listener[T]) begin(c *pb.TargetChange) {
 	l.batch.At, l.undated = time.Time{}, c.GetReadTime() == nil
 	if !l.undated {

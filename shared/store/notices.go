@@ -14,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// An event that time causes is announced once: its transaction also writes a document that outlives
-// the announcement.
+// Events that are not caused by a call are announced once: the transaction of an announcement also
+// writes a mark, which remains when the announcement is deleted.
 
 var errAlreadyAnnounced = errors.New("already announced")
 
@@ -37,8 +37,9 @@ const expiryLag = 30 * time.Second
 const advanceInterval = time.Hour
 
 // AnnounceExpiries announces the event e for up to limit keys that have reached it since the last
-// call, by the store's clock. It returns the number of keys; fewer than limit are the last. It
-// ignores revoked keys, events before the first call, and events more than [event.Kept] ago.
+// call, by the store's clock. It returns the number of keys; if there are fewer than limit, no more
+// are due. It ignores revoked keys, events before the first call, and events more than [event.Kept]
+// ago.
 func (s *Store) AnnounceExpiries(ctx context.Context, e event.Expiry, limit int) (announced int, err error) {
 	mark := s.mark(e.Name)
 	idle, err := s.nothingExpires(ctx, mark, e)
@@ -136,8 +137,8 @@ type Spent struct {
 	Event event.Announcement
 }
 
-// AnnounceQuotas announces at most some hundred quotas, except those whose percentage is already
-// announced. It returns the number of announcements.
+// AnnounceQuotas announces the quotas whose percentage is not announced yet. It accepts a few
+// hundred quotas. It returns the number of announcements.
 func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int, err error) {
 	refs := make([]*firestore.DocumentRef, len(all))
 	for i, one := range all {

@@ -14,7 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// projectDoc also has the field token_at: creations of service tokens write it only to conflict.
+// projectDoc also has the field token_at. Creations of service tokens write it only to conflict
+// with each other.
 type projectDoc struct {
 	app.Project
 
@@ -98,9 +99,9 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.
 	return changed, err
 }
 
-// DeleteProject deletes a project without environments, and its service tokens.
-// [Store.CreateEnvironment] reads the project in its transaction, so no environment remains without
-// its project. It may return not_empty.
+// DeleteProject deletes a project and its service tokens. [Store.CreateEnvironment] reads the
+// project in its transaction, so no environment remains without its project. DeleteProject returns
+// not_empty if the project has environments.
 func (s *Store) DeleteProject(ctx context.Context, expected app.Project) error {
 	name := expected.Name
 	ref := s.projects().Doc(name)

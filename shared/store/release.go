@@ -21,7 +21,7 @@ const lostAfter = maxCeiling + 5*time.Second
 // Released is the result of [Store.ReleaseLeases].
 type Released struct {
 	Requests int64 // available again
-	Held     int64 // held by processes that may still allow requests, including spent ones
+	Held     int64 // held by processes that may still allow requests, including spent requests
 }
 
 // ReleaseLeases releases and records the requests that lost processes hold of a key's quota in a
@@ -30,19 +30,19 @@ type Released struct {
 //  1. A process counts as lost if neither its lease nor any of its three canaries was written
 //     within [lostAfter]. It allows requests only while each canary is younger than its ceiling, so
 //     it allows none now.
-//  2. A process that becomes fresh again first confirms its lease by a write (package lease of
-//     the checker). If that write precedes the release, the release fails and reads the canaries
+//  2. A process whose proof becomes valid again first confirms its lease by a write (package lease
+//     of the checker). If that write precedes the release, the release fails and reads the canaries
 //     again. Otherwise, the process finds that its lease is gone. The lease is read before the
 //     canaries, with strong consistency.
-//  3. A starting process without a canary has written its lease recently, or confirms it as
-//     well.
+//  3. A starting process without a canary has written its lease recently, or confirms it in the
+//     same way.
 //  4. A replica's name has one process at a time, so a process whose canary was replaced has
 //     ended.
 //  5. A process of an earlier version confirms nothing, so its lease remains.
 //
-// used is the number of requests counted in the period. The part that other processes do not hold
-// counts as spent by the lost ones. Requests that a lost process did not count can be allowed
-// again.
+// used is the number of requests counted in the period. The part of used that other processes do not
+// hold counts as spent by the lost processes. Requests that a lost process did not count can be
+// allowed again.
 func (s *Store) ReleaseLeases(ctx context.Context, k apikey.Key, t usage.Term, used int64) (r Released, err error) {
 	ref := s.leases().Doc(t.ID())
 	err = s.transact(ctx, "release "+t.ID(), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {

@@ -164,8 +164,8 @@ type settledDoc struct {
 
 func (s *Store) settledRef() *firestore.DocumentRef { return s.mark("usage") }
 
-// SettledDay returns the last finalized day. Until that day, all counters are compacted and
-// included in the rollups, and neither changes again.
+// SettledDay returns the last finalized day. All counters of that day and earlier days are compacted
+// and included in the rollups, and neither changes again.
 func (s *Store) SettledDay(ctx context.Context) (usage.Day, error) {
 	d, err := get(ctx, s.settledRef(), "settled day", shape[settledDoc])
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Store) SettledDay(ctx context.Context) (usage.Day, error) {
 	return usage.ParseDay(d.Settled)
 }
 
-// SettleDay finalizes a day; the stored day never decreases. It returns [ErrNotClosed].
+// SettleDay finalizes a day. The stored day never decreases. SettleDay may return [ErrNotClosed].
 func (s *Store) SettleDay(ctx context.Context, day usage.Day) error {
 	return s.transact(ctx, "finalize "+day.String(), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
 		snaps, err := tx.GetAll([]*firestore.DocumentRef{s.settledRef()})

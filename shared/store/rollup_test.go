@@ -148,7 +148,7 @@ func TestSettleDay(t *testing.T) {
 	}
 }
 
-// A full batch of keys that were used on all 92 days.
+// The test uses a full batch of keys with requests on all 92 days.
 func TestRollupsOfABusyInstallation(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

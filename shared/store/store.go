@@ -7,11 +7,12 @@
 //
 //   - Callbacks (change, rule) run in a transaction, possibly more than once. Their errors are
 //     returned.
-//   - An expected object that was replaced by one with the same name is not_found.
+//   - A function that expects an object returns not_found if another object has replaced it under
+//     the same name.
 //   - Delete functions with a limit delete up to limit documents and return their number.
 //
-// A document type exists only if a stored field differs from the domain type's, such as a zero
-// time, which is null. It embeds the domain type:
+// A type has a separate document type only if a stored field differs from the domain type's. For
+// example, a zero time is stored as null. The document type embeds the domain type:
 //
 //	type planDoc struct {
 //		plan.Plan
@@ -85,7 +86,7 @@ func problemOf(err error, what string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return problem.Of(problem.Unavailable).Because(err)
 	}
-	switch status.Code(err) { //nolint:exhaustive // the rest is one and the same to a caller
+	switch status.Code(err) { //nolint:exhaustive // callers treat all other codes alike
 	case codes.OK:
 		return nil
 	case codes.NotFound:

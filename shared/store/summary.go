@@ -19,8 +19,8 @@ type Summary struct {
 	Settled usage.Day       // last finalized day at the last pass over all keys
 	Busiest []apikey.Prefix // keys with the most requests on these days
 
-	Used      []apikey.Prefix
-	Attention []apikey.Prefix // used keys near their limits
+	Used      []apikey.Prefix // keys with requests on later days
+	Attention []apikey.Prefix // those of Used that are near their limits
 }
 
 type summaryDoc struct {
@@ -109,8 +109,8 @@ func (s *Store) used(ctx context.Context, namespace string) (sum Summary, err er
 	return sum, nil
 }
 
-// Summary returns the summary of an environment. ok is false unless rollup has compared all keys,
-// and runs.
+// Summary returns the summary of an environment. ok is false until rollup has compared all keys
+// once, and while rollup does not run.
 func (s *Store) Summary(ctx context.Context, namespace string) (sum Summary, ok bool, err error) {
 	if ok, err = s.KeyListReady(ctx); !ok || err != nil {
 		return sum, false, err

@@ -57,8 +57,8 @@ func noToken() error { return problem.New(problem.NotFound, "There is no such se
 
 // CreateToken stores a new service token. The transaction reads and writes the project's document,
 // so creations conflict, and none succeeds after the project's deletion. The query for other tokens
-// starts after that read, so it is exact. CreateToken returns already_exists for a used name, or
-// too_many_tokens.
+// starts after that read, so it is exact. CreateToken returns already_exists if the name is in use,
+// or too_many_tokens.
 func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 	op := "create " + string(t.ID)
 	ref, err := s.tokenRef(t.ID)

@@ -42,7 +42,7 @@ func (b *batch) set(ref *firestore.DocumentRef, d any) {
 	b.writes = append(b.writes, func(tx *firestore.Transaction) error { return tx.Set(ref, d) })
 }
 
-// change writes the fields that differ, and preserves those of newer releases.
+// change writes the fields that differ. It preserves fields of newer releases.
 func (b *batch) change(ref *firestore.DocumentRef, was, is any) {
 	if fields := changedFields(was, is); len(fields) > 0 {
 		b.update(ref, fields...)
@@ -132,8 +132,8 @@ func (s *Store) commit(ctx context.Context, op string, f change) (done, error) {
 	return done{b, response.CommitTime()}, nil
 }
 
-// findCommit reports whether and when a commit with an unknown result was made: the connection
-// broke, or the store canceled the call. The unique audit record proves the commit. If the record
+// findCommit looks for a commit whose result is unknown, because the connection broke or the store
+// canceled the call. It returns the commit's time if the commit's audit record exists. If the record
 // is missing, the commit may still follow.
 func (s *Store) findCommit(ctx context.Context, b *batch, err error) (at time.Time, ok bool) {
 	code := status.Code(err)
@@ -175,8 +175,8 @@ type current struct {
 // intervenes; try counts from 1.
 //
 // In a locking transaction, concurrent writers would wait for each other. Instead, optimistic reads
-// without locks, first the app's document, and commits only if that document is unchanged. Every
-// such update changes it, so all data read is still current.
+// without locks, beginning with the app's document, and commits only if that document is unchanged.
+// Every such update changes the document, so all data read is still current.
 func (s *Store) optimistic(ctx context.Context, op string, ref app.Ref, f func(ctx context.Context, c current, b *batch, try int) error) error {
 	ctx, cancel := context.WithTimeout(ctx, optimisticTimeout)
 	defer cancel()
@@ -188,7 +188,7 @@ func (s *Store) optimistic(ctx context.Context, op string, ref app.Ref, f func(c
 	pause := firstPause
 	for try := 1; ; try++ {
 		conflict, err := s.tryOptimistic(ctx, ref, try, f)
-		if conflict && trace.Sleep(ctx, rand.N(pause)) { //nolint:gosec // spreads tries, protects nothing
+		if conflict && trace.Sleep(ctx, rand.N(pause)) { //nolint:gosec // spreads retries; not for security
 			pause = min(2*pause, maxPause)
 			continue
 		}
@@ -220,7 +220,7 @@ func (s *Store) tryOptimistic(ctx context.Context, ref app.Ref, try int, f func(
 	if _, ok := s.findCommit(ctx, b, err); ok {
 		return false, nil
 	}
-	switch status.Code(err) { //nolint:exhaustive // the rest is no lost race
+	switch status.Code(err) { //nolint:exhaustive // all other codes are not lost races
 	case codes.Aborted, codes.FailedPrecondition, codes.NotFound, codes.AlreadyExists:
 		return true, err
 	}

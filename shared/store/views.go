@@ -13,8 +13,8 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// Functions *View return the fields that audit records show. They must never include a secret, or a
-// value derived from one.
+// The functions named *View return the fields that audit records contain. These must never include a
+// secret, or a value derived from one.
 
 func projectPath(project string) string { return audit.Path("projects", project) }
 
@@ -135,7 +135,7 @@ func keyChange(stored, changed apikey.Key) audit.Change {
 	return c
 }
 
-// leakChange adds where the secret was found, and which secret leaked.
+// leakChange adds the place of the leak, and which secret leaked.
 func leakChange(stored, changed apikey.Key, l apikey.Leak) audit.Change {
 	c := keyChange(stored, changed)
 	c.Action = audit.LeakKey

@@ -19,7 +19,7 @@ func sum(counters []Counter) Sums {
 	return s
 }
 
-// Repeated compaction, also with new counters, changes no sum.
+// Repeated compaction changes no sum, also if there are new counters.
 func TestCompactKeepsSums(t *testing.T) {
 	t.Parallel()
 	counter := rapid.Custom(func(t *rapid.T) Counter {

@@ -25,7 +25,7 @@ const Shards = 64
 type Counter struct {
 	Day    Day
 	Source Source
-	Shard  int // 0 to [Shards]-1; each source assigns keys to shards itself
+	Shard  int // 0 to [Shards]-1; sources may assign the same key to different shards
 	Counts Packed
 
 	// Damaged is the reason why the stored counts are unreadable.
@@ -148,8 +148,8 @@ func CompactedSources() []Source {
 	return all
 }
 
-// Compact returns the sum of the counters of one day and shard, split if it is too large. It
-// returns [ErrTooMany] if it does not fit.
+// Compact returns the sum of the counters of one day and shard. It splits a sum that is too large
+// for one document, and returns [ErrTooMany] if even that is not enough.
 func Compact(day Day, shard int, counters []Counter) ([]Counter, error) {
 	sums := Sums{}
 	for _, c := range counters {

@@ -25,8 +25,8 @@ func (h History) On(day Day) Totals {
 	return Totals{}
 }
 
-// Raise merges a day's totals into the history. Totals never decrease, so the larger one is the
-// later one: a sum that is outdated or lacks deleted counters changes nothing.
+// Raise merges a day's totals into the history. Totals never decrease, so the larger total is the
+// later one. A sum that is outdated or lacks deleted counters thus changes nothing.
 func (h History) Raise(day Day, t Totals) History {
 	if h.On(day).Covers(t) {
 		return h
@@ -101,7 +101,7 @@ func (h History) Pack() []byte {
 	return b
 }
 
-// UnpackHistory decodes the result of Pack. It returns [ErrDamaged].
+// UnpackHistory decodes the result of Pack. It may return [ErrDamaged].
 func UnpackHistory(b []byte) (History, error) {
 	var h History
 	last := uint64(0)

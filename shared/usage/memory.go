@@ -4,7 +4,7 @@ import "time"
 
 const (
 	// MemoryPath is the path at which a checker returns its counts in memory. The request is a
-	// signed query (package explain).
+	// signed query (package checkers).
 	MemoryPath = "/usage"
 
 	// MaxMemoryKeys is the maximum number of keys in a query.
@@ -18,7 +18,7 @@ type Memory struct {
 	Counts []Held    `json:"counts"`
 }
 
-// Held is the total of a key by one source on one day. The source may not have stored it yet.
+// Held is a source's total for a key on one day. The source may not have stored it yet.
 type Held struct {
 	Prefix      string `json:"prefix"`
 	Source      string `json:"source"`

@@ -61,8 +61,8 @@ type Report struct {
 	Seen     bool
 }
 
-// NewReport returns the report of a history. It omits days after today, which a fast checker clock
-// may cause.
+// NewReport returns the report of a history. It ignores days after today, which exist if a checker's
+// clock is ahead.
 func NewReport(w Window, h History, today Day) Report {
 	r := Report{Window: w, Days: make([]Dated, 0, w.To-w.From+1)}
 	for day := w.From; day <= w.To; day++ {

@@ -24,7 +24,7 @@ func (t Term) ID() string {
 	return t.First.String() + "." + string(t.Period) + "." + string(t.Prefix)
 }
 
-// Span returns the start of the term, and of the next one.
+// Span returns the start of the term and the start of the next term.
 func (t Term) Span() (began, ends time.Time) {
 	began = t.First.Start()
 	return began, t.Period.End(began)

@@ -1,7 +1,7 @@
 // Package usage counts and reports the requests of keys per UTC calendar day (promises U1 to U5).
 //
-// Each checker process is a source, and writes its absolute totals, so repeated writes change
-// nothing. The result is the sum over all sources.
+// Each checker process is a source of counters. It writes absolute totals, so repeated writes change
+// nothing. A key's usage is the sum over all sources.
 package usage
 
 import (
@@ -68,8 +68,8 @@ func (d Day) End() time.Time { return (d + 1).Start() }
 // Closed reports whether the day's counters can be compacted.
 func (d Day) Closed(now time.Time) bool { return !now.Before(d.End().Add(Closing)) }
 
-// Checkers create no counter of a day after Late, so at Closing no further source can appear, and
-// compaction counts nothing twice. The day between both tolerates clocks that differ.
+// Checkers create no counter of a day after Late, so after Closing no further source can appear, and
+// compaction counts nothing twice. The day between Late and Closing tolerates clocks that differ.
 const (
 	// Late is the time after the end of a day until which its counters can be created.
 	Late = 24 * time.Hour

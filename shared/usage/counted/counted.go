@@ -1,16 +1,16 @@
 // Package counted reads the usage of keys for reports.
 //
-// The usage of finalized days is in the rollups. For later days, it is the larger of rollup and
-// counters for each total. Both never decrease, so the result is exact once the checkers have
-// written their counts, regardless of the rollup's delay.
+// The usage of finalized days is in the rollups. For later days, each total is the larger of the
+// rollup's total and the sum of the counters. Both never decrease, so the result is exact once the
+// checkers have written their counts, regardless of the rollup's delay.
 //
-// Reads are in this order: the last finalized day, the counters, the rollups. A day that is
+// Package counted reads the last finalized day, then the counters, then the rollups. A day that is
 // finalized in between is complete in the rollup, even if its counters were already deleted.
 //
-// For few keys, reports also use the checkers' memory. For each source and day, the larger one of
-// the total in memory and the stored total is used.
+// Reports of a few keys also use the checkers' memory. For each source and day, the larger of the
+// total in memory and the stored total counts.
 //
-// Requests share the counters (one for each source and shard) for a short time.
+// For a short time, requests share the counters that were read.
 package counted
 
 import (
@@ -98,7 +98,7 @@ func (r *Reader) read(ctx context.Context, prefixes []apikey.Prefix, now func() 
 	return out, err
 }
 
-// Open is the stored usage of all keys on days that a summary does not include.
+// Open is the stored usage of all keys on the days that a summary does not include.
 type Open struct {
 	Sums       map[usage.Day]usage.Sums
 	Incomplete []usage.Day // all days that lack counts
