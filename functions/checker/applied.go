@@ -10,8 +10,8 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 )
 
-// applied is the time, by the store's clock, up to which a collection is applied: every later
-// decision uses the changes committed before it.
+// applied holds the time, by the store's clock, up to which a collection is applied. Every decision
+// uses all changes committed before that time.
 type applied struct {
 	mu            sync.Mutex
 	at            time.Time
@@ -89,13 +89,9 @@ func (a *applied) reach(ctx context.Context, c time.Time) time.Time {
 
 const maxAppliedCalls = 256
 
-// serveApplied serves GET /applied. After a change of a key or a plan, a caller waits until every
-// replica that may allow requests has applied it (package checkers). These are the replicas with
-// canaries in the store. A replica therefore invalidates its proof if its own canary is deleted,
-// and before it deletes its canaries itself. Each canary contains the applied times, too.
-//
-// The response is sent once the requested times are reached, or after [checkers.AckTimeout]. It
-// is 400 for an invalid query and 503 if too many calls are waiting.
+// serveApplied serves GET /applied, with which callers wait until this replica has applied a change
+// (package checkers). It responds when the requested times are reached, or after
+// [checkers.AckTimeout]. It returns 400 for an invalid query, and 503 if too many calls are waiting.
 func (c *Checker) serveApplied(w http.ResponseWriter, r *http.Request) {
 	want, err := checkers.ParseChange(r.URL.RawQuery)
 	if err != nil || r.Method != http.MethodGet {

@@ -27,7 +27,6 @@ func (r *replica) allows(t *testing.T, full string) bool {
 	return r.with(full).StatusCode == http.StatusOK
 }
 
-// TestApplied tests calls with and without a wait.
 func TestApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@
 //  3. The canary returns through the listener in a consistent batch. It counts only after the
 //     replica has applied that batch: the view then contains every change committed before w.
 //  4. The replica allows requests at time now only while now − w < 90 s. Each collection has
-//     its own w, of its last returned canary, and the oldest counts. Until a canary of each
+//     its own w, from its last returned canary; the oldest w counts. Until a canary of each
 //     collection has returned, the replica denies all requests except CORS preflights.
 //  5. A listener that ends restarts with the whole collection. Until its next canary returns,
 //     the previous proof remains and ages.
@@ -20,8 +20,8 @@
 //     replica's own canary is deleted. A replica that stops invalidates its proof before it
 //     deletes its canaries.
 //
-// Setting the machine's time does not affect the monotonic clock, but suspending the machine
-// stops it. Do not run checkers on machines that can be suspended.
+// The monotonic clock is not affected if the machine's time is set, but stops while the machine
+// is suspended.
 //
 // # Files
 //
@@ -30,7 +30,7 @@
 //   - Documents: stream.go listens, snapshot.go updates the view, applied.go reports the times
 //     up to which changes are applied.
 //   - Decisions: internal/view is the immutable view, gate checks keys, bucket limits rates,
-//     meter counts requests and enforces quotas, lease holds hard quotas, spent records them.
+//     meter counts requests and enforces quotas, lease leases hard quotas, spent records their use.
 //   - Support: canary proves freshness, peers exchanges counts between replicas, denials stores
 //     reasons, slots stores one value per key.
 package checker
@@ -98,20 +98,20 @@ type Checker struct {
 	metrics        *metrics
 	denials        *denials.Log
 	peers          *peers.Link
-	appliedCalls   chan struct{} // semaphore of GET /applied
+	appliedCalls   chan struct{} // a semaphore, like the queries below
 	queryKey       checkers.QueryKey
 	denialGuard    *checkers.ReplayGuard
 	usageGuard     *checkers.ReplayGuard
-	denialQueries  chan struct{} // semaphore of POST /denials
-	usageQueries   chan struct{} // semaphore of POST /usage
-	spans          *span.Tracer  // nil if spans are not exported
+	denialQueries  chan struct{}
+	usageQueries   chan struct{}
+	spans          *span.Tracer // nil if spans are not exported
 	proven         atomic.Bool
 
 	certificate *servercert.Certificate
 	proofKey    func() (checkers.ProofKey, error) // derived from certificate; nil without it
 }
 
-// New returns a replica that denies all requests until [Checker.Run] has proven its view.
+// New returns a replica. It denies all requests until [Checker.Run] has proved its view.
 func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -157,16 +157,15 @@ func (c *Checker) spentDir() *spent.Dir {
 // Collectors returns the replica's metrics.
 func (c *Checker) Collectors() []prometheus.Collector { return c.metrics.all }
 
-// Private returns the handler of the private port: GET /denials lists the last denials and their
-// reasons.
+// Private returns the handler of the private port, which serves GET /denials.
 func (c *Checker) Private() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /denials", c.denials)
 	return mux
 }
 
-// TLSConfig serves the certificate in TLS_DIR, so that no key crosses the pod network in plain
-// text (promise G14). It returns an error if it cannot read the certificate.
+// TLSConfig returns the server's TLS settings, with the certificate in TLS_DIR (promise G14). It
+// returns an error if it cannot read the certificate.
 func (c *Checker) TLSConfig() (*tls.Config, error) {
 	cert, err := servercert.Open(c.cfg.TLSDir, c.now, c.log)
 	if err != nil {
@@ -180,7 +179,7 @@ func (c *Checker) TLSConfig() (*tls.Config, error) {
 }
 
 // Run keeps the replica's view and proof up to date until ctx ends. It then deletes the
-// replica's canaries.
+// canaries.
 func (c *Checker) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, s := range c.streams {

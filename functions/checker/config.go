@@ -10,7 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Ceiling is the maximum age of the view of a replica that allows requests (promise F1).
+// Ceiling is the maximum of [Config.MaxStaleness] (promise F1).
 const Ceiling = 90 * time.Second
 
 // Config contains the settings of a checker.
@@ -25,28 +25,27 @@ type Config struct {
 	PodIP string `env:"POD_IP"`
 	Port  int    `env:"PORT, default=8080"`
 
-	// SpentDir is a directory for the processes of this pod only. A process records there what
-	// it spends of hard quotas, so that the next process can return the rest after a crash.
+	// SpentDir is a directory for the processes of this pod only. Processes record the use of hard
+	// quotas in it, so that after a crash the next process can return the unspent requests.
 	SpentDir string `env:"SPENT_DIR"`
 
 	// MaxStaleness is the maximum age of the view while the replica allows requests.
 	MaxStaleness time.Duration `env:"MAX_STALENESS, default=90s"`
 
-	// CanaryInterval is the time between two canaries of a data type. With the default, a few of
-	// the five within the ceiling may be lost, and a replica writes 17,280 canaries a day.
+	// CanaryInterval is the time between two canaries of a data type. With the default, a replica
+	// writes 17,280 canaries a day, and can lose a few of the five within the ceiling.
 	CanaryInterval time.Duration `env:"CANARY_INTERVAL, default=15s"`
 
-	// FlushInterval is the time between two writes of the counts. A killed replica loses the
-	// counts of one interval at most.
+	// FlushInterval is the time between two writes of the counts.
 	FlushInterval time.Duration `env:"FLUSH_INTERVAL, default=2s"`
 
 	// MaxUnshared is the time for which a replica trusts quotas after it last shared its counts.
-	// It then returns 503 for keys whose quota others may have used up. With the default, two
+	// Later, it returns 503 for keys whose quota others may have used up. With the default, two
 	// flushes may fail without effect.
 	MaxUnshared time.Duration `env:"MAX_UNSHARED, default=5s"`
 
-	// ConnectionAge is the mean age at which a proxy's connection is closed. Ages range from
-	// half of it to one and a half times it. 0 means no limit.
+	// ConnectionAge is the mean age at which a proxy's connection is closed. The age of each
+	// connection is 50% to 150% of it. 0 means no limit.
 	ConnectionAge time.Duration `env:"CONNECTION_AGE, default=30s"`
 
 	// DenialsLogged is the number of denials logged per second after a burst of 128. The default
@@ -80,7 +79,7 @@ func (c Config) Check() error {
 	return nil
 }
 
-// The ID of a document contains the name.
+// validReplica reports whether s can be part of a document's ID.
 func validReplica(s string) bool {
 	if s == "" || len(s) > 253 {
 		return false

@@ -11,13 +11,12 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/peers"
 )
 
-// closeAge is the age from which a 503 closes the connection.
 const closeAge = time.Second
 
 //nolint:gochecknoglobals // a constant; net/http wants a slice
 var connectionClose = []string{"close"}
 
-// connection is the state of a connection. Its type is its key in the request context.
+// connection is the state of a connection.
 type connection struct {
 	opened  time.Time
 	closeAt time.Time   // zero for no limit
@@ -38,25 +37,23 @@ func connectionOf(ctx context.Context) *connection {
 	return n
 }
 
-// closeOldConnection sends GOAWAY over HTTP/2 on a connection that has exceeded its age. A proxy
-// keeps its connection and would otherwise call only one replica. Requests in progress are
-// completed.
+// closeOldConnection closes a connection that has exceeded its age, by GOAWAY over HTTP/2. Otherwise
+// a proxy would keep its connection and call only one replica. Requests in progress are completed.
 func (c *Checker) closeOldConnection(ctx context.Context, h http.Header, now time.Time) {
 	if n := connectionOf(ctx); n != nil && !n.closeAt.IsZero() && now.After(n.closeAt) {
 		h["Connection"] = connectionClose
 	}
 }
 
-// closeConnection spares young connections: if every replica denies, a storm of handshakes would
-// follow.
+// closeConnection closes a connection after a 503, unless it is younger than closeAge. Otherwise,
+// while every replica denies, each request would cause a TLS handshake.
 func (c *Checker) closeConnection(ctx context.Context, h http.Header, now time.Time) {
 	if n := connectionOf(ctx); n != nil && now.Sub(n.opened) >= closeAge {
 		h["Connection"] = connectionClose
 	}
 }
 
-// serveCounts serves POST /counts. It returns 403 if the client does not present the checkers'
-// certificate.
+// serveCounts serves POST /counts, for clients with the checkers' certificate.
 func (c *Checker) serveCounts(w http.ResponseWriter, r *http.Request) {
 	if !c.fromPeer(r) {
 		c.peers.Traffic.Refused.Add(1)
@@ -83,7 +80,7 @@ func (c *Checker) fromPeer(r *http.Request) bool {
 	return true
 }
 
-// toPeers returns nil if this replica has no address.
+// toPeers returns a client for calls to peers, or nil if this replica has no address.
 func (c *Checker) toPeers() *http.Client {
 	ip := net.ParseIP(c.cfg.PodIP)
 	if ip == nil {

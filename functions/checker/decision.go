@@ -29,7 +29,7 @@ const (
 	overKeyInfoLimit // of GET /api/v1/key
 	overQuota
 	unshared // others may have used the rest of the quota
-	unleased // none of the hard quota is held here; others may hold some
+	unleased // this replica holds none of the hard quota
 	badKey   // followed by the gate's other reasons, in their order
 )
 
@@ -46,8 +46,6 @@ type outcomeRow struct {
 //   - A 429 contains the key's own Retry-After and RateLimit headers.
 //   - A 401 contains a proof if the request contains a nonce.
 //   - Connection: close may end the connection (connection.go).
-//
-// Operators and the developers of the app find the reason by the X-Request-Id (package denials).
 //
 //nolint:gochecknoglobals // made once, then only read
 var outcomes = makeOutcomes()
@@ -91,8 +89,8 @@ func makeOutcomes() []outcomeRow {
 //  6. 503 gate_unavailable if the key's plan is not in the view.
 //  7. 429 rate_limited if the key's bucket is empty (package bucket).
 //  8. 429 quota_exhausted if the key's quota is used up (package meter), or 503 gate_unavailable
-//     if that is unknown: replicas cannot share their counts, or this replica holds none of a
-//     hard quota.
+//     if that is unknown, because replicas cannot share their counts or this replica holds none
+//     of a hard quota.
 func (c *Checker) check(h http.Header, address string, now time.Time) (outcome, gate.Verdict) {
 	namespace, name, ok := strings.Cut(address, "/")
 	method := h[methodHeader]

@@ -152,7 +152,7 @@ func TestManyKeys(t *testing.T) {
 	}
 }
 
-// TestRemaining tests that the displayed rest of a quota is never too small.
+// TestRemaining tests that the displayed remaining quota is never too small.
 func TestRemaining(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)

@@ -15,12 +15,11 @@ import (
 const (
 	maxQueries = 16
 
-	// queryTimeout is the time limit for receiving a query. Any client that reaches the port can
-	// begin one.
+	// queryTimeout limits the time for receiving a query, which any client can begin.
 	queryTimeout = time.Second
 )
 
-// serveUsage serves POST /usage: the counts in memory, for callers that can read the store.
+// serveUsage serves POST /usage, which returns counts in memory.
 func (c *Checker) serveUsage(w http.ResponseWriter, r *http.Request) {
 	select {
 	case c.usageQueries <- struct{}{}:
@@ -44,8 +43,7 @@ func (c *Checker) serveUsage(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(response)
 }
 
-// serveExplain serves POST /denials: the reasons for a request's denials, for callers that can
-// read the store.
+// serveExplain serves POST /denials, which returns the reasons for a request's denials.
 func (c *Checker) serveExplain(w http.ResponseWriter, r *http.Request) {
 	select {
 	case c.denialQueries <- struct{}{}:
@@ -69,6 +67,7 @@ func (c *Checker) serveExplain(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(response)
 }
 
+// readQuery verifies the signature of a query. Only callers that can read the store have the key.
 func (c *Checker) readQuery(w http.ResponseWriter, r *http.Request, guard *checkers.ReplayGuard) (checkers.Query, int) {
 	signatures := r.Header.Values(checkers.SignatureHeader)
 	if r.Method != http.MethodPost {

@@ -37,7 +37,7 @@ func (r *replica) explained(t *testing.T, method string, body io.Reader, signatu
 	return rec.Code, a
 }
 
-// why sends a query with the key from the replica's canary.
+// denialsFor sends a query with the key from the replica's canary.
 func (r *replica) denialsFor(t *testing.T, id string, namespaces ...string) []checkers.Denial {
 	t.Helper()
 	body, signature, err := r.queryKey.SignQuery(checkers.Query{RequestID: id, Namespaces: namespaces, At: time.Now()})

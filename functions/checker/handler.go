@@ -30,14 +30,14 @@ const (
 
 const checkPath = "/check/"
 
-// denialInHeader is the query of a check by a proxy that can pass on headers but not a body, such as
-// nginx with auth_request. The proxy's own configuration contains it.
+// denialInHeader is the query of a check by a proxy that cannot pass on the body of a denial, such
+// as nginx with auth_request.
 const denialInHeader = "denial=header"
 
 // ServeHTTP serves the proxy's checks, GET /check/{namespace}/{app} (see infra/proxies), and calls
 // of key holders, other functions and other replicas. A request to an unknown path is a check
-// without an address. /readyz returns 200 from the first proof on: clients must get the 503 of
-// a replica that denies all requests.
+// without an address. After the first proof, /readyz always returns 200: even if the replica
+// denies all requests, clients must get its 503.
 func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address, isCheck := strings.CutPrefix(r.URL.Path, checkPath)
 	switch {
@@ -121,14 +121,14 @@ func (c *Checker) recordSpan(r *http.Request, response http.Header, o outcome, a
 
 func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, address string, v gate.Verdict, now time.Time) {
 	retryAfter := time.Duration(0) // zero selects the default of the problem code
-	switch outcomes[o].code {      //nolint:exhaustive // the others have no further headers
+	switch outcomes[o].code {      //nolint:exhaustive // other codes have no additional headers
 	case problem.RateLimited:
 		c.setRateLimitHeaders(w.Header(), o, v, now)
 	case problem.QuotaExhausted:
 		retryAfter = v.Limits.Period.End(now).Sub(now)
 		c.setRateLimitHeaders(w.Header(), o, v, now)
 	case problem.GateUnavailable:
-		if o == unleased { // concerns one key only, and other replicas may soon release quota
+		if o == unleased { // concerns one key only
 			break
 		}
 		c.closeConnection(r.Context(), w.Header(), now)
@@ -170,8 +170,8 @@ func (c *Checker) recordDenial(id string, o outcome, v gate.Verdict, r *http.Req
 	c.denials.Note(d)
 }
 
-// signProbe adds a proof to a 401 if the request contains a nonce. Any client may send one;
-// wiring does to verify that a gate is in place (package checkers).
+// signProbe adds a proof to a 401 if the request contains a nonce. wiring sends a nonce to verify
+// that a gate is in place (package checkers); any client may.
 func (c *Checker) signProbe(out http.Header, r *http.Request, address string) {
 	nonces := r.Header[checkers.NonceHeader]
 	if len(nonces) != 1 || address == "" || !checkers.ValidNonce(nonces[0]) || c.proofKey == nil {

@@ -96,8 +96,7 @@ func TestAllowedRequest(t *testing.T) {
 	})
 }
 
-// TestRefusalsAreAlike tests that all 401s are equal except for their ID, by which the reason is
-// found.
+// TestRefusalsAreAlike tests that all 401s are equal except for their request ID.
 func TestRefusalsAreAlike(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

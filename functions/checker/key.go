@@ -30,8 +30,7 @@ func wantsDenial(query string) bool {
 	return query == denialInHeader || query == limitsInHeader+"&"+denialInHeader
 }
 
-// setRateLimitHeaders must not be called for a 401: the headers would reveal that the key
-// exists.
+// setRateLimitHeaders must not be called for a 401, because the headers reveal that the key exists.
 func (c *Checker) setRateLimitHeaders(h http.Header, o outcome, v gate.Verdict, now time.Time) {
 	if o == overKeyInfoLimit {
 		h[plan.PolicyField], h[plan.LimitField] = keyInfoPolicy, keyInfoLimit
@@ -51,7 +50,7 @@ func (c *Checker) standing(v gate.Verdict, now time.Time) plan.Standing {
 	return s
 }
 
-// Each replica returns a key's limits once a second, or 5 times at once.
+// A key has one call of GET /api/v1/key a second, and 5 at once, per replica.
 //
 //nolint:gochecknoglobals // constants; net/http wants slices
 var (
@@ -60,9 +59,9 @@ var (
 	keyInfoLimit  = []string{`"key";r=0;t=1`}
 )
 
-// serveKey serves GET /api/v1/key: the limits of the key in the request (promise G17). Requests
-// consume neither rate nor quota, but have a separate bucket. An invalid key gets the same 401
-// as at a gate.
+// serveKey serves GET /api/v1/key, which returns the limits of the key in the request (promise G17).
+// Calls consume neither rate nor quota, but have a separate bucket. An invalid key gets the same
+// 401 as at a gate.
 func (c *Checker) serveKey(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		c.setCommonHeaders(w.Header(), r.Header)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A garbage collection takes about as long with a million keys as with none, because they are in
-// a few large objects without pointers. So it may run often with many keys, which saves memory.
+// With a million keys, a garbage collection takes about as long as with none, because keys are in
+// large objects without pointers. It can therefore run often, which saves memory.
 const (
 	garbage    = 32 << 20 // bytes in addition to live memory
 	minPercent = 25       // percent of live memory

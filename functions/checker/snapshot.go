@@ -40,8 +40,8 @@ func (s *snapshot) shape(p apikey.Prefix) (slot uint32, shape bucket.Shape, ok b
 	return k.Slot(), l.Bucket, ok
 }
 
-// setKeys replaces the view. Before a request can find a new key, its slot exists and the meter
-// knows its earlier counts.
+// setKeys replaces the view. Before a request can find a new key, the key's slot exists and the
+// meter contains its earlier counts.
 func (s *snapshot) setKeys(reset bool, changes []view.KeyChange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ type stream struct {
 	firstWrite     chan struct{} // closed after the first canary's write, even if it failed
 	firstWriteOnce sync.Once
 
-	// Damaged documents and those with unknown content. They are ignored.
+	// IDs of ignored documents, which are damaged or have unknown content.
 	unreadable      map[string]bool
 	unreadableCount atomic.Int64
 }
@@ -67,11 +67,11 @@ func (c *Checker) newStreams() [canary.Types]*stream {
 }
 
 const (
-	// The pause after a listener ends doubles each time, until a listener lasts.
+	// The pause before a listener restarts doubles each time, until a listener lasts.
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 
-	// A listener waits that long for the first canary, which a replica may be unable to write.
+	// firstCanary is the longest time for which a listener waits for the first canary's write.
 	firstCanary = 5 * time.Second
 )
 
@@ -102,8 +102,8 @@ func (s *stream) invalidate() {
 	s.applied.invalidate()
 }
 
-// listenOnce starts once the first canary is written, so that the first full batch contains it.
-// Otherwise the proof would need a second batch, which the emulator sends in full.
+// listenOnce waits until the first canary is written, so that the first batch contains it. Otherwise
+// the proof would need a second batch, in which the emulator sends all documents again.
 func (s *stream) listenOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -166,8 +166,8 @@ func (r receiver[T]) Receive(b store.Batch[T]) error {
 	return nil
 }
 
-// checkOwnCanary invalidates the proof if the replica's own canary is deleted: callers do not
-// wait for a replica without a canary.
+// checkOwnCanary invalidates the proof if the replica's own canary is deleted. Callers that wait for
+// a change do not wait for a replica without a canary.
 func (s *stream) checkOwnCanary(reset bool, departed []string, canaries []store.Canary) {
 	own := s.checker.cfg.Replica
 	exists := slices.ContainsFunc(canaries, func(c store.Canary) bool { return c.Replica == own })
@@ -237,8 +237,7 @@ func (c *Checker) canaryKeeper() *canary.Keeper {
 	return k
 }
 
-// deleteCanaries first invalidates the proof: callers no longer wait for a replica without
-// canaries.
+// deleteCanaries first invalidates the proof, as checkOwnCanary does.
 func (c *Checker) deleteCanaries(ctx context.Context) {
 	for _, s := range c.streams {
 		s.invalidate()
@@ -254,8 +253,8 @@ func (c *Checker) deleteCanaries(ctx context.Context) {
 	}
 }
 
-// liveness records a listener's signs of life: any message until the first batch is complete,
-// then only returned canaries.
+// liveness records a listener's signs of life. Until the first batch is complete, any message is
+// one; later, only returned canaries are.
 type liveness struct {
 	now         func() time.Time
 	zero        time.Time

@@ -2,12 +2,10 @@
 //
 // It implements the generic cell rate algorithm. A bucket is one integer: the theoretical arrival
 // time (TAT), at which it will be full again. A request moves the TAT forward by the time of one
-// token. It is denied if the bucket would then need longer to fill than an empty one. There is no
-// refill loop and no lock.
+// token. It is denied if the bucket would then need longer to fill than an empty one.
 //
 // The requests of other replicas move the TAT forward as well (package peers), beyond that of an
-// empty bucket if necessary. The bucket is then in debt and allows nothing. In the long run, all
-// replicas together therefore allow the plan's rate.
+// empty bucket if necessary. The bucket is then in debt and allows no requests.
 package bucket
 
 import (
@@ -25,8 +23,8 @@ type Shape struct {
 	Burst int64 // refills an empty bucket
 }
 
-// ShapeOf returns the durations of a plan. The time of a token is rounded up, so that rounding
-// never allows more than the plan's rate.
+// ShapeOf returns the durations of a plan. It rounds the time of a token up, so that a bucket never
+// allows more than the plan's rate.
 func ShapeOf(l plan.Limits) Shape {
 	token := int64(math.Ceil(1e9 / l.Rate))
 	return Shape{Token: token, Burst: token * l.Burst}
@@ -60,8 +58,8 @@ func (b *Buckets) Reset(slot uint32) { b.tats.At(slot).Store(0) }
 // SetOthers sets the number of other replicas.
 func (b *Buckets) SetOthers(n int) { b.peers.Store(int64(n)) }
 
-// Busy returns the keys whose counts must be sent to other replicas, because all together may
-// exceed the plan's rate. Only one goroutine may drain it.
+// Busy returns the keys whose counts must be sent to other replicas, because all replicas together
+// may exceed the rate. Only one goroutine may drain it.
 func (b *Buckets) Busy() *slots.Set { return &b.busy }
 
 // Take takes one token and reports whether there was one. now is in nanoseconds by a monotonic
@@ -76,8 +74,8 @@ func (b *Buckets) Take(slot uint32, s Shape, now int64) bool {
 			if !cell.CompareAndSwap(was, next) {
 				continue
 			}
-			// If n replicas together exceed the rate, at least one exceeds an n-th of it. A key
-			// is busy from half of that, by the time since its last request.
+			// A key is busy from half of an equal share of the rate (package peers), estimated by
+			// the time since its last request.
 			if peers > 0 && now-was < (2*peers+1)*s.Token {
 				b.busy.Add(slot)
 			}
@@ -90,7 +88,7 @@ func (b *Buckets) Take(slot uint32, s Shape, now int64) bool {
 	}
 }
 
-// maxDebt returns the longest time to fill: empty, and in debt for all requests that other
+// maxDebt returns the longest time to fill a bucket: empty, and in debt for all requests that other
 // replicas can allow before their counts arrive.
 func (s Shape) maxDebt(peers int64) int64 {
 	if peers == 0 {

@@ -1,8 +1,5 @@
 // Package canary proves that changes still reach this replica (promise F2). The package doc of
 // checker contains the argument, in which w is the start of a canary's write.
-//
-// The end of a listener does not withdraw the proof: what was committed before w has been applied.
-// Only doubt about the view withdraws it immediately ([Proof.Doubt]).
 package canary
 
 import (
@@ -30,7 +27,6 @@ type Proof struct {
 	latestEnd int64
 }
 
-// task is the proof of one data type.
 type task struct {
 	seq      int64
 	begun    map[int64]int64 // start of each write whose canary has not returned, by seq
@@ -39,9 +35,10 @@ type task struct {
 	proven   int64           // latest start of a write whose canary has returned
 }
 
-// New returns a Proof in which nothing is proven. start must have a monotonic reading. lapsed is
-// called before the view becomes fresh after a time without a valid proof. It is also called if
-// the first proof takes longer than the ceiling. A doubt causes no call if a new proof arrives
+// New returns a Proof in which nothing is proven. start must have a monotonic reading.
+//
+// lapsed is called before the view becomes fresh after a time without a valid proof, or if the
+// first proof took longer than the ceiling. It is not called after a doubt if a new proof arrives
 // before the previous one would have ended.
 func New(ceiling time.Duration, start time.Time, lapsed func()) *Proof {
 	p := &Proof{ceiling: ceiling, start: start, lapsed: lapsed, latestEnd: int64(ceiling)}
@@ -52,8 +49,7 @@ func New(ceiling time.Duration, start time.Time, lapsed func()) *Proof {
 	return p
 }
 
-// Fresh reports whether the view is proven to be younger than the ceiling at now. It takes no
-// lock.
+// Fresh reports whether the view is proven to be younger than the ceiling at now. It takes no lock.
 func (p *Proof) Fresh(now time.Time) bool { return p.since(now) < p.until.Load() }
 
 // Begin returns the sequence number of the next canary. Call it before the write.
@@ -97,7 +93,8 @@ func (p *Proof) Answered(t int, seq int64) bool {
 // Doubted returns a channel that receives a value after a doubt about type t.
 func (p *Proof) Doubted(t int) <-chan struct{} { return p.tasks[t].doubt }
 
-// Doubt withdraws the proof of type t. A canary whose write begins later can renew it.
+// Doubt invalidates the proof of type t, because the view may be incomplete. A canary whose write
+// begins later can renew the proof.
 func (p *Proof) Doubt(t int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

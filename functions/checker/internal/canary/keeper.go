@@ -35,9 +35,9 @@ func (k *Keeper) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// retryDelay is the time after which a canary that has not returned is followed by another. It
-// doubles each time. While a full batch is being received, no canary is written: the emulator
-// sends everything again for each change, and would never finish.
+// retryDelay is the time after which another canary follows a canary that has not returned. It
+// doubles each time. While a full batch is being received, no canary is written: for each change,
+// the emulator would send everything again.
 const retryDelay = time.Second
 
 func (k *Keeper) proveType(ctx context.Context, t int) {
@@ -72,7 +72,7 @@ type wakeReason int
 
 const (
 	elapsed   wakeReason = iota
-	withdrawn            // the proof was withdrawn
+	withdrawn            // the proof was invalidated
 	ended
 )
 
@@ -89,7 +89,6 @@ func (k *Keeper) pause(ctx context.Context, t int, d time.Duration) wakeReason {
 	}
 }
 
-// write reports whether the store confirmed the canary.
 func (k *Keeper) write(ctx context.Context, t int) (seq int64, written bool) {
 	ctx, cancel := context.WithTimeout(ctx, k.Timeout)
 	defer cancel()

@@ -4,10 +4,11 @@
 //
 // The last [Kept] denials of the process stay in memory. GET /denials on the private port lists
 // them. POST /denials returns those of an app to the management API (package checkers). The log
-// is limited to a number of lines per second, and each line reports the denials omitted before.
+// has a limited number of lines per second; each line contains the number of denials omitted
+// before it.
 //
-// Recording a denial does not wait for the log, and locks only one entry of the ring. A denial
-// contains the public prefix of the key, and nothing else of it.
+// Recording a denial does not wait for the log, and locks only one entry of the ring. Of the key,
+// a denial contains only the public prefix.
 package denials
 
 import (
@@ -58,7 +59,7 @@ type Log struct {
 	skipped atomic.Uint64 // not yet reported as omitted
 }
 
-// Two denials compete for an entry only if one of them is a whole round behind.
+// entry is an entry of the ring. Two goroutines use it at once only if one is a whole round behind.
 type entry struct {
 	mu     sync.Mutex
 	n      uint64
@@ -86,8 +87,8 @@ func (l *Log) Note(d Denial) {
 	}
 }
 
-// Find returns the denials of a request, or all if requestID is "": the newest first, at most
-// limit. Clients may reuse an ID.
+// Find returns the last denials of a request, or of all requests if requestID is "", newest first.
+// Clients may reuse an ID.
 func (l *Log) Find(requestID string, limit int) []Denial {
 	return l.find(limit, func(d *Denial) bool { return requestID == "" || d.RequestID == requestID })
 }

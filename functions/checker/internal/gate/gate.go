@@ -19,11 +19,10 @@ type Request struct {
 	Itself    bool // GET /api/v1/key: no app
 }
 
-// Reason is the reason for rejecting a key. Operators and the developers of the app can read it;
-// the client learns only that the key was rejected.
+// Reason is the reason for rejecting a key. The client must not learn it (package denials).
 type Reason int
 
-// The reasons, in the order in which they are reported.
+// The reasons. If several apply, the first is reported.
 const (
 	Malformed   Reason = iota + 1
 	Unknown            // or revoked
@@ -42,7 +41,7 @@ func Reasons() []string {
 // Verdict is a decision about a key. If Valid is false, only Reason may be used.
 type Verdict struct {
 	Valid  bool
-	Reason Reason // the first that applies
+	Reason Reason
 
 	Prefix string // substring of the request's key
 	Key    view.Key
@@ -87,7 +86,7 @@ func unless(ok bool, r Reason) uint {
 
 const prefixAt = apikey.Length - apikey.SecretLength - 1 - apikey.PrefixLength
 
-// noKey replaces text without a key's length. No key has its prefix.
+// noKey replaces keys of another length. No key has its prefix.
 const noKey = "sluice_00000000_00000000000000000000000000000000000000"
 
 // bytesOf avoids the allocation of a copy. Callers only read the bytes.

@@ -27,9 +27,9 @@ type demand struct {
 // that no other replica holds.
 //
 // The target is the number of tokens in the replica's bucket, plus the requests of 0.3 s at the
-// higher of two rates: its recent rate, and its equal share of the plan's rate. Instead of 0.3 s,
-// it is up to 10 s as long as that is at most 1% of free. The target never exceeds half of an
-// equal share of free. If a peer is short, it is only the minimum.
+// higher of two rates: its recent rate, and its equal share of the plan's rate. Up to 10 s are
+// leased instead of 0.3 s as long as their requests are at most 1% of free. The target never
+// exceeds half of an equal share of free. If a peer is short, the target is only the minimum.
 func (d demand) target(free, replicas int64) int64 {
 	share := (free + 2*replicas - 1) / (2 * replicas)
 	return min(d.need(free, replicas), share)
@@ -49,7 +49,7 @@ func (d demand) need(free, replicas int64) int64 {
 
 func requestsIn(t time.Duration, rate float64) int64 { return int64(math.Ceil(rate * t.Seconds())) }
 
-// minimum is the number of requests that a replica keeps although a peer is short.
+// minimum returns the number of requests that a replica keeps even if a peer is short.
 func (d demand) minimum() int64 {
 	n := requestsIn(minSupply, d.recentRate)
 	if d.ranOut {
@@ -58,7 +58,6 @@ func (d demand) minimum() int64 {
 	return n
 }
 
-// sample measures a rate.
 type sample struct {
 	at    time.Time
 	spent int64

@@ -1,6 +1,5 @@
-// Package lease holds hard quotas: all replicas together never allow a request beyond one
-// (promise P9). A [Book] holds a part of each quota for this process, and requests spend it from
-// memory.
+// Package lease enforces hard quotas: all replicas together never allow a request beyond one
+// (promise P9). A [Book] holds a part of each quota for this process, and spends it from memory.
 //
 // # Why a hard quota is never exceeded
 //
@@ -8,25 +7,25 @@
 //     process holds, spent ones included. The sum never exceeds the quota.
 //  2. A process writes a higher number before it spends from it, on top of the version that it
 //     read. It removes requests from memory before it writes a lower number.
-//  3. A request takes one from memory, and is recorded in a file of the pod (package spent) before
-//     it is allowed.
-//  4. A write with an unknown result may land later or never; the store has at least the number
-//     in memory in each case. The next write reads the document again and always changes its
-//     version, so no earlier write can land after it.
+//  3. Before a process allows a request, it takes the request from memory and records it in a file
+//     of the pod (package spent).
+//  4. A write with an unknown result may land later or never. In both cases, the number in the
+//     store is at least the number in memory. The next write reads the document again and always
+//     changes its version, so no earlier write can land after it.
 //  5. If the quota is reduced, the process releases its unspent requests and leases new ones.
 //
 // At any time, regardless of failures:
 //
 //	allowed ≤ recorded ≤ held in memory ≤ held in the store, and the sum in the store ≤ quota
 //
-// After a crash, the pod's next process returns the unspent rest (record.go). The holding of a
+// After a crash, the pod's next process returns the unspent requests (record.go). The holding of a
 // lost pod stays until the period ends, so replicas hold little (demand.go).
 //
 // # After a lapse of the proof
 //
 // A process without a valid proof (package canary) allows nothing, and others may treat it as
-// lost. When it has a proof again, it spends nothing until a write has confirmed its holding. If
-// its number in the store is lower by then, only the spent part remains.
+// lost. After the next proof, it spends nothing until a write has confirmed its holding. If its
+// number in the store has become lower, it keeps only the spent part of its holding.
 //
 // # Limitation
 //
@@ -125,7 +124,7 @@ type Answer int
 // The results of [Book.Spend].
 const (
 	Spent    Answer = iota
-	Unleased        // none of the quota is held here; others may hold some
+	Unleased        // this process holds none of the quota; others may hold some
 	Gone
 )
 
@@ -189,7 +188,7 @@ func (b *Book) wake() {
 	}
 }
 
-// Lapse records a lapse of the proof: the holdings may have been released by another process.
+// Lapse records a lapse of the proof. Another process may have released the holdings.
 func (b *Book) Lapse() {
 	b.lapses.Add(1)
 	b.retryNow.Store(true)
@@ -211,11 +210,11 @@ func (b *Book) Changed() {
 // SetOthers sets the number of other replicas.
 func (b *Book) SetOthers(n int) { b.peerCount.Store(int64(n)) }
 
-// Wanting returns the keys of which this replica has too little, to notify its peers. Only one
+// Wanting returns the keys of which this replica lacks requests, to notify its peers. Only one
 // goroutine may drain it.
 func (b *Book) Wanting() *slots.Set { return &b.shortages }
 
-// Wanted records that a peer has too little of a key.
+// Wanted records that a peer lacks requests of a key.
 func (b *Book) Wanted(slot uint32, now time.Time) {
 	if a := (*b.accounts.Load())[slot]; a != nil {
 		a.peerShortageAt.Store(now.UnixNano())

@@ -25,7 +25,7 @@ import (
 
 var errFault = errors.New("injected")
 
-// ledgers is a store with versions: a write on top of an outdated version has no effect.
+// ledgers is a store with versions. A write on top of an outdated version has no effect.
 type ledgers struct {
 	mu    sync.Mutex
 	docs  map[usage.Term]*ledgerDoc

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// handover is the time for which a replica with a shortage waits for its peers, before it
+	// handover is the time for which a replica with a shortage waits for its peers before it
 	// reports the quota as used up.
 	handover = time.Second
 
@@ -74,9 +74,9 @@ type writeResult struct {
 // number that no other process holds.
 func (h *holding) write(ctx context.Context, b *Book, quota int64, target func(free int64) int64) (result writeResult, err error) {
 	lapses := b.lapses.Load()
-	force := h.uncertain || h.lapses.Load() != lapses // a release on top of an earlier version can then no longer land
+	force := h.uncertain || h.lapses.Load() != lapses // earlier writes, or a release by another process, can then no longer land
 	err = b.cfg.Store.Lease(ctx, h.Term, b.cfg.Run, force, func(own, others int64) int64 {
-		if !h.loaded { // a previous holding of this process may have spent all of it
+		if !h.loaded { // own may be spent already, by an earlier holding of this process
 			h.loaded, h.held = true, own
 			b.addRecord(h)
 		}
@@ -84,7 +84,7 @@ func (h *holding) write(ctx context.Context, b *Book, quota int64, target func(f
 			h.trim(0)
 		}
 		unspent := h.unspent.Load()
-		free := max(quota-others-h.held, 0) // held by no process
+		free := max(quota-others-h.held, 0)
 		added := min(max(target(free+unspent)-unspent, 0), free)
 		result = writeResult{added: added, free: free - added}
 		return h.held + added

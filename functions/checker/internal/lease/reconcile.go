@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// surveyInterval is the time between two surveys, which find the keys that no request marks.
+	// surveyInterval is the time between two surveys. They find keys that no request has marked.
 	surveyInterval = time.Second
 	minInterval    = 5 * time.Millisecond
 	// shortageTTL is the time for which a peer's shortage notice counts.
@@ -44,8 +44,8 @@ type reconciler struct {
 	surveyedAt   time.Time
 }
 
-// Run renews holdings until ctx ends, and then returns all unspent requests. It first returns
-// those of the pod's previous processes, for at most recoverFirst.
+// Run renews holdings until ctx ends, and then returns all unspent requests. Before it leases, it
+// waits for the recovery of the pod's previous processes, for at most recoverFirst.
 func (b *Book) Run(ctx context.Context) {
 	recovered := b.startRecovery(ctx)
 	select {
@@ -68,8 +68,7 @@ func (b *Book) Run(ctx context.Context) {
 	b.Leave(context.WithoutCancel(ctx))
 }
 
-// Leave stops all spending and returns the unspent requests, or as many as it can within
-// releaseTimeout.
+// Leave stops all spending and returns the unspent requests. It gives up after releaseTimeout.
 func (b *Book) Leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
@@ -107,8 +106,8 @@ type job struct {
 	limits  view.Limits
 }
 
-// Tick processes the marked keys and up to maxPending pending ones, after a scan and a survey if
-// they are due.
+// Tick processes the marked keys and up to maxPending pending keys. It first makes a scan and a
+// survey if they are due.
 func (b *Book) Tick(ctx context.Context, now time.Time) {
 	if b.viewChanged.Load() && now.Sub(b.scannedAt) >= scanFactor*b.scanDuration {
 		b.scanView(now)
@@ -148,7 +147,7 @@ func (b *Book) dueSlots() map[uint32]bool {
 	return all
 }
 
-// scanView finds the keys with a hard quota. The others stop spending immediately.
+// scanView finds the keys with a hard quota. All other keys stop spending immediately.
 func (b *Book) scanView(now time.Time) {
 	b.viewChanged.Store(false)
 	begun := b.cfg.Now()
@@ -212,8 +211,8 @@ func (b *Book) nextIsDue(a *account, h *holding, now time.Time) bool {
 	return now.Add(leadTime+offset).UnixNano() >= h.ends
 }
 
-// assign sets a key's holdings for the current period and, shortly before it begins, the next
-// one.
+// assign sets a key's holdings: for the current period and, shortly before it begins, for the next
+// period.
 func (b *Book) assign(slot uint32, now time.Time) (jobs []job) {
 	a := (*b.accounts.Load())[slot]
 	if a == nil {
@@ -243,7 +242,6 @@ func (b *Book) assign(slot uint32, now time.Time) (jobs []job) {
 	return jobs
 }
 
-// setHoldings sets the only holdings from which requests may spend.
 func (a *account) setHoldings(current, next *holding) {
 	a.current.Store(current)
 	a.next.Store(next)
@@ -259,8 +257,8 @@ func (b *Book) holdingFor(period usage.Term, l view.Limits, now time.Time) *hold
 	return h
 }
 
-// startWrites writes the holdings concurrently and never blocks. Jobs beyond maxWrites are
-// processed again after a write has ended.
+// startWrites starts the writes of the holdings, and never blocks. It marks the keys of jobs beyond
+// maxWrites again.
 func (b *Book) startWrites(ctx context.Context, jobs []job, now time.Time) {
 	for _, j := range jobs {
 		if !j.writing.CompareAndSwap(false, true) {
@@ -315,7 +313,7 @@ func (b *Book) release(ctx context.Context, h *holding, now time.Time) {
 	}
 }
 
-// refill leases more if the holding runs low, and releases some if a peer is short.
+// refill leases more requests if the holding runs low, and releases some if a peer is short.
 func (b *Book) refill(ctx context.Context, j job, now time.Time) {
 	h, replicas := j.holding, b.peerCount.Load()+1
 	if quota := h.quota.Load(); quota != j.limits.Quota {
@@ -344,7 +342,7 @@ func (b *Book) refill(ctx context.Context, j job, now time.Time) {
 }
 
 // noteSupply sets the refill threshold to half of the unspent requests. If the quota is fully
-// leased, it is at most the minimum: an earlier refill cannot succeed.
+// leased, the threshold is at most minimum, because an earlier refill cannot succeed.
 func (h *holding) noteSupply(unspent, minimum int64, fullyLeased bool) {
 	threshold := unspent / 2
 	if fullyLeased {
@@ -374,7 +372,7 @@ func (b *Book) measureDemand(j job, now time.Time) demand {
 	d := demand{ranOut: j.ranOut.Load(), peerShort: now.UnixNano()-j.account.peerShortageAt.Load() < int64(shortageTTL)}
 	shape := j.limits.Bucket
 	d.rate = float64(time.Second) / float64(shape.Token)
-	if j.begins > now.UnixNano() { // the bucket is full in a period that has not begun
+	if j.begins > now.UnixNano() { // the bucket may be full when the period begins
 		d.tokens = shape.Burst / shape.Token
 		return d
 	}

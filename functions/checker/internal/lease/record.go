@@ -10,28 +10,28 @@ import (
 )
 
 const (
-	// recoverFirst is the maximum time for which leasing waits until the rest of previous
-	// processes is returned.
+	// recoverFirst is the maximum time for which leasing waits for a recovery.
 	recoverFirst     = time.Second
 	maxRecoveryPause = 30 * time.Second
 )
 
-// record handles the files of the pod's processes. They allow the next process to return the
-// rest of a crashed one:
+// record handles the files of the pod's processes. With them, the next process can return the
+// unspent requests of a crashed process. This is called recovery:
 //
 //  1. A holding gets a record when its number in the store is first read. That number counts as
 //     spent.
-//  2. The next process gets the lock of the file only when the previous process has ended. That
-//     process can then neither allow nor record a request.
-//  3. In one write, on top of the version that it read, the next process adds the recorded number
-//     to the entry of all ended processes, and deletes the entry of the previous one.
+//  2. The next process gets the lock of the file only when the previous process has ended. The
+//     previous process can then neither allow nor record a request.
+//  3. The next process adds the recorded number to the entry of all ended processes, and deletes
+//     the entry of the previous process. It does so in one write, on top of the version that it
+//     read.
 //
-// The store still counts every allowed request. A late write of the ended process is on top of an
-// earlier version, so it never lands. A repeated recovery finds no entry, and no process gets the
-// name again. A process that stops does the same for itself.
+// The store still counts every allowed request. A late write of the previous process is on top of
+// an earlier version, so it never lands. A repeated recovery finds no entry, because every process
+// has another name. A process that stops does the same for itself.
 type record struct {
 	file       *spent.File // may be nil
-	recovering atomic.Bool // until the first attempt to return the rest
+	recovering atomic.Bool // until the first attempt has ended
 }
 
 func (b *Book) openFile() (all []*spent.Ended, locked int) {
@@ -43,8 +43,7 @@ func (b *Book) openFile() (all []*spent.Ended, locked int) {
 	return all, locked
 }
 
-// startRecovery starts to return the rest of previous processes. The channel is closed when that
-// is done or ctx ends.
+// startRecovery starts a recovery. The channel is closed when it is complete or ctx ends.
 func (b *Book) startRecovery(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	if b.cfg.Spent == nil {

@@ -88,7 +88,7 @@ func (m *Meter) forget(s *state, id string) {
 	old := m.docs[id]
 	delete(m.docs, id)
 	m.add(s, old, document{day: old.day, source: old.source})
-	for c := range old.counts.All() { // another source contains its counts now
+	for c := range old.counts.All() { // compacted: another source contains its counts now
 		m.addOne(s.base, old.day, c.Prefix, -m.peerCounts[old.source].drop(c.Prefix))
 	}
 }

@@ -15,20 +15,20 @@
 //
 // # Quotas
 //
-// The usage of a key is the exact count of this process, plus the counts of other sources. They
-// arrive through the store's listener, late by a flush interval and the delay of the store. In the
-// last tenth of a quota, counts are flushed immediately.
+// The usage of a key is the exact count of this process, plus the counts of other sources. The
+// counts of others arrive through the store's listener, late by a flush interval and the delay of
+// the store. In the last tenth of a quota, counts are flushed immediately.
 //
-// Replicas that can reach each other exchange their totals sooner (package peers): every 0.1 s if
-// others may use up the quota before, and immediately in its last tenth. Of a source's two
-// totals, that of the peer and that of the store, the larger one counts.
+// Replicas that can reach each other also exchange totals directly (package peers): every 0.1 s if
+// a quota may be used up before counts arrive through the store, and immediately in its last tenth.
+// Of the two totals of a source, the larger one counts.
 //
 // While counts cannot be shared, share.go bounds the requests beyond a quota.
 //
 // # No lock on the request path
 //
 // A request loads one pointer and adds to one cell. Tables and sums are replaced under a mutex
-// that no request locks. The next day's table is created before that day begins.
+// that requests do not lock. The next day's table is created before that day begins.
 package meter
 
 import (
@@ -62,7 +62,7 @@ type Config struct {
 	Writer   Writer
 
 	MaxUnshared time.Duration // time for which quotas are trusted after the last sharing
-	Horizon     time.Duration // time for which a quota must hold without counts of others
+	Horizon     time.Duration // see sharing
 
 	Leases Leases // of hard quotas
 
@@ -121,7 +121,7 @@ const (
 	Admitted Admission = iota
 	Exhausted
 	Unshared
-	Unleased // none of the hard quota is held here; others may hold some
+	Unleased // as [lease.Unleased]
 )
 
 // Admit checks the key's quota and counts the request as allowed or quota-denied. It counts
@@ -159,8 +159,8 @@ func (m *Meter) Admit(slot uint32, prefix string, l view.Limits, now time.Time) 
 	}
 }
 
-// spend also checks the counts: leases do not include requests that were allowed while the quota
-// was soft.
+// spend also checks the counts, because leases do not include requests that were allowed while the
+// quota was soft.
 func (m *Meter) spend(slot uint32, t *dayTable, c *cell, l view.Limits, others uint64, at int64) Admission {
 	quota, used := uint64(l.Quota), others+c.allowed.Load()
 	result := lease.Gone
@@ -203,8 +203,8 @@ func (m *Meter) RateDenied(slot uint32, prefix string, now time.Time) {
 	t.touch(slot)
 }
 
-// Used returns the requests that a key was allowed in the current period, as known to this
-// replica. It also returns the period's begin and end in Unix nanoseconds.
+// Used returns the requests that a key was allowed in the current period, as far as this replica
+// knows. It also returns the start and the end of the period in Unix nanoseconds.
 func (m *Meter) Used(slot uint32, p plan.Period, now time.Time) (used uint64, began, ends int64) {
 	at := now.UnixNano()
 	s := m.state.Load()

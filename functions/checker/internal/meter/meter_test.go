@@ -127,8 +127,8 @@ func (p process) request(slot uint32, l view.Limits) bool { return p.admit(slot,
 
 var anyRate = bucket.ShapeOf(plan.Limits{Rate: 100, Burst: 100})
 
-// TestTotalsEqualTheTruth tests that stored counts lack at most those that killed processes had
-// not flushed.
+// TestTotalsEqualTheTruth tests that stored counts lack at most the unflushed counts of killed
+// processes.
 func TestTotalsEqualTheTruth(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,8 +14,7 @@ type peerCounts struct {
 	counts map[apikey.Prefix]peerCount
 }
 
-// peerCount contains a source's totals of a key, as last sent and as stored. The larger one
-// counts.
+// peerCount contains a source's totals of a key, as last sent and as stored.
 type peerCount struct{ sent, stored uint64 }
 
 func (c peerCount) beyond() uint64 {

@@ -12,27 +12,27 @@ import (
 // sharing bounds the requests beyond a soft quota while replicas cannot share their counts. Each
 // process knows two times, by its monotonic clock:
 //
-//   - b (shared): its own counts before b are committed, and it has received that commit.
-//   - h (received): its sums contain all counts of others that were committed before h. This is
-//     the start of the last received flush that wrote something, or of the last returned canary.
+//   - b (shared): all own counts from before b are committed, and the commit has returned through
+//     the listener.
+//   - h (received): the sums contain all counts of others that were committed before h. h is the
+//     start of the last flush with writes, or of the last canary, that has returned.
 //
-// While b is at most MaxUnshared ago, the sums decide. Later, a request is admitted only if the
-// quota holds although every other replica may use its whole bucket, from h until Horizon from
-// now:
+// While b is at most MaxUnshared old, the sums decide. Later, a request is admitted only if the
+// quota holds even if every other replica uses its whole bucket from h until now + Horizon:
 //
 //	own + received + others × (burst + rate × (now − h + Horizon)) < quota
 //
 // Otherwise the result is Unshared, which counts nothing. Thus all replicas together stay below
-// the quota until Horizon from now: own is exact, the sums contain everything before h, and
-// buckets bound the rest. By then, the process is received again, or every process has stopped
-// by the same rule.
+// the quota until now + Horizon: own is exact, the sums contain all counts from before h, and the
+// buckets bound all later requests. By then, others have received the counts of this process, or
+// every process has stopped by the same rule.
 //
-// Beyond the quota are the requests admitted by the sums while b aged: each process's own in
-// MaxUnshared, and as many of others that it had not received. Together they are at most what all
-// replicas admit in twice MaxUnshared. The bound excludes three cases:
+// The requests beyond the quota are those that the sums admitted while b aged: each process's own
+// requests of MaxUnshared, and as many requests of others that it had not received. They are at
+// most the requests that all replicas admit in twice MaxUnshared. The bound excludes three cases:
 //
 //   - A replica that alone is cut off for more than Horizon, the ceiling.
-//   - A killed process: the counts that it had not flushed are admitted again.
+//   - A killed process: the requests that it had not flushed can be admitted again.
 //   - Replicas that have started since. At least one other replica is assumed.
 type sharing struct {
 	replica     string
@@ -46,7 +46,7 @@ type sharing struct {
 
 	mu             sync.Mutex // guards the following fields, and setting those above
 	oldest, newest flushResult
-	completeUntil  time.Time // by the store's clock; everything before is received
+	completeUntil  time.Time // by the store's clock; all earlier commits are received
 	canaries       map[string]peerCanary
 }
 
@@ -57,7 +57,7 @@ const canaryTTL = 48 * time.Hour
 // flushResult is a flush that wrote all changes.
 type flushResult struct {
 	begun     int64
-	committed time.Time // last write, or that of an earlier flush, by the store's clock
+	committed time.Time // last write of this flush or an earlier one, by the store's clock
 	wrote     bool
 }
 
@@ -91,8 +91,8 @@ func (s *sharing) reserve(b bucket.Shape, now time.Time) uint64 {
 	return s.others.Load() * b.Most(unreceived+s.horizon)
 }
 
-// flush stores only the first and the last flush that are not received. With a slow store,
-// commits arrive while others are made.
+// flush records a flush. Of the flushes that have not returned, it stores only the oldest and the
+// newest: with a slow store, new flushes are made before old ones return.
 func (s *sharing) flush(f flushResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *sharing) flush(f flushResult) {
 	s.newest = f
 }
 
-// complete records that everything committed before a time is in the sums.
+// complete records that the sums contain all commits until a time.
 func (s *sharing) complete(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,7 +38,7 @@ type replica struct {
 	deaf      []outage // it receives nothing
 	idle      []outage // it gets no requests
 	delay     time.Duration
-	inTransit []delivery // in transit
+	inTransit []delivery
 	sent      int64
 }
 

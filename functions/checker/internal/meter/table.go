@@ -53,8 +53,8 @@ func (t *dayTable) cell(slot uint32, prefix string) *cell {
 	return c
 }
 
-// touch marks a slot's shard after the count. A flush clears the mark before it reads, so each
-// count is read or marked again.
+// touch marks a slot's shard. Callers count first, and a flush clears the mark before it reads, so
+// each count is read or marked again.
 func (t *dayTable) touch(slot uint32) {
 	d := &t.shards[slot/block%usage.Shards].dirty
 	if !d.Load() {

@@ -16,7 +16,6 @@ type account struct {
 	peers        []peerCharge
 }
 
-// peerCharge is the charge for a peer's requests.
 type peerCharge struct {
 	run         string
 	source      usage.Source

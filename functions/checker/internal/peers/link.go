@@ -124,8 +124,8 @@ func (l *Link) post(ctx context.Context, address string, message []byte) error {
 	return nil
 }
 
-// ServeHTTP serves a peer's message; the caller must have verified its certificate. With any
-// status except 204, nothing has changed.
+// ServeHTTP serves a peer's message. The caller must have verified the peer's certificate. With any
+// status except 204, the message has had no effect.
 func (l *Link) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := l.receive(w, r)
 	if status == http.StatusNoContent {

@@ -20,7 +20,7 @@ const MaxMessage = 256 << 10
 const (
 	version   = 2
 	maxCounts = 8 << 10 // per message, of at most 31 bytes each
-	maxCount  = 1 << 50 // sums of a few do not overflow
+	maxCount  = 1 << 50 // a few of these can be added without overflow
 )
 
 type message struct {
@@ -39,8 +39,6 @@ type keyCount struct {
 	short      bool   // too little of the hard quota
 }
 
-// encode encodes a version, the sender, and the keys: the 8 bytes of a prefix, a shard, a flag,
-// and two varints.
 func (l message) encode() []byte {
 	b := make([]byte, 0, 96+16*len(l.counts))
 	b = append(b, version)
@@ -96,7 +94,7 @@ func decode(b []byte) (l message, err error) {
 	return l, nil
 }
 
-// reader records whether there were too few bytes.
+// reader sets bad if there are too few bytes.
 type reader struct {
 	b   []byte
 	bad bool

@@ -3,25 +3,26 @@
 //
 // # The argument
 //
-// Each replica decides from its own buckets. Every 0.1 s it sends its peers the number of
-// requests that it has allowed of each busy key. The peers charge them to their own buckets, so
-// every allowed request is charged once in every bucket. In the long run all replicas together
-// allow the plan's rate, for any distribution of the requests. The excess at any time is at most
-// what the others allow between two messages.
+// Each replica decides from its own buckets. Every 0.1 s, it sends its peers the number of
+// requests that it has allowed of each busy key. The peers charge these requests to their own
+// buckets, so every allowed request is charged once in every bucket. In the long run, all replicas
+// together allow the plan's rate, for any distribution of the requests. The excess at any time is
+// at most the number of requests that the others allow between two messages.
 //
 // # Busy keys
 //
-// If n replicas together exceed a key's rate, at least one of them exceeds an n-th of it. A key
-// becomes busy on a replica that allows half of that, and on every replica that receives its
-// count. It is also busy while others may use up its quota before their counts arrive through
-// the store (package meter). If a replica lacks requests of a hard quota, the message asks the
-// peers to release some (package lease).
+// If n replicas together exceed a key's rate, at least one of them exceeds an equal share of it. A
+// key becomes busy on a replica that allows half of an equal share, and on every replica that
+// receives its count. It is also busy while others may use up its quota before their counts arrive
+// through the store (package meter). If a replica lacks requests of a hard quota, the message asks
+// the peers to release some (package lease).
 //
 // # Messages
 //
 // A message contains the total of each busy key on this day, and the source under which the
 // sender stores it. Totals are absolute and charged once, so lost or repeated messages change
-// nothing. Outdated messages are rejected. A charge is at most what a bucket allows.
+// nothing. Outdated messages are rejected. A charge never exceeds the number of requests that a
+// bucket allows.
 //
 // # Peers
 //
@@ -29,9 +30,9 @@
 // (package checkers). They use mutual TLS with the checkers' certificate, and a message must
 // come from its sender's address. A peer that sends false counts can only make keys slower.
 //
-// A peer that sends nothing for [Silence] counts as gone. Its charges are refunded. Its requests
-// of that time, and those of a new peer, are never charged as debt. Replicas that cannot reach
-// each other thus each allow the plan's rate.
+// A peer that sends no message for [Silence] counts as unreachable. Its charges are refunded. Its
+// requests of that time, and those of a new peer, are never charged as debt. Replicas that cannot
+// reach each other thus each allow the plan's rate.
 package peers
 
 import (
@@ -51,7 +52,7 @@ const (
 	// Interval is the time between two messages to a peer.
 	Interval = 100 * time.Millisecond
 
-	// Silence is the time without a message after which a peer counts as gone.
+	// Silence is the time without a message after which a peer counts as unreachable.
 	Silence = 1500 * time.Millisecond
 
 	// linger is the time for which a key stays busy after its bucket is full, so that its peers
@@ -61,8 +62,7 @@ const (
 	// heartbeat is the interval of messages without counts.
 	heartbeat = 500 * time.Millisecond
 
-	// maxKeys is the maximum number of busy keys. Each replica limits the rates of further keys
-	// separately.
+	// maxKeys is the maximum number of busy keys. The counts of further keys are not exchanged.
 	maxKeys = 1 << 16
 )
 

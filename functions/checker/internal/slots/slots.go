@@ -1,6 +1,6 @@
 // Package slots stores one small mutable value per key, such as its token bucket. The index of
-// the value is the slot number that the view assigns to the key: no lock and no map. Values are
-// in chunks that never move, so pointers to them stay valid while a table grows.
+// the value is the slot that the view assigns to the key, so access needs no lock and no map.
+// Values never move, so pointers to them stay valid while a table grows.
 package slots
 
 import (

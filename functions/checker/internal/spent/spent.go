@@ -1,25 +1,24 @@
 // Package spent records the requests that a process spends from its leases in a memory-mapped
-// file. After a crash, the next process returns exactly the unspent rest (package lease).
+// file. After a crash, the next process returns exactly the unspent requests (package lease).
 //
 // # Layout
 //
-// Each process writes one file, named after its run. The header contains a magic number, the
-// version of the layout, the boot ID of the machine, the run, and a checksum. Slots of 32 bytes
-// follow: a key's prefix (0 if free), the period with its first day, the number of spent requests,
-// and a checksum of prefix and period. All words have 64 bits in the machine's byte order. The
-// file grows in chunks of 64 KiB, up to 4 MiB. A chunk is written before it is mapped, so that
-// its space is allocated and no store into it can fail.
+// Each process writes one file, named after its run. A header with the boot ID of the machine is
+// followed by slots of 32 bytes, one per lease. A slot contains the key's prefix (0 if the slot is
+// free), the period, the number of spent requests, and a checksum of prefix and period. The file
+// grows in chunks of 64 KiB, up to 4 MiB. A chunk is written before it is mapped, so that its space
+// is allocated and no memory access to it can fail.
 //
-// The kernel keeps the stores of a killed process. A new slot gets its prefix last, and a freed
-// slot loses it first, so a reader finds a complete slot or none.
+// The kernel keeps the mapped data of a killed process. A new slot gets its prefix last, and a
+// freed slot loses it first, so a reader finds a complete slot or none.
 //
 // # Unusable records
 //
-// In the following cases, the unspent rest of a lease stays leased:
+// In the following cases, the unspent requests of a lease stay leased:
 //
 //   - The process may still run: it holds an exclusive lock (flock), which ends only with the
 //     last thread of the process, because the mapping holds the open file.
-//   - The machine has restarted since: its disks may have lost the last stores.
+//   - The machine has restarted since: its disks may lack the last data.
 //   - The header or the slot is damaged or has another layout, or a lease has two slots.
 //   - The file was full, so the lease has no slot.
 package spent
@@ -101,8 +100,7 @@ type File struct {
 	free   []place
 }
 
-// place is the index of a slot.
-type place int
+type place int // index of a slot
 
 // Record is the record of one lease.
 type Record struct {
@@ -135,8 +133,8 @@ func (d *Dir) Create(run string) (*File, error) {
 	return s, nil
 }
 
-// begin locks the file before it writes the header: a valid header without a lock means that the
-// process has ended.
+// begin locks the file before it writes the header. A valid header without a lock thus means that
+// the process has ended.
 func (f *File) begin(header []byte) error {
 	if err := lock(f.file); err != nil {
 		return err
@@ -241,8 +239,8 @@ type Ended struct {
 	file *os.File
 }
 
-// Ended returns the files of ended processes and the number of locked files. It deletes the
-// files that cannot be trusted, and returns the reasons in err.
+// Ended returns the files of ended processes and the number of locked files. It deletes unusable
+// files, and returns the reasons in err.
 func (d *Dir) Ended() (all []*Ended, locked int, err error) {
 	names, err := d.names()
 	for _, name := range names {

@@ -16,7 +16,7 @@ type KeyChange struct {
 }
 
 // WithKeys returns v with the changes applied in their order. If reset is true, the changes are
-// all keys. A key that returns has its previous slot.
+// all keys.
 func (v *View) WithKeys(reset bool, changes []KeyChange) *View {
 	for size := 1; ; size *= 2 {
 		if next, ok := v.withKeys(reset, changes, size); ok {

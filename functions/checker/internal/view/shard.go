@@ -15,8 +15,8 @@ const (
 	maxShard  = 1023
 )
 
-// entry is a key in a shard. It fits in one cache line, so that a lookup waits for memory once.
-// Longer parts are in the shard's slices.
+// entry is a key in a shard. It fits in one cache line, so that a lookup waits for memory only once.
+// Fields of variable length are in the shard's slices.
 type entry struct {
 	prefix  [apikey.PrefixLength]byte
 	secret  apikey.Hash
@@ -60,7 +60,7 @@ type shard struct {
 	// name. The position in entry.more is 1 higher.
 	extras string
 
-	index index // last: the garbage collector scans up to the last pointer
+	index index // after all pointers, so that the garbage collector does not scan it
 }
 
 const extraHead = 4 // bytes before the name

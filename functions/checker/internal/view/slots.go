@@ -10,13 +10,13 @@ import (
 // use it.
 const slotRest = time.Hour
 
-// slotBook assigns slots to keys. A key that returns has its previous slot, and so its counts
-// and bucket, unless another key needed it. Only the writer of views uses it.
+// slotBook assigns slots to keys. A key that is removed and added again gets its previous slot, and
+// thus its counts and bucket, unless another key has the slot. Only the writer of views uses it.
 type slotBook struct {
 	next    uint32
 	free    []uint32
 	gone    map[apikey.Prefix]goneKey
-	waiting []apikey.Prefix // keys of gone, in order; some have returned
+	waiting []apikey.Prefix // keys of gone, in order of removal, and keys that have returned
 }
 
 type goneKey struct {

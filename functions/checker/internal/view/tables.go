@@ -165,8 +165,8 @@ type PlanChange struct {
 	Limits   plan.Limits
 }
 
-// storeDelay is the time until a replica's counts arrive through the store: two flushes and the
-// delay.
+// storeDelay is the time until a replica's counts arrive through the store: two flush intervals and
+// the delay of the store.
 const storeDelay = 5 * time.Second
 
 // WithPlans returns v with the changes applied in their order. If reset is true, the changes are

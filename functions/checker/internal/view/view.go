@@ -39,7 +39,7 @@ type Limits struct {
 	Quota  int64 // 0 for none
 	Hard   bool
 	Period plan.Period
-	Unsaid uint64 // maximum that a replica allows before its counts arrive through the store
+	Unsaid uint64 // maximum number of requests that a replica allows before the store delivers its counts
 }
 
 // Keys returns the number of keys.
@@ -52,7 +52,7 @@ func (v *View) Plans() int { return v.plans.defined }
 func (v *View) Slots() uint32 { return v.slots }
 
 // Find returns the key with a prefix. If ok is false, k is a key that is always rejected, so
-// that a caller can do the same work.
+// that callers can do the same work for it.
 func (v *View) Find(prefix []byte) (k Key, ok bool) {
 	if len(v.shards) > 0 && len(prefix) == apikey.PrefixLength {
 		h := hash(prefix)
