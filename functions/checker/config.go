@@ -18,7 +18,7 @@ type Config struct {
 	store.Database
 
 	Replica string `env:"POD_NAME, required"` // unique among the running replicas
-	TLSDir  string `env:"TLS_DIR, required"`  // contains tls.crt and tls.key
+	TLSDir  string `env:"TLS_DIR, required"`
 
 	// PodIP is the address at which this replica receives queries and its peers' counts. Without
 	// it, the replica acknowledges changes only in its canaries, and does not share rates.

@@ -19,14 +19,14 @@ const (
 	allowed outcome = iota
 	preflight
 	keyInfo
-	badAddress // no proxy sends such a request
+	badAddress
 	notProven
 	noKey
 	multipleKeys
 	connectMethod
 	unknownPlan
 	overRate
-	overKeyInfoLimit // of GET /api/v1/key
+	overKeyInfoLimit
 	overQuota
 	unshared // others may have used the rest of the quota
 	unleased // this replica holds none of the hard quota

@@ -157,7 +157,7 @@ func (c *Checker) recordDenial(id string, o outcome, v gate.Verdict, r *http.Req
 		d.KeyPrefix = string(prefix)
 	}
 	method := h[methodHeader]
-	if address == "" { // GET /api/v1/key, called by the client itself
+	if address == "" { // GET /api/v1/key
 		method = []string{r.Method}
 	}
 	if len(method) == 1 {

@@ -259,7 +259,7 @@ type liveness struct {
 	now         func() time.Time
 	zero        time.Time
 	started     atomic.Int64 // in nanoseconds since zero
-	lastMessage atomic.Int64 // last message, or start
+	lastMessage atomic.Int64
 	firstBatch  atomic.Int64 // first complete batch; 0 before
 }
 

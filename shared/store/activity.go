@@ -27,7 +27,7 @@ type Entry struct {
 	Deployment deploy.Revision // zero if there is none or it is deleted
 	Build      deploy.Build
 	Key        apikey.Key
-	Receipt    hook.Receipt // only for a webhook call
+	Receipt    hook.Receipt
 }
 
 // sameChange is the maximum difference between the times of a record and of its revision or build,
@@ -124,7 +124,6 @@ func (s *Store) follow(ctx context.Context, namespace string, records []audit.Re
 	return entries, nil
 }
 
-// subject returns the document of a record's revision, build or key, and its reader.
 func (s *Store) subject(namespace string, e *Entry) (*firestore.DocumentRef, func(*firestore.DocumentSnapshot) error) {
 	parts := strings.Split(e.Resource, "/")
 	last := parts[len(parts)-1]

@@ -45,8 +45,8 @@ func (s *Store) appRef(ref app.Ref) *firestore.DocumentRef { return s.apps().Doc
 
 // First is the initial history of a new app.
 type First struct {
-	Revision deploy.Revision // of an app that is created with an image
-	Build    *deploy.Build   // of a git app, so that it cannot be lost
+	Revision deploy.Revision
+	Build    *deploy.Build // of a git app
 }
 
 // CreateApp stores a new app with its initial history, and claims its host. It returns host_taken,
@@ -163,8 +163,8 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 const deletePage = 200
 
 // DeleteApp deletes an app with its history, and reserves its host for its project. The last
-// transaction verifies that no usable key's scope names the app. [Store.IssueKey] reads the app in
-// its transaction, so no scope names a deleted app. It may return too_many_host_reservations.
+// transaction verifies that no usable key's scope names the app. DeleteApp may return
+// too_many_host_reservations.
 func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
 	for last := false; !last; {
 		err := s.transact(ctx, "delete app "+expected.Ref().String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) (err error) {

@@ -18,8 +18,8 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// recordDoc is a document of audit. Its ID begins with the time, counted backwards: sorted by ID,
-// the newest record is first.
+// recordDoc is a document of audit. Its ID begins with the time, counted backwards, so that the
+// newest record is first.
 type recordDoc struct {
 	At        time.Time `firestore:"at"`
 	ActorKind string    `firestore:"actor_kind"`

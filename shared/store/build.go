@@ -23,7 +23,6 @@ func readBuild(snap *firestore.DocumentSnapshot) (deploy.Build, error) {
 	return b, err
 }
 
-// pendingDoc is a build that is not final.
 type pendingDoc struct {
 	Namespace string `firestore:"namespace"`
 	App       string `firestore:"app"`

@@ -16,7 +16,7 @@ import (
 // Canary is a document that a checker replica writes into a collection to verify that its listener
 // receives changes (promise F2). It has no namespace, so lists exclude it.
 type Canary struct {
-	Replica string // such as "checker-7d9f-x2x"
+	Replica string
 	Run     string // random per process; other runs' canaries prove nothing
 	Seq     int64
 

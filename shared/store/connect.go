@@ -71,8 +71,7 @@ func (emulatorOwner) RequireTransportSecurity() bool { return false }
 
 type observer func(op, outcome string, took time.Duration, lasting bool)
 
-// watcher adds a span for each call within a span. The library's own instrumentation records more
-// than needed.
+// watcher adds a span for each call within a span.
 type watcher struct{ observer atomic.Pointer[observer] }
 
 // Observe calls f after each call of the store, with the operation, such as "commit", the gRPC

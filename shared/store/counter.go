@@ -50,8 +50,8 @@ func (s *Store) counterRef(day usage.Day, source usage.Source, shard int) *fires
 	return s.counters().Doc(usage.CounterID(day, source, shard))
 }
 
-// WriteCounter replaces the counter if base is its stored version. Otherwise it returns a conflict
-// problem; read [Store.CounterVersion] and retry. A delayed write thus cannot reduce totals.
+// WriteCounter replaces the counter if base is its stored version, so a delayed write cannot reduce
+// totals. Otherwise it returns a conflict problem; read [Store.CounterVersion] and retry.
 func (s *Store) WriteCounter(ctx context.Context, c usage.Counter, base CounterVersion) (CounterVersion, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

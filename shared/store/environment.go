@@ -94,10 +94,8 @@ func (s *Store) Environments(ctx context.Context, project string, page Page) ([]
 	return list(ctx, s.environments(), s.environments().Where("project", "==", project), page, shape[app.Environment])
 }
 
-// DeleteEnvironment deletes an environment and its revoked keys. [Store.CreateApp] and
-// [Store.CreatePlan] read the environment in their transactions, and [Store.IssueKey] the plan, so
-// nothing remains without an environment. DeleteEnvironment returns not_empty if the environment has
-// apps, plans or usable keys.
+// DeleteEnvironment deletes an environment and its revoked keys. It returns not_empty if the
+// environment has apps, plans or usable keys.
 func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment) error {
 	project, name := expected.Project, expected.Name
 	namespace, err := environmentID(project, name)

@@ -25,7 +25,7 @@ type keyDoc struct {
 	Secret        []byte     `firestore:"secret"` // SHA-256 of the full key
 	Previous      []byte     `firestore:"previous"`
 	PreviousUntil *time.Time `firestore:"previous_until"`
-	ExpiresAt     *time.Time `firestore:"expires_at"` // null if the key never expires
+	ExpiresAt     *time.Time `firestore:"expires_at"`
 	Leak          *leakDoc   `firestore:"leak,omitempty"`
 }
 
@@ -81,10 +81,9 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 	return s.keys().Doc(string(id)), nil
 }
 
-// IssueKey stores a new key. It reads the plan and the apps of the scope in the same transaction,
-// so they cannot be deleted concurrently. r is a request that a client may repeat; the transaction
-// records its key. limit is the maximum number of usable keys in the environment, or 0 for no limit
-// (see [keysAtOnce]).
+// IssueKey stores a new key. r is a request that a client may repeat; the transaction records its
+// key. limit is the maximum number of usable keys in the environment, or 0 for no limit (see
+// [keysAtOnce]).
 //
 // It returns already_exists if the prefix is in use, unknown_plan, invalid_scope, already_issued,
 // idempotency_key_reused or too_many_keys.

@@ -103,8 +103,8 @@ type Candidate struct {
 	Selected bool
 }
 
-// FindKeys reads up to limit entries after a place. If it returns fewer, there are no more. Entries
-// may be older than the keys. FindKeys returns a conflict problem if the database lacks an index.
+// FindKeys reads up to limit entries after a place. Entries may be older than the keys. FindKeys
+// returns a conflict problem if the database lacks an index.
 func (s *Store) FindKeys(ctx context.Context, q KeySearch, after KeyPlace, limit int) ([]Candidate, error) {
 	snaps, err := snapshots(ctx, s.searched(q, after).Select("apps", "words", "expires", "leak_until", "last_seen").Limit(limit))
 	if err != nil {
@@ -255,8 +255,7 @@ func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int, use 
 }
 
 // RelistChanged is like RelistKeys, for keys that changed at since or later, in the order of the
-// changes. It returns the time of the last change. If it compares fewer than limit keys, there are
-// no more.
+// changes. It returns the time of the last change.
 func (s *Store) RelistChanged(ctx context.Context, since time.Time, limit int) (last time.Time, compared, corrected int, err error) {
 	keys, err := snapshots(ctx, s.keys().Where("updated_at", ">=", since).OrderBy("updated_at", firestore.Asc).Limit(limit))
 	if err != nil || len(keys) == 0 {

@@ -15,7 +15,7 @@ import (
 type leakDoc struct {
 	apikey.Leak
 
-	Secret []byte `firestore:"secret"` // SHA-256 of the full key
+	Secret []byte `firestore:"secret"`
 }
 
 func leakToDoc(l *apikey.Leak) *leakDoc {

@@ -167,7 +167,7 @@ func (f *Feed) target(query *pb.StructuredQuery) *pb.ListenRequest {
 type listener[T any] struct {
 	decode  func(id string, f fields) (T, error)
 	batch   Batch[T]
-	reset   bool // the current batch replaces all data
+	reset   bool
 	current bool
 	whole   bool
 	undated bool

@@ -37,9 +37,8 @@ const expiryLag = 30 * time.Second
 const advanceInterval = time.Hour
 
 // AnnounceExpiries announces the event e for up to limit keys that have reached it since the last
-// call, by the store's clock. It returns the number of keys; if there are fewer than limit, no more
-// are due. It ignores revoked keys, events before the first call, and events more than [event.Kept]
-// ago.
+// call, by the store's clock. It ignores revoked keys, events before the first call, and events more
+// than [event.Kept] ago.
 func (s *Store) AnnounceExpiries(ctx context.Context, e event.Expiry, limit int) (announced int, err error) {
 	mark := s.mark(e.Name)
 	idle, err := s.nothingExpires(ctx, mark, e)

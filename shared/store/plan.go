@@ -35,9 +35,8 @@ func (s *Store) planRef(namespace string, id plan.ID) *firestore.DocumentRef {
 
 func planDocument(namespace string, id plan.ID) string { return namespace + "." + string(id) }
 
-// CreatePlan stores a new plan. Its transaction reads the environment, which thus cannot be deleted
-// concurrently. It also writes the environment, so creations conflict and a count after the read is
-// exact. It may return too_many_plans.
+// CreatePlan stores a new plan. Its transaction reads and writes the environment, so creations
+// conflict and a count after the read is exact. It may return too_many_plans.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (checkers.Change, error) {
 	environment := s.environments().Doc(p.Namespace)
 	made, err := s.commitSerially(ctx, "create plan "+string(p.ID), environment, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -132,9 +131,8 @@ func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, ch
 	return changed, checkers.Change{ID: made.record, Plans: made.at}, err
 }
 
-// DeletePlan deletes a plan that no usable key uses, unless may returns an error for it.
-// [Store.IssueKey] reads the plan in its transaction, so no usable key remains without its plan. It
-// may return plan_in_use.
+// DeletePlan deletes a plan, unless may returns an error for it. It returns plan_in_use if a usable
+// key uses the plan.
 func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID, may func(plan.Plan) error) error {
 	return s.transact(ctx, "delete plan "+string(id), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		p, e, err := s.txPlan(tx, namespace, id)

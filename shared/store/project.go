@@ -99,9 +99,8 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.
 	return changed, err
 }
 
-// DeleteProject deletes a project and its service tokens. [Store.CreateEnvironment] reads the
-// project in its transaction, so no environment remains without its project. DeleteProject returns
-// not_empty if the project has environments.
+// DeleteProject deletes a project and its service tokens. It returns not_empty if the project has
+// environments.
 func (s *Store) DeleteProject(ctx context.Context, expected app.Project) error {
 	name := expected.Name
 	ref := s.projects().Doc(name)

@@ -20,7 +20,7 @@ const lostAfter = maxCeiling + 5*time.Second
 
 // Released is the result of [Store.ReleaseLeases].
 type Released struct {
-	Requests int64 // available again
+	Requests int64
 	Held     int64 // held by processes that may still allow requests, including spent requests
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 type rollupDoc struct {
-	Days     []byte `firestore:"days"` // usage.History, packed; not indexed
+	Days     []byte `firestore:"days"` // packed usage.History
 	Oldest   string `firestore:"oldest"`
 	LastSeen string `firestore:"last_seen"`
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	narrowPage    = 100 // keys that one transaction changes
-	narrowedShown = 100 // keys that [Narrowed] holds
+	narrowedShown = 100
 )
 
 // Narrowed is the result of removing an app from the scopes of keys.

@@ -9,15 +9,13 @@
 //     returned.
 //   - A function that expects an object returns not_found if another object has replaced it under
 //     the same name.
-//   - Delete functions with a limit delete up to limit documents and return their number.
+//   - A function with a limit processes at most that many documents. If it returns fewer, there are
+//     no more.
+//   - A creation reads its parent in its transaction, and a deletion looks for children. So no
+//     object remains without its parent.
 //
-// A type has a separate document type only if a stored field differs from the domain type's. For
-// example, a zero time is stored as null. The document type embeds the domain type:
-//
-//	type planDoc struct {
-//		plan.Plan
-//		Mode plan.Mode `firestore:"quota_mode"` // Hard is stored as a mode
-//	}
+// A type has a separate document type, which embeds it, only if a stored field differs from the
+// domain type's. For example, a zero time is stored as null.
 package store
 
 import (
@@ -45,7 +43,7 @@ type Store struct {
 	now     func() time.Time
 
 	keyCounts  keyCounts
-	announcing bool // see [Store.AnnounceEvents]
+	announcing bool
 }
 
 // Database contains the settings for [Open].

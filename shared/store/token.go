@@ -56,9 +56,8 @@ func (s *Store) tokenRef(id servicetoken.ID) (*firestore.DocumentRef, error) {
 func noToken() error { return problem.New(problem.NotFound, "There is no such service token.") }
 
 // CreateToken stores a new service token. The transaction reads and writes the project's document,
-// so creations conflict, and none succeeds after the project's deletion. The query for other tokens
-// starts after that read, so it is exact. CreateToken returns already_exists if the name is in use,
-// or too_many_tokens.
+// so creations conflict, and a query for other tokens after the read is exact. CreateToken returns
+// already_exists if the name is in use, or too_many_tokens.
 func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 	op := "create " + string(t.ID)
 	ref, err := s.tokenRef(t.ID)

@@ -32,7 +32,6 @@ func newToken(t testing.TB, project, name string) servicetoken.Token {
 	return token
 }
 
-// tokenNames returns the names of a project's tokens.
 func tokenNames(t testing.TB, s *store.Store, project string) map[string]bool {
 	t.Helper()
 	all, _, err := s.Tokens(t.Context(), project, store.Page{Size: 2 * servicetoken.MaxPerProject})

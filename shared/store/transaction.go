@@ -33,8 +33,8 @@ const (
 type batch struct {
 	what   string
 	app    []firestore.Update // updates of the app's document in an optimistic update
-	record string             // ID of the audit record, if any
-	plan   time.Time          // update time of the last plan read, if any
+	record string
+	plan   time.Time // update time of the last plan read, if any
 	writes []func(*firestore.Transaction) error
 }
 

@@ -128,7 +128,7 @@ func keyChange(stored, changed apikey.Key) audit.Change {
 	switch {
 	case changed.Secret != stored.Secret:
 		c.Action = audit.RotateKey
-		c.New["secret"] = "replaced" // never include the secret itself
+		c.New["secret"] = "replaced"
 	case changed.Status == apikey.Revoked && stored.Status != apikey.Revoked:
 		c.Action = audit.RevokeKey
 	}

@@ -39,7 +39,7 @@ func (s Shape) Most(d time.Duration) uint64 {
 type Buckets struct {
 	tats  slots.Table[atomic.Int64]
 	busy  slots.Set
-	peers atomic.Int64 // other replicas
+	peers atomic.Int64
 }
 
 // slack is the time, at the plan's rate, for which a replica may allow requests before its
@@ -59,7 +59,7 @@ func (b *Buckets) Reset(slot uint32) { b.tats.At(slot).Store(0) }
 func (b *Buckets) SetOthers(n int) { b.peers.Store(int64(n)) }
 
 // Busy returns the keys whose counts must be sent to other replicas, because all replicas together
-// may exceed the rate. Only one goroutine may drain it.
+// may exceed the rate.
 func (b *Buckets) Busy() *slots.Set { return &b.busy }
 
 // Take takes one token and reports whether there was one. now is in nanoseconds by a monotonic

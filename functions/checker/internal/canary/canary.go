@@ -49,7 +49,7 @@ func New(ceiling time.Duration, start time.Time, lapsed func()) *Proof {
 	return p
 }
 
-// Fresh reports whether the view is proven to be younger than the ceiling at now. It takes no lock.
+// Fresh reports whether the view is proven to be younger than the ceiling at now.
 func (p *Proof) Fresh(now time.Time) bool { return p.since(now) < p.until.Load() }
 
 // Begin returns the sequence number of the next canary. Call it before the write.

@@ -51,7 +51,7 @@ type Denial struct {
 // Log stores and logs the denials of a process.
 type Log struct {
 	log   *slog.Logger
-	every time.Duration // time between two lines
+	every time.Duration
 
 	next    atomic.Uint64
 	ring    [Kept]entry
@@ -160,7 +160,7 @@ func (l *Log) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		limit = n
 	}
-	if err := httpapi.JSON(w, http.StatusOK, list{Items: l.Find(q.Get("request_id"), limit)}); err != nil { // strings and times always encode
+	if err := httpapi.JSON(w, http.StatusOK, list{Items: l.Find(q.Get("request_id"), limit)}); err != nil {
 		httpapi.Fail(w, problem.Of(problem.Internal))
 	}
 }

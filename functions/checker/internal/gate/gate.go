@@ -51,7 +51,7 @@ type Verdict struct {
 }
 
 // Decide checks the key's existence, secret, status, expiry and scope. It does the same work for
-// every invalid key, so the response time does not reveal the reason. It allocates no memory.
+// every invalid key, so the response time does not reveal the reason.
 func Decide(v *view.View, r Request, now time.Time) Verdict {
 	full := bytesOf(r.Key)
 	key, found := v.Find(full[prefixAt:][:apikey.PrefixLength])

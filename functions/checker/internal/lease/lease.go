@@ -75,7 +75,7 @@ type Book struct {
 	peerCount   atomic.Int64
 	viewChanged atomic.Bool
 	lapses      atomic.Int64
-	retryNow    atomic.Bool // retry all keys
+	retryNow    atomic.Bool
 	wakeup      chan struct{}
 
 	writeCount, failureCount atomic.Uint64
@@ -128,8 +128,7 @@ const (
 	Gone
 )
 
-// Spend spends one request of a key's quota. It takes no lock, does not wait and allocates no
-// memory.
+// Spend spends one request of a key's quota. It does not wait.
 func (b *Book) Spend(slot uint32, l view.Limits, now int64) Answer {
 	a := (*b.accounts.Load())[slot]
 	if a == nil {
@@ -210,8 +209,7 @@ func (b *Book) Changed() {
 // SetOthers sets the number of other replicas.
 func (b *Book) SetOthers(n int) { b.peerCount.Store(int64(n)) }
 
-// Wanting returns the keys of which this replica lacks requests, to notify its peers. Only one
-// goroutine may drain it.
+// Wanting returns the keys of which this replica lacks requests, to notify its peers.
 func (b *Book) Wanting() *slots.Set { return &b.shortages }
 
 // Wanted records that a peer lacks requests of a key.

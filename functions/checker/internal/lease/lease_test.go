@@ -135,7 +135,6 @@ func (l *ledgers) EndLeases(_ context.Context, all []usage.Ended) ([]usage.Ended
 	return all, errFault
 }
 
-// ended is the entry of all ended processes.
 const ended = "ended"
 
 type cluster struct {

@@ -33,7 +33,7 @@ const (
 // reconciler matches the holdings with the view and the store. Only one goroutine uses it.
 type reconciler struct {
 	writeSlots chan struct{}
-	slotNeeded atomic.Bool // a key waits for a write slot
+	slotNeeded atomic.Bool
 	writes     sync.WaitGroup
 
 	holdings map[usage.Term]*holding // of all periods that have not ended

@@ -65,7 +65,7 @@ func (m *Meter) Flush(ctx context.Context) bool {
 		ok = m.flushTable(ctx, t) && ok
 		committed = latest(committed, t.committed())
 	}
-	if m.failures.Load() == failures { // even if not ok: requests may have been counted since
+	if m.failures.Load() == failures { // even if !ok, because of later requests
 		m.share.flush(flushResult{begun: begun, committed: committed, wrote: m.writes.Load() > writes})
 	}
 	return ok

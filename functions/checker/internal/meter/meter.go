@@ -57,14 +57,14 @@ type Writer interface {
 // Config contains the settings and dependencies of a meter.
 type Config struct {
 	Run      string
-	Replica  string // name of this replica in canaries
+	Replica  string
 	Interval time.Duration
 	Writer   Writer
 
 	MaxUnshared time.Duration // time for which quotas are trusted after the last sharing
 	Horizon     time.Duration // see sharing
 
-	Leases Leases // of hard quotas
+	Leases Leases
 
 	Find func(apikey.Prefix) (slot uint32, ok bool)
 	Now  func() time.Time
@@ -125,7 +125,7 @@ const (
 )
 
 // Admit checks the key's quota and counts the request as allowed or quota-denied. It counts
-// nothing if the result is Unshared or Unleased. It takes no lock and allocates no memory.
+// nothing if the result is Unshared or Unleased.
 func (m *Meter) Admit(slot uint32, prefix string, l view.Limits, now time.Time) Admission {
 	at := now.UnixNano()
 	s := m.state.Load()

@@ -91,7 +91,7 @@ func (m *Meter) stored(day usage.Day, source usage.Source, shard int, prefix api
 func (m *Meter) SetOthers(n int) { m.others.Store(uint64(max(n, 0))) }
 
 // Short returns the keys whose quota others may use up before their counts arrive through the
-// store. Only one goroutine may drain it.
+// store.
 func (m *Meter) Short() *slots.Set { return &m.nearQuota }
 
 // Hurry returns a channel that receives a value when such a count must be sent immediately.

@@ -11,7 +11,7 @@ type account struct {
 	total        uint64
 	refilled     uint64 // part of total that the bucket has refilled
 	totalVersion uint64
-	shortVersion uint64 // version of the last shortage of its hard quota
+	shortVersion uint64
 	fullSince    int64
 	peers        []peerCharge
 }

@@ -33,7 +33,7 @@ type Link struct {
 
 // Traffic counts the messages of a link.
 type Traffic struct {
-	Sent, Failed, Received, Refused atomic.Uint64 // messages
+	Sent, Failed, Received, Refused atomic.Uint64
 	BytesSent, BytesReceived        atomic.Uint64
 }
 

@@ -84,7 +84,7 @@ type Exchange struct {
 
 	mu       sync.Mutex // guards the following fields
 	tick     uint64
-	version  uint64              // increases with every update
+	version  uint64
 	accounts map[uint32]*account // busy keys, by slot
 	peers    map[string]*peer    // by run
 	source   meter.Today
@@ -199,7 +199,7 @@ func (x *Exchange) startDay(today meter.Today) {
 type Status struct {
 	Peers       int
 	Unreachable int // without a recent message
-	Keys        int // busy keys
+	Keys        int
 }
 
 // Status returns the current state.

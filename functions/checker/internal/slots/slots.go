@@ -49,7 +49,7 @@ func (t *Table[T]) Len() uint32 {
 	return uint32(len(*p) * chunkSize)
 }
 
-// Set is a set of slots. Goroutines can add slots while one drains it.
+// Set is a set of slots. Goroutines can add slots while one goroutine drains it.
 type Set struct {
 	words Table[atomic.Uint64]
 }

@@ -4,10 +4,10 @@
 // # Layout
 //
 // Each process writes one file, named after its run. A header with the boot ID of the machine is
-// followed by slots of 32 bytes, one per lease. A slot contains the key's prefix (0 if the slot is
-// free), the period, the number of spent requests, and a checksum of prefix and period. The file
-// grows in chunks of 64 KiB, up to 4 MiB. A chunk is written before it is mapped, so that its space
-// is allocated and no memory access to it can fail.
+// followed by slots of 32 bytes, one per lease. A slot contains the key's prefix (0 if free), the
+// period, the number of spent requests, and a checksum of prefix and period. The file grows in
+// chunks of 64 KiB, up to 4 MiB. A chunk is written before it is mapped, so that its space is
+// allocated and no memory access to it can fail.
 //
 // The kernel keeps the mapped data of a killed process. A new slot gets its prefix last, and a
 // freed slot loses it first, so a reader finds a complete slot or none.
@@ -234,7 +234,7 @@ func (f *File) Discard() error { return os.Remove(f.name) }
 type Ended struct {
 	Run     string
 	Spent   []usage.Ended
-	Damaged int // unusable slots
+	Damaged int
 
 	file *os.File
 }

@@ -63,7 +63,7 @@ type shard struct {
 	index index // after all pointers, so that the garbage collector does not scan it
 }
 
-const extraHead = 4 // bytes before the name
+const extraHead = 4
 
 //nolint:gochecknoglobals // constants for lookups without a result
 var (

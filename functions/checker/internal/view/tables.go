@@ -74,7 +74,7 @@ type planTable struct {
 	defined       int
 	undefinedKept int
 
-	ownRows, ownPlaces bool // cloned for this edit, not shared with another view
+	ownRows, ownPlaces bool // as in symbolTable
 }
 
 func planName(namespace string, id plan.ID) string { return namespace + "." + string(id) }
