@@ -16,7 +16,7 @@ const (
 func SearchText(text string) string { return strings.ToLower(strings.TrimSpace(text)) }
 
 // Found reports whether one of the first 16 words of the name, or the ID with or without "key-",
-// begins with text, the result of [SearchText]. text may continue into the following words.
+// begins with text. text is a result of [SearchText] and may contain several words.
 func (k Key) Found(text string) bool {
 	idOnly := len(text) > len("key-") && strings.HasPrefix(string(k.ID()), text)
 	return idOnly || strings.HasPrefix(string(k.Prefix), text) ||
