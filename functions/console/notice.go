@@ -55,7 +55,7 @@ const (
 
 // text returns the message, or "" for an unknown number.
 func (n notice) text() string { //nolint:funlen // a table
-	texts := map[notice]string{
+	texts := map[notice]string{ //nolint:gosec // no text is a credential
 		noticeSignedOut:          "You are signed out.",
 		noticeSessionEnded:       "Your session has ended. Sign in again; unsaved changes were lost.",
 		noticePasswordChanged:    "Password changed. All your sessions have ended. Sign in with the new password.",

@@ -21,6 +21,8 @@ type program struct {
 	dir  string // package, relative to the module: "functions/keys/cmd"
 }
 
+func commandLine() program { return program{"sluice", "scripts/sluice"} }
+
 func function(name string) program { return program{name, "functions/" + name + "/cmd"} }
 
 // built is the image of a function for one platform.

@@ -23,12 +23,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-var (
-	commandLine = program{"sluice", "scripts/sluice"}
-
-	// versionPattern is Semantic Versioning with a "v" and without build metadata.
-	versionPattern = regexp.MustCompile(`^v(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
-)
+// versionPattern is Semantic Versioning with a "v" and without build metadata.
+var versionPattern = regexp.MustCompile(`^v(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
 // entry is a file in an archive or a folder.
 type entry struct {
@@ -57,11 +53,11 @@ func all(ctx context.Context, version, out string) error {
 	files := map[string][]byte{}
 	bill := map[string]linked{}
 	var mu sync.Mutex
-	err = forEach(ctx, append(functions, commandLine), func(ctx context.Context, p program) error {
+	err = forEach(ctx, append(functions, commandLine()), func(ctx context.Context, p program) error {
 		var made map[string][]byte
 		var l linked
 		var err error
-		if p == commandLine {
+		if p == commandLine() {
 			made, l, err = commandLineArchives(ctx, number, src)
 		} else {
 			made, l, err = imageLayout(ctx, p, src)
@@ -107,10 +103,10 @@ func releaseSource(ctx context.Context, version string) (source, error) {
 
 // commandLineArchives returns an archive of the command line for each platform.
 func commandLineArchives(ctx context.Context, number string, src source) (map[string][]byte, linked, error) {
-	files, l := map[string][]byte{}, linked{program: commandLine}
+	files, l := map[string][]byte{}, linked{program: commandLine()}
 	for _, platform := range []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64"} {
 		system, architecture, _ := strings.Cut(platform, "/")
-		content, info, err := compile(ctx, commandLine, system, architecture, src)
+		content, info, err := compile(ctx, l.program, system, architecture, src)
 		if err != nil {
 			return nil, linked{}, fmt.Errorf("%s: %w", platform, err)
 		}
@@ -170,7 +166,7 @@ func packageChart(chart fs.FS, number string, at time.Time) ([]byte, error) {
 	}
 	set := regexp.MustCompile(`(?m)^(version|appVersion): (v?)\S+$`)
 	if n := len(set.FindAll(entries[i].content, -1)); n != 2 {
-		return nil, fmt.Errorf("Chart.yaml: %d lines of version and appVersion, want 2", n)
+		return nil, fmt.Errorf("read Chart.yaml: got %d lines of version and appVersion, want 2", n)
 	}
 	entries[i].content = set.ReplaceAll(entries[i].content, []byte("$1: ${2}"+number))
 	return compress(entries, at)

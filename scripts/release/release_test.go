@@ -90,7 +90,7 @@ func TestBillOfMaterials(t *testing.T) {
 		}
 		return i
 	}
-	programs := []linked{{function("keys"), merge(info("a.example/x"), info("b.example/y"))}, {commandLine, info("b.example/y")}}
+	programs := []linked{{function("keys"), merge(info("a.example/x"), info("b.example/y"))}, {commandLine(), info("b.example/y")}}
 	text, err := billOfMaterials("sluice", programs, map[string]string{"a.example/x": "MIT"}, source{release: "v2.1.0", at: time.Unix(0, 0).UTC()})
 	check.OK(t, err)
 	var doc spdxDocument

@@ -203,7 +203,7 @@ func TestPaging(t *testing.T) {
 		end := min(start+2, len(names))
 		list := map[string]any{"items": []any{}, "next_page_token": ""}
 		for _, n := range names[start:end] {
-			list["items"] = append(list["items"].([]any), map[string]any{"name": n}) //nolint:forcetypeassert
+			list["items"] = append(list["items"].([]any), map[string]any{"name": n}) //nolint:forcetypeassert // list is a local literal
 		}
 		if end < len(names) {
 			list["next_page_token"] = names[end]

@@ -82,7 +82,8 @@ func hostRule(host string) string { return "Host(`" + host + "`)" }
 // cannot be applied over a field in it.
 func defaultTLS() map[string]any { return map[string]any{"store": map[string]any{"name": "default"}} }
 
-func (*ingressRoutes) kind() schema.GroupVersionKind            { return traefikKind("IngressRoute") }
+func (*ingressRoutes) kind() schema.GroupVersionKind { return traefikKind("IngressRoute") }
+
 func (*ingressRoutes) blank() map[string]any                    { return map[string]any{"routes": []any{}} }
 func (*ingressRoutes) accepted(*unstructured.Unstructured) bool { return true } // Traefik does not report it
 func (*ingressRoutes) knative() bool                            { return true }

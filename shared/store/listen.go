@@ -60,6 +60,7 @@ func (b Batch[T]) Verify(held int) error {
 	return nil
 }
 
+// Receiver processes the batches of a listener.
 type Receiver[T any] interface {
 	// Receive processes a batch. It must call [Batch.Verify] first. An error ends the listener.
 	Receive(b Batch[T]) error
