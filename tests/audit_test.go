@@ -24,22 +24,22 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// change is one call that changes something, and the record that it leaves.
+// change is a state-changing call and its audit record.
 type change struct {
-	route  string // as the metrics name it
-	body   string // of the call; {name}s are filled in as in the route
-	action string // of the record
-	on     string // the resource, below the project unless it begins with "/"
+	route    string // pattern, as in the metrics
+	body     string // with the {placeholders} of the route
+	action   string
+	resource string // below the project unless it begins with "/"
 }
 
 const (
-	ofProject     = "/api/v1/projects/{project}"
-	ofEnvironment = ofProject + "/environments/{environment}"
-	ofApp         = ofEnvironment + "/apps/{app}"
-	ofKey         = ofProject + "/api-keys/{key_id}"
+	projectPath     = "/api/v1/projects/{project}"
+	environmentPath = projectPath + "/environments/{environment}"
+	appPath         = environmentPath + "/apps/{app}"
+	keyPath         = projectPath + "/api-keys/{key_id}"
 )
 
-// changes are all state-changing calls of the API, in an order in which each works.
+// changes returns every state-changing call, in an order in which each succeeds.
 func changes() []change {
 	return []change{
 		{"POST /api/v1/users", `{"username":"{username}","password":"{secret}-first"}`, "user.create", "/users/{username}"},
@@ -47,65 +47,63 @@ func changes() []change {
 		{"POST /api/v1/session", `{"username":"{username}","password":"{secret}-second"}`, "session.sign_in", "/users/{username}"},
 		{"DELETE /api/v1/session", "", "session.sign_out", "/users/{username}"},
 		{"POST /api/v1/projects", `{"name":"{project}"}`, "project.create", "/projects/{project}"},
-		{"PATCH " + ofProject, `{"leak_policy":"revoke"}`, "project.update", "settings"},
-		{"PATCH " + ofProject, `{"leak_policy":"disable"}`, "project.update", "settings"},
-		{"PUT " + ofProject + "/members", `{"members":[{"username":"admin","role":"owner"},{"username":"{username}","role":"viewer"}]}`, "project.set_members", "members"},
-		{"DELETE " + ofProject + "/members/{username}", "", "project.set_members", "members"},
-		{"POST " + ofProject + "/tokens", `{"name":"nightly","role":"developer"}`, "token.create", "tokens/{token_id}"},
-		{"DELETE " + ofProject + "/tokens/{token_id}", "", "token.revoke", "tokens/{token_id}"},
-		{"POST " + ofProject + "/environments", `{"name":"{environment}"}`, "environment.create", "environments/{environment}"},
-		{"POST " + ofEnvironment + "/plans", `{"name":"audited","rate":1,"burst":1}`, "plan.create", "environments/{environment}/plans/plan-audited"},
-		{"PATCH " + ofEnvironment + "/plans/{plan_id}", `{"rate":2}`, "plan.update", "environments/{environment}/plans/plan-audited"},
-		{"POST " + ofEnvironment + "/api-keys", `{"plan":"plan-audited"}`, "key.create", "api-keys/{key_id}"},
-		{"PATCH " + ofKey, `{"status":"disabled"}`, "key.update", "api-keys/{key_id}"},
-		{"PATCH " + ofKey, `{"status":"active"}`, "key.update", "api-keys/{key_id}"},
-		{"POST " + ofKey + "/rotate", `{"grace":"0s"}`, "key.rotate", "api-keys/{key_id}"},
+		{"PATCH " + projectPath, `{"leak_policy":"revoke"}`, "project.update", "settings"},
+		{"PATCH " + projectPath, `{"leak_policy":"disable"}`, "project.update", "settings"},
+		{"PUT " + projectPath + "/members", `{"members":[{"username":"admin","role":"owner"},{"username":"{username}","role":"viewer"}]}`, "project.set_members", "members"},
+		{"DELETE " + projectPath + "/members/{username}", "", "project.set_members", "members"},
+		{"POST " + projectPath + "/tokens", `{"name":"nightly","role":"developer"}`, "token.create", "tokens/{token_id}"},
+		{"DELETE " + projectPath + "/tokens/{token_id}", "", "token.revoke", "tokens/{token_id}"},
+		{"POST " + projectPath + "/environments", `{"name":"{environment}"}`, "environment.create", "environments/{environment}"},
+		{"POST " + environmentPath + "/plans", `{"name":"audited","rate":1,"burst":1}`, "plan.create", "environments/{environment}/plans/plan-audited"},
+		{"PATCH " + environmentPath + "/plans/{plan_id}", `{"rate":2}`, "plan.update", "environments/{environment}/plans/plan-audited"},
+		{"POST " + environmentPath + "/api-keys", `{"plan":"plan-audited"}`, "key.create", "api-keys/{key_id}"},
+		{"PATCH " + keyPath, `{"status":"disabled"}`, "key.update", "api-keys/{key_id}"},
+		{"PATCH " + keyPath, `{"status":"active"}`, "key.update", "api-keys/{key_id}"},
+		{"POST " + keyPath + "/rotate", `{"grace":"0s"}`, "key.rotate", "api-keys/{key_id}"},
 		{"POST /api/v1/leaks", `[{"token":"{full_key}","type":"sluice_api_key","url":"https://git.example.com/x?key={full_key}","source":"commit"}]`, "key.leak", "api-keys/{key_id}"},
-		{"POST " + ofKey + "/rotate", `{}`, "key.rotate", "api-keys/{key_id}"},
+		{"POST " + keyPath + "/rotate", `{}`, "key.rotate", "api-keys/{key_id}"},
 		{"POST /api/v1/leaks/report", `{"key":"{full_key}"}`, "key.leak", "api-keys/{key_id}"},
-		{"POST " + ofKey + "/revoke", `{}`, "key.revoke", "api-keys/{key_id}"},
-		{"DELETE " + ofEnvironment + "/plans/{plan_id}", "", "plan.delete", "environments/{environment}/plans/plan-audited"},
-		{"POST " + ofEnvironment + "/apps", `{"name":"{app}","image":"registry.example/echo:v1"}`, "app.create", "environments/{environment}/apps/{app}"},
-		{"PATCH " + ofApp, `{"require_api_key":true}`, "app.update", "environments/{environment}/apps/{app}"},
-		{"PATCH " + ofApp, `{"preflight":"refuse"}`, "app.update", "environments/{environment}/apps/{app}"},
-		{"POST " + ofApp + "/deployments", `{"image":"registry.example/echo:v2"}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/2"},
-		{"POST " + ofApp + "/rollback", `{"revision":1}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/3"},
-		{"POST " + ofProject + "/environments", `{"name":"next"}`, "environment.create", "environments/next"},
-		{"POST " + ofProject + "/environments/next/apps", `{"name":"{app}","image":"registry.example/echo:v0"}`, "app.create", "environments/next/apps/{app}"},
-		{"POST " + ofProject + "/environments/next/apps/{app}/promote", `{"from_environment":"{environment}"}`, "deployment.create", "environments/next/apps/{app}/deployments/2"},
-		{"POST " + ofApp + "/webhook", "", "webhook.enable", "environments/{environment}/apps/{app}/webhook"},
+		{"POST " + keyPath + "/revoke", `{}`, "key.revoke", "api-keys/{key_id}"},
+		{"DELETE " + environmentPath + "/plans/{plan_id}", "", "plan.delete", "environments/{environment}/plans/plan-audited"},
+		{"POST " + environmentPath + "/apps", `{"name":"{app}","image":"registry.example/echo:v1"}`, "app.create", "environments/{environment}/apps/{app}"},
+		{"PATCH " + appPath, `{"require_api_key":true}`, "app.update", "environments/{environment}/apps/{app}"},
+		{"PATCH " + appPath, `{"preflight":"refuse"}`, "app.update", "environments/{environment}/apps/{app}"},
+		{"POST " + appPath + "/deployments", `{"image":"registry.example/echo:v2"}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/2"},
+		{"POST " + appPath + "/rollback", `{"revision":1}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/3"},
+		{"POST " + projectPath + "/environments", `{"name":"next"}`, "environment.create", "environments/next"},
+		{"POST " + projectPath + "/environments/next/apps", `{"name":"{app}","image":"registry.example/echo:v0"}`, "app.create", "environments/next/apps/{app}"},
+		{"POST " + projectPath + "/environments/next/apps/{app}/promote", `{"from_environment":"{environment}"}`, "deployment.create", "environments/next/apps/{app}/deployments/2"},
+		{"POST " + appPath + "/webhook", "", "webhook.enable", "environments/{environment}/apps/{app}/webhook"},
 		{"POST /api/v1/webhook/{namespace}/{app}", `{"image":"registry.example/echo:v4"}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/4"},
-		{"PUT " + ofApp + "/git-source", `{"repository":"https://git.example/once.git","branch":"main"}`, "app.update", "environments/{environment}/apps/{app}"},
+		{"PUT " + appPath + "/git-source", `{"repository":"https://git.example/once.git","branch":"main"}`, "app.update", "environments/{environment}/apps/{app}"},
 		{"POST /api/v1/webhook/{namespace}/{app}", `{"commit":"abc1234"}`, "build.request", "environments/{environment}/apps/{app}/builds/1"},
-		{"POST " + ofApp + "/builds", `{"commit":"abc1234"}`, "build.request", "environments/{environment}/apps/{app}/builds/2"},
-		{"DELETE " + ofApp + "/git-source", "", "app.update", "environments/{environment}/apps/{app}"},
-		{"POST " + ofApp + "/webhook/trusts", `{"issuer":"{issuer}","claims":{"repository":"org/repo"}}`, "webhook.trust", "environments/{environment}/apps/{app}/webhook/trusts/{trust_id}"},
-		{"DELETE " + ofApp + "/webhook/trusts/{trust_id}", "", "webhook.distrust", "environments/{environment}/apps/{app}/webhook/trusts/{trust_id}"},
-		{"DELETE " + ofApp + "/webhook", "", "webhook.disable", "environments/{environment}/apps/{app}/webhook"},
-		{"DELETE " + ofApp, "", "app.delete", "environments/{environment}/apps/{app}"},
+		{"POST " + appPath + "/builds", `{"commit":"abc1234"}`, "build.request", "environments/{environment}/apps/{app}/builds/2"},
+		{"DELETE " + appPath + "/git-source", "", "app.update", "environments/{environment}/apps/{app}"},
+		{"POST " + appPath + "/webhook/trusts", `{"issuer":"{issuer}","claims":{"repository":"org/repo"}}`, "webhook.trust", "environments/{environment}/apps/{app}/webhook/trusts/{trust_id}"},
+		{"DELETE " + appPath + "/webhook/trusts/{trust_id}", "", "webhook.distrust", "environments/{environment}/apps/{app}/webhook/trusts/{trust_id}"},
+		{"DELETE " + appPath + "/webhook", "", "webhook.disable", "environments/{environment}/apps/{app}/webhook"},
+		{"DELETE " + appPath, "", "app.delete", "environments/{environment}/apps/{app}"},
 		{"DELETE /api/v1/host-reservations/{host}", "", "host.release", "/host-reservations/{host}"},
-		{"DELETE " + ofProject + "/environments/next/apps/{app}", "", "app.delete", "environments/next/apps/{app}"},
-		{"DELETE " + ofProject + "/environments/next", "", "environment.delete", "environments/next"},
-		{"DELETE " + ofEnvironment, "", "environment.delete", "environments/{environment}"},
-		{"DELETE " + ofProject, "", "project.delete", "/projects/{project}"},
+		{"DELETE " + projectPath + "/environments/next/apps/{app}", "", "app.delete", "environments/next/apps/{app}"},
+		{"DELETE " + projectPath + "/environments/next", "", "environment.delete", "environments/next"},
+		{"DELETE " + environmentPath, "", "environment.delete", "environments/{environment}"},
+		{"DELETE " + projectPath, "", "project.delete", "/projects/{project}"},
 	}
 }
 
-// auditor makes the changes and remembers what must not be recorded of them.
+// auditor makes the changes. No record may contain its secrets.
 type auditor struct {
 	*stacktest.Site
 	names   map[string]string
-	admin   string // token
-	user    string // token
-	hook    string // token
 	secrets []string
+
+	admin, user, hook string // tokens
 }
 
-// TestEveryChangeIsRecorded makes every call of the management API and of the webhook
-// that changes something, as the running functions list them, and looks for its record:
-// one each, made by whom it was, from where it was, under the id of the request.
+// TestEveryChangeIsRecorded makes every state-changing call that the metrics of the functions
+// list.
 func TestEveryChangeIsRecorded(t *testing.T) {
-	stacktest.Insides(t, "it reads every function's metrics, also of those that a cluster has scaled to zero")
+	stacktest.Insides(t, "it reads the metrics of every function, including those that a cluster has scaled to zero")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	suffix := strings.ToLower(rand.Text()[:8])
@@ -119,7 +117,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	a.admin = string(session.Token)
 	made := map[string]bool{}
 	for _, c := range changes() {
-		if strings.HasSuffix(c.route, "/promote") { // takes only a revision that had a ready pod
+		if strings.HasSuffix(c.route, "/promote") { // promotes only a revision that had a ready pod
 			prod := *s
 			prod.Project, prod.Env = a.names["project"], a.names["environment"]
 			prod.Settled(a.names["app"], 3, "live")
@@ -129,20 +127,19 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	}
 	for _, route := range stateChangingRoutes(t) {
 		if !made[route] {
-			t.Errorf("%s changes something, and no test knows its audit record: add it to changes", route)
+			t.Errorf("changes() lacks the state-changing route %s", route)
 		}
 	}
 	for name, text := range s.Documents() {
 		for _, secret := range a.secrets {
 			if strings.Contains(name, "/audit/") && strings.Contains(text, secret) {
-				t.Errorf("a secret is in %s: %s", name, text)
+				t.Errorf("%s contains a secret: %s", name, text)
 			}
 		}
 	}
 }
 
-// stateChangingRoutes reads the routes from the metrics of the running functions: those
-// whose method may change something, but for those that only look for a key or try a webhook.
+// stateChangingRoutes reads the routes from the metrics.
 func stateChangingRoutes(t *testing.T) []string {
 	t.Helper()
 	series := regexp.MustCompile(`sluice_http_request_duration_seconds_count\{route="((?:POST|PUT|PATCH|DELETE) /api/v1/[^"]*)"\}`)
@@ -150,7 +147,7 @@ func stateChangingRoutes(t *testing.T) []string {
 	for _, url := range world.Info().Metrics {
 		for _, found := range series.FindAllStringSubmatch(stacktest.Get(t, url).Body, -1) {
 			switch found[1] {
-			case table.FindKey.Pattern(), table.TestWebhook.Pattern(): // change nothing
+			case table.FindKey.Pattern(), table.TestWebhook.Pattern(): // change no state
 			case table.ReleaseQuota.Pattern(): // needs a lost checker; see TestReleaseLeases of package store
 			default:
 				routes = append(routes, found[1])
@@ -158,7 +155,7 @@ func stateChangingRoutes(t *testing.T) []string {
 		}
 	}
 	if len(routes) < 25 {
-		t.Fatalf("only %d routes: %v", len(routes), routes)
+		t.Fatalf("routes: got %d, want at least 25: %v", len(routes), routes)
 	}
 	return routes
 }
@@ -170,7 +167,6 @@ func (a *auditor) fill(text string) string {
 	return text
 }
 
-// make makes a change and checks its record.
 func (a *auditor) make(c change) {
 	a.T.Helper()
 	id := "audit-" + rand.Text()
@@ -187,13 +183,13 @@ func (a *auditor) make(c change) {
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode >= 300 || res.Header.Get("X-Request-Id") != id {
-		a.T.Fatalf("%s: %d %s, id %q, %v", c.route, res.StatusCode, body, res.Header.Get("X-Request-Id"), err)
+		a.T.Fatalf("%s: got %d %s, request ID %q, %v; want success, request ID %q", c.route, res.StatusCode, body, res.Header.Get("X-Request-Id"), err, id)
 	}
-	a.learn(c, body)
+	a.saveResponse(c, body)
 	a.check(c, id, actor)
 }
 
-// sign gives a call its credentials and says whose they are.
+// sign adds credentials to the request of a change and returns their owner.
 func (a *auditor) sign(req *http.Request, c change) wire.AuditActor {
 	user := wire.AuditActor{Kind: "user", Name: a.names["username"]}
 	switch {
@@ -214,40 +210,37 @@ func (a *auditor) sign(req *http.Request, c change) wire.AuditActor {
 	return wire.AuditActor{Kind: "user", Name: world.Info().Admin.Username}
 }
 
-// learn takes from an answer what later calls need, and what no record may hold.
-func (a *auditor) learn(c change, body []byte) {
+func (a *auditor) saveResponse(c change, body []byte) {
 	a.T.Helper()
-	var answer struct{ ID, Key, Token string }
+	var response struct{ ID, Key, Token string }
 	if len(bytes.TrimSpace(body)) == 0 {
 		return
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return // a list
 	}
 	const marker = len("sluice_12345678_")
 	switch {
-	case answer.Key != "":
-		a.names["key_id"], a.names["full_key"] = answer.ID, answer.Key
-		a.secrets = append(a.secrets, answer.Key[marker:])
+	case response.Key != "":
+		a.names["key_id"], a.names["full_key"] = response.ID, response.Key
+		a.secrets = append(a.secrets, response.Key[marker:])
 	case c.action == "session.sign_in":
-		a.user = answer.Token
-		a.secrets = append(a.secrets, answer.Token[len(answer.Token)-40:])
+		a.user = response.Token
+		a.secrets = append(a.secrets, response.Token[len(response.Token)-40:])
 	case c.action == "token.create":
-		a.names["token_id"] = answer.ID
-		a.secrets = append(a.secrets, answer.Token[len("sluice_st_123456789012_"):])
+		a.names["token_id"] = response.ID
+		a.secrets = append(a.secrets, response.Token[len("sluice_st_123456789012_"):])
 	case c.action == "webhook.trust":
-		a.names["trust_id"] = answer.ID
+		a.names["trust_id"] = response.ID
 	case c.action == "webhook.enable":
-		a.hook = answer.Token
-		a.secrets = append(a.secrets, answer.Token)
+		a.hook = response.Token
+		a.secrets = append(a.secrets, response.Token)
 	}
 }
 
-// check looks for the record of a request: in the project's list, or the
-// installation's.
 func (a *auditor) check(c change, id string, actor wire.AuditActor) {
 	a.T.Helper()
-	resource, of := a.fill(c.on), a.names["project"]
+	resource, of := a.fill(c.resource), a.names["project"]
 	list := a.Client.Audit
 	if rest, ok := strings.CutPrefix(resource, "/"); ok {
 		resource, of = rest, ""
@@ -265,29 +258,28 @@ func (a *auditor) check(c change, id string, actor wire.AuditActor) {
 	check.OK(a.T, err)
 	records = slices.DeleteFunc(records, func(r wire.AuditRecord) bool { return r.RequestID != id })
 	if len(records) != 1 {
-		a.T.Errorf("%s has left %d records", c.route, len(records))
+		a.T.Errorf("%s: got %d records, want 1", c.route, len(records))
 		return
 	}
 	r := records[0]
 	local := r.ClientAddress == "127.0.0.1" || r.ClientAddress == "::1"
 	if r.Actor != actor || !local || r.Outcome != "succeeded" || r.Project != of || r.Resource != resource || r.At.IsZero() {
-		a.T.Errorf("%s has left the record %+v", c.route, r)
+		a.T.Errorf("%s: got the record %+v, want actor %+v, resource %s", c.route, r, actor, resource)
 	}
 }
 
-// TestWhoReadsTheAuditLog: owners their project's, admins the installation's.
 func TestWhoReadsTheAuditLog(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	password := "pass-" + rand.Text()
 	as := map[string]*client.Client{}
 	members := []wire.Member{{Username: world.Info().Admin.Username, Role: "owner"}}
-	for _, role := range []string{"owner", "developer", "viewer", "stranger"} {
+	for _, role := range []string{"owner", "developer", "viewer", "outsider"} {
 		name := strings.ToLower(role[:3] + rand.Text()[:8])
 		if _, err := s.Client.CreateUser(t.Context(), name, password, false); err != nil {
 			t.Fatal(err)
 		}
-		if role != "stranger" {
+		if role != "outsider" {
 			members = append(members, wire.Member{Username: name, Role: role})
 		}
 		as[role] = stacktest.SignIn(t, world, name, password)
@@ -297,13 +289,13 @@ func TestWhoReadsTheAuditLog(t *testing.T) {
 		records, err := client.Collect(c.Audit(t.Context(), s.Project, client.AuditQuery{}))
 		if role == "owner" {
 			if err != nil || len(records) != 2 { // the environment and the members
-				t.Errorf("an owner reads %d records, %v", len(records), err)
+				t.Errorf("owner: got %d records, %v, want 2", len(records), err)
 			}
 		} else if !client.HasCode(err, "forbidden") {
-			t.Errorf("a %s gets %v", role, err)
+			t.Errorf("%s: got %v, want forbidden", role, err)
 		}
 		if _, err := client.Collect(c.InstallationAudit(t.Context(), client.AuditQuery{})); !client.HasCode(err, "forbidden") {
-			t.Errorf("a %s reads the installation's records: %v", role, err)
+			t.Errorf("%s, records of the installation: got %v, want forbidden", role, err)
 		}
 	}
 	if _, err := client.New(world.Info().BaseURL).SignIn(t.Context(), members[1].Username, password+"x"); !client.HasCode(err, "invalid_credentials") {
@@ -311,12 +303,12 @@ func TestWhoReadsTheAuditLog(t *testing.T) {
 	}
 	failed, err := client.Collect(s.Client.InstallationAudit(t.Context(), client.AuditQuery{Actor: members[1].Username, Action: "session.sign_in"}))
 	if err != nil || len(failed) != 2 || failed[0].Outcome != "failed" || failed[1].Outcome != "succeeded" {
-		t.Errorf("sign-ins of the owner: %+v, %v", failed, err)
+		t.Errorf("sign-ins of the owner: got %+v, %v, want a failed and a successful one", failed, err)
 	}
 }
 
-// TestConsoleRecordsClientAddress checks that a change through the console is recorded with the
-// address of the browser, also if another client claims an address in the console's header.
+// TestConsoleRecordsClientAddress makes changes in the console and, with a forged header of the
+// console, through the API. The records must have the client's address.
 func TestConsoleRecordsClientAddress(t *testing.T) {
 	stacktest.Insides(t, "it connects from two addresses of this machine")
 	t.Parallel()
@@ -341,9 +333,9 @@ func TestConsoleRecordsClientAddress(t *testing.T) {
 		}
 		res, err := from.Do(req)
 		check.OK(t, err)
-		_ = res.Body.Close() // the status is enough
+		_ = res.Body.Close()
 		if res.StatusCode != http.StatusSeeOther && res.StatusCode != http.StatusCreated {
-			t.Fatalf("%s: %d", address, res.StatusCode)
+			t.Fatalf("%s: got %d, want 303 or 201", address, res.StatusCode)
 		}
 	}
 	form := url.Values{"csrf": {who.CSRFToken}, "name": {"clicked"}}

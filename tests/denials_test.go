@@ -13,10 +13,10 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// soon is how long a busy machine may take until a limit is reached.
-const soon = 30 * time.Second
+// limitTimeout is the time that a busy machine may need to reach a limit.
+const limitTimeout = 30 * time.Second
 
-// wantDenial checks what all denials share (promise G9).
+// wantDenial checks the headers that all denials share (promise G9).
 func wantDenial(t *testing.T, a stacktest.Answer, retryAfter string) {
 	t.Helper()
 	want := map[string]string{
@@ -28,12 +28,11 @@ func wantDenial(t *testing.T, a stacktest.Answer, retryAfter string) {
 	}
 	for name, value := range want {
 		if got := a.Header.Get(name); got != value {
-			t.Errorf("%s: %q, want %q", name, got, value)
+			t.Errorf("%s: got %q, want %q", name, got, value)
 		}
 	}
 }
 
-// TestScope: a key opens the apps of its scope in its environment, nothing else.
 func TestScope(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -65,8 +64,7 @@ func TestScope(t *testing.T) {
 	s.Call("hello").Key(scoped).Gets(http.StatusUnauthorized, "invalid_key")
 }
 
-// TestRefusalsAreAlike: whatever is wrong with a key, the client sees the same
-// bytes, apart from the date and the request's id, which is random.
+// TestRefusalsAreAlike compares the responses to all invalid keys, except date and request ID.
 func TestRefusalsAreAlike(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -90,9 +88,9 @@ func TestRefusalsAreAlike(t *testing.T) {
 
 	none := s.Call("hello").Gets(http.StatusUnauthorized, "invalid_key")
 	if _, there := none.Header["Retry-After"]; there {
-		t.Error("a 401 has Retry-After")
+		t.Error("got a 401 with Retry-After, want none")
 	}
-	// The last character belongs to the checksum; the one before the sum to the secret.
+	// This changes the secret, so the checksum no longer matches.
 	mutated := good.Full[:20] + flip(good.Full[20]) + good.Full[21:]
 	calls := map[string]*stacktest.Call{
 		"malformed":  s.Call("hello").Header("X-API-Key", "garbage"),
@@ -118,11 +116,11 @@ func TestRefusalsAreAlike(t *testing.T) {
 		a := call.Gets(http.StatusUnauthorized)
 		anonymous(&a)
 		if diff := cmp.Diff(none, a); diff != "" {
-			t.Errorf("%s differs from no key at all (-none +this):\n%s", name, diff)
+			t.Errorf("%s differs from a request without a key (-without +got):\n%s", name, diff)
 		}
 	}
 	if len(ids) != len(calls)+1 || ids[""] {
-		t.Errorf("%d refusals have the ids %v", len(calls)+1, ids)
+		t.Errorf("request IDs of %d denials: got %v, want all different", len(calls)+1, ids)
 	}
 }
 
@@ -133,8 +131,8 @@ func flip(c byte) string {
 	return "a"
 }
 
-// TestGateDenials brings about the denials that a client can bring about through the
-// ingress (promise G9); gate_unavailable is in package chaos.
+// TestGateDenials causes the denials that a client can cause; package chaos tests
+// gate_unavailable.
 func TestGateDenials(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -145,34 +143,34 @@ func TestGateDenials(t *testing.T) {
 	rate, burst := 0.05, int64(2)
 	slow := s.Key(s.Plan(wire.CreatePlan{Rate: &rate, Burst: &burst}))
 	s.Opens("hello", slow)
-	wantDenial(t, s.Call("hello").Key(slow).Within(soon).Gets(http.StatusTooManyRequests, "rate_limited"), "1")
+	wantDenial(t, s.Call("hello").Key(slow).Within(limitTimeout).Gets(http.StatusTooManyRequests, "rate_limited"), "1")
 
 	quota, period := int64(3), "month"
 	small := s.Key(s.Plan(wire.CreatePlan{Quota: &quota, QuotaPeriod: &period}))
 	s.Opens("hello", small)
-	denied := s.Call("hello").Key(small).Within(soon).Gets(http.StatusTooManyRequests, "quota_exhausted")
+	denied := s.Call("hello").Key(small).Within(limitTimeout).Gets(http.StatusTooManyRequests, "quota_exhausted")
 	now := time.Now().UTC()
 	left := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC).Sub(now)
 	wait, err := strconv.Atoi(denied.Header.Get("Retry-After"))
 	if d := time.Duration(wait)*time.Second - left; err != nil || d < -5*time.Second || d > 5*time.Second {
-		t.Errorf("Retry-After %q, want the %v that are left of the month", denied.Header.Get("Retry-After"), left)
+		t.Errorf("Retry-After: got %q, want the %v until the end of the month", denied.Header.Get("Retry-After"), left)
 	}
 }
 
-// TestMisconfigured asks the replicas what no proxy that is set up right would.
+// TestMisconfigured sends requests that a correctly configured proxy never sends.
 func TestMisconfigured(t *testing.T) {
 	t.Parallel()
 	for _, r := range stacktest.Replicas(t, world) {
 		for _, address := range [][2]string{{"shop-prod", ""}, {"", "hello"}, {"UPPER", "hello"}, {"shop-prod", "a.b"}, {"shop-prod", "/hello"}} {
 			a, err := r.Check(t.Context(), address[0], address[1], "")
 			if err != nil || a.Status != http.StatusInternalServerError || a.Code() != "misconfigured" {
-				t.Errorf("%v: %d %s %v", address, a.Status, a.Body, err)
+				t.Errorf("%v: got %d %s, %v, want 500 misconfigured", address, a.Status, a.Body, err)
 			}
 			wantDenial(t, a, "")
 		}
 		a, err := r.Check(t.Context(), "shop-prod", "hello", "", "X-Forwarded-Method", "")
 		if err != nil || a.Code() != "misconfigured" {
-			t.Errorf("without the forwarded method: %d %s %v", a.Status, a.Body, err)
+			t.Errorf("without the forwarded method: got %d %s, %v, want misconfigured", a.Status, a.Body, err)
 		}
 	}
 }

@@ -26,13 +26,12 @@ func rollback(t *testing.T, s *stacktest.Site, revision int64) wire.Deployment {
 	return d
 }
 
-// TestRollbacks goes back, by number and without, and tries where nothing is (promise D4).
 func TestRollbacks(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.App("hello")
 	if _, err := s.Client.Rollback(t.Context(), s.Project, s.Env, "hello", 0); !client.HasCode(err, "no_previous_revision") {
-		t.Errorf("rollback of the first revision: %v", err)
+		t.Errorf("rollback of the first revision: got %v, want no_previous_revision", err)
 	}
 	for revision, tag := range []string{2: "v2", 3: "v3"} {
 		if tag == "" {
@@ -40,23 +39,23 @@ func TestRollbacks(t *testing.T) {
 		}
 		d := deploy(t, s, tag)
 		if d.Revision != int64(revision) || d.Trigger != "manual" || !d.Current {
-			t.Errorf("deployed %+v", d)
+			t.Errorf("got %+v, want the manual revision %d to be current", d, revision)
 		}
 		s.Runs("hello", image(tag))
 		s.Settled("hello", d.Revision, "live")
 	}
 	d := rollback(t, s, 0)
 	if d.Revision != 4 || d.Trigger != "rollback" || d.SourceRevision != 2 || d.Image != image("v2") {
-		t.Errorf("rolled back to the one before: %+v", d)
+		t.Errorf("rollback to the previous revision: got %+v, want revision 4, from 2", d)
 	}
 	s.Runs("hello", image("v2"))
 	d = rollback(t, s, 1)
 	if d.Revision != 5 || d.SourceRevision != 1 {
-		t.Errorf("rolled back to the first: %+v", d)
+		t.Errorf("rollback to the first revision: got %+v, want revision 5, from 1", d)
 	}
 	s.Runs("hello", image("v1"))
 	if _, err := s.Client.Rollback(t.Context(), s.Project, s.Env, "hello", 99); !client.HasCode(err, "not_found") {
-		t.Errorf("rollback to a revision that does not exist: %v", err)
+		t.Errorf("rollback to an unknown revision: got %v, want not_found", err)
 	}
 	history := s.History("hello")
 	var numbers []int64
@@ -68,11 +67,10 @@ func TestRollbacks(t *testing.T) {
 		}
 	}
 	if !slices.Equal(numbers, []int64{5, 4, 3, 2, 1}) || current != 1 || !history[0].Current {
-		t.Errorf("history %v with %d current", numbers, current)
+		t.Errorf("history: got %v with %d current, want 5 to 1 with 5 current", numbers, current)
 	}
 }
 
-// TestDeploysAtOnce: 20 deploys of one app get 20 numbers, and the highest runs.
 func TestDeploysAtOnce(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -94,18 +92,17 @@ func TestDeploysAtOnce(t *testing.T) {
 	slices.SortFunc(revisions, func(a, b wire.Deployment) int { return int(a.Revision - b.Revision) })
 	for i, d := range revisions {
 		if d.Revision != int64(i+2) {
-			t.Fatalf("revision %d of %d is %d", i, n, d.Revision)
+			t.Fatalf("revision %d of %d: got %d, want %d", i, n, d.Revision, i+2)
 		}
 	}
 	last := revisions[n-1]
 	s.Runs("hello", last.Image)
 	s.Settled("hello", last.Revision, "live")
 	if e := s.Echo(s.Call("hello").Gets(http.StatusOK)); e.Image != last.Image {
-		t.Errorf("runs %s, want %s", e.Image, last.Image)
+		t.Errorf("got image %s, want %s", e.Image, last.Image)
 	}
 }
 
-// TestPromotion copies what runs in one environment to another.
 func TestPromotion(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -117,7 +114,7 @@ func TestPromotion(t *testing.T) {
 	d, err := s.Client.Promote(t.Context(), s.Project, s.Env, "hello", "staging", 0)
 	check.OK(t, err)
 	if d.Trigger != "promotion" || d.Image != image("v7") || d.SourceRevision != 2 || string(d.SourceEnvironment) != "staging" {
-		t.Errorf("promoted %+v", d)
+		t.Errorf("got %+v, want a promotion of revision 2 of staging", d)
 	}
 	s.Runs("hello", image("v7"))
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestRequestIsExplained: whichever checker has refused a request, those who look after its
-// app find the reason, the key and the app by the request's id; those of another project
-// find nothing (promise O1).
+// TestRequestIsExplained looks up denials by request ID, from the project of the app and from
+// another.
 func TestRequestIsExplained(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -39,7 +38,7 @@ func TestRequestIsExplained(t *testing.T) {
 		for _, tt := range []struct {
 			reason, code string
 			key          stacktest.Key
-			own          bool
+			ownKey       bool
 		}{
 			{"expired", "invalid_key", expired, true},
 			{"wrong_app", "invalid_key", wrongApp, true},
@@ -50,31 +49,31 @@ func TestRequestIsExplained(t *testing.T) {
 			id := strings.ReplaceAll(tt.reason, "_", "-") + "-" + string(rune('a'+i)) + "-" + s.Project
 			a, err := r.Check(t.Context(), namespace, "hello", tt.key.Full, "X-Request-Id", id)
 			if err != nil || a.Code() != tt.code {
-				t.Fatalf("%s: %d %s %v", id, a.Status, a.Body, err)
+				t.Fatalf("%s: got %d %s, %v, want %s", id, a.Status, a.Body, err, tt.code)
 			}
 			e, err := s.Client.ExplainRequest(t.Context(), s.Project, id)
 			if err != nil || e.RequestID != id || e.Asked != 2 || e.Answered != 2 || len(e.Denials) != 1 {
-				t.Errorf("%s: %+v, %v", id, e, err)
+				t.Errorf("%s: got %+v, %v, want one denial from 2 checkers", id, e, err)
 				continue
 			}
 			d := e.Denials[0]
 			if d.Reason != tt.reason || d.Code != tt.code || d.Environment != s.Env || d.App != "hello" || d.Explanation == "" || time.Since(d.At) > time.Minute {
-				t.Errorf("%s: %+v", id, d)
+				t.Errorf("%s: got %+v, want reason %s, code %s", id, d, tt.reason, tt.code)
 			}
-			if named := d.KeyID != nil && *d.KeyID == tt.key.ID && d.KeyPrefix != nil && *d.KeyPrefix == tt.key.Prefix; named != tt.own || !tt.own && (d.KeyID != nil || d.KeyPrefix != nil || d.KeyName != "") {
-				t.Errorf("%s: its key is told as %v", id, d.KeyID)
+			if named := d.KeyID != nil && *d.KeyID == tt.key.ID && d.KeyPrefix != nil && *d.KeyPrefix == tt.key.Prefix; named != tt.ownKey || !tt.ownKey && (d.KeyID != nil || d.KeyPrefix != nil || d.KeyName != "") {
+				t.Errorf("%s: got the key %v, want a key: %v", id, d.KeyID, tt.ownKey)
 			}
 			if e, err := s.Client.ExplainRequest(t.Context(), other.Project, id); err != nil || len(e.Denials) != 0 || e.Answered != 2 {
-				t.Errorf("%s: the other project sees %+v, %v", id, e, err)
+				t.Errorf("%s: another project got %+v, %v, want no denials", id, e, err)
 			}
 		}
 	}
 	_, err := s.Client.ExplainRequest(t.Context(), s.Project, url.PathEscape("not an id"))
 	if !client.HasCode(err, "invalid_parameter") {
-		t.Errorf("no id: %v", err)
+		t.Errorf("malformed ID: got %v, want invalid_parameter", err)
 	}
 	through := s.Call("hello").Gets(http.StatusUnauthorized, "invalid_key")
 	if e, err := s.Client.ExplainRequest(t.Context(), s.Project, through.Header.Get("X-Request-Id")); err != nil || len(e.Denials) != 1 || e.Denials[0].Reason != "missing" {
-		t.Errorf("through the ingress: %+v, %v", e, err)
+		t.Errorf("through the ingress: got %+v, %v, want one denial with reason missing", e, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// api calls the management API without the typed client, for what it would not send.
+// api calls the management API without the typed client.
 type api struct {
 	t     *testing.T
 	token string
@@ -45,8 +45,6 @@ func (a api) do(method, path, body string, headers ...string) (status int, code,
 	return got.Status, got.Code(), got.Body
 }
 
-// TestBadInput sends what must be refused with a clear 4xx, and shows that
-// nothing was stored.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -62,13 +60,13 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"malformed JSON", "POST", plans, `{"name":`, 400, "malformed_json"},
 		{"two values", "POST", plans, `{"name":"a","rate":1,"burst":1}{}`, 400, "malformed_json"},
-		{"a field twice", "POST", plans, `{"name":"a","name":"b","rate":1,"burst":1}`, 400, "malformed_json"},
-		{"no object", "POST", plans, `[]`, 400, "wrong_type"},
+		{"duplicate field", "POST", plans, `{"name":"a","name":"b","rate":1,"burst":1}`, 400, "malformed_json"},
+		{"not an object", "POST", plans, `[]`, 400, "wrong_type"},
 		{"wrong type", "POST", plans, `{"name":1,"rate":1,"burst":1}`, 400, "wrong_type"},
 		{"rate as text", "POST", plans, `{"name":"a","rate":"1","burst":1}`, 400, "wrong_type"},
 		{"burst with a fraction", "POST", plans, `{"name":"a","rate":1,"burst":1.5}`, 400, "wrong_type"},
 		{"unknown parameter", "GET", plans + "?pagesize=2", "", 400, "unknown_parameter"},
-		{"a parameter where none is", "POST", plans + "?dry_run=true", `{"name":"a","rate":1,"burst":1}`, 400, "unknown_parameter"},
+		{"parameter of a route without parameters", "POST", plans + "?dry_run=true", `{"name":"a","rate":1,"burst":1}`, 400, "unknown_parameter"},
 		{"unknown field", "POST", plans, `{"name":"a","rate":1,"burst":1,"brust":2}`, 400, "unknown_field"},
 		{"not UTF-8", "POST", plans, "{\"name\":\"\xff\",\"rate\":1,\"burst\":1}", 400, "malformed_json"},
 		{"rate without burst", "POST", plans, `{"name":"a","rate":1}`, 422, "missing_field"},
@@ -79,7 +77,7 @@ func TestBadInput(t *testing.T) {
 		{"rate zero", "POST", plans, `{"name":"a","rate":0,"burst":1}`, 422, "invalid_rate"},
 		{"rate negative", "POST", plans, `{"name":"a","rate":-1,"burst":1}`, 422, "invalid_rate"},
 		{"rate huge", "POST", plans, `{"name":"a","rate":100001,"burst":1}`, 422, "invalid_rate"},
-		{"rate beyond numbers", "POST", plans, `{"name":"a","rate":1e999,"burst":1}`, 400, "wrong_type"},
+		{"rate out of range", "POST", plans, `{"name":"a","rate":1e999,"burst":1}`, 400, "wrong_type"},
 		{"burst zero", "POST", plans, `{"name":"a","rate":1,"burst":0}`, 422, "invalid_burst"},
 		{"burst huge", "POST", plans, `{"name":"a","rate":1,"burst":1000001}`, 422, "invalid_burst"},
 		{"quota without period", "POST", plans, `{"name":"a","rate":1,"burst":1,"quota":5}`, 422, "invalid_quota"},
@@ -91,17 +89,17 @@ func TestBadInput(t *testing.T) {
 		{"unknown mode", "POST", plans, `{"name":"a","rate":1,"burst":1,"quota":5,"quota_period":"day","quota_mode":"firm"}`, 422, "invalid_quota"},
 		{"key without plan", "POST", keys, `{}`, 422, "missing_field"},
 		{"key of an unknown plan", "POST", keys, `{"plan":"plan-nothere"}`, 422, "unknown_plan"},
-		{"key with a plan's path", "POST", keys, `{"plan":"../../x"}`, 422, "unknown_plan"},
+		{"key with a path as its plan", "POST", keys, `{"plan":"../../x"}`, 422, "unknown_plan"},
 		{"key for an unknown app", "POST", keys, `{"plan":"` + good.ID + `","apps":["nothere"]}`, 422, "invalid_scope"},
 		{"expiry in the past", "POST", keys, `{"plan":"` + good.ID + `","expires_at":"2020-01-01T00:00:00Z"}`, 422, "expiry_in_past"},
-		{"expiry no timestamp", "POST", keys, `{"plan":"` + good.ID + `","expires_at":"tomorrow"}`, 422, "invalid_expiry"},
+		{"expiry is not a timestamp", "POST", keys, `{"plan":"` + good.ID + `","expires_at":"tomorrow"}`, 422, "invalid_expiry"},
 		{"key name too long", "POST", keys, `{"plan":"` + good.ID + `","name":"` + strings.Repeat("x", 101) + `"}`, 422, "invalid_name"},
 		{"key name with a line break", "POST", keys, `{"plan":"` + good.ID + `","name":"a\r\nX-Evil: 1"}`, 422, "invalid_name"},
 		{"status unknown", "PATCH", key, `{"status":"revoked"}`, 422, "invalid_status"},
 		{"grace too long", "POST", key + "/rotate", `{"grace":"721h"}`, 422, "invalid_grace"},
 		{"grace negative", "POST", key + "/rotate", `{"grace":"-1s"}`, 422, "invalid_grace"},
 		{"unknown key", "GET", "/projects/" + s.Project + "/api-keys/key-00000000", "", 404, "not_found"},
-		{"no key's id", "GET", "/projects/" + s.Project + "/api-keys/canary.checker-0", "", 404, "not_found"},
+		{"ID of another kind of document", "GET", "/projects/" + s.Project + "/api-keys/canary.checker-0", "", 404, "not_found"},
 		{"unknown plan", "GET", plans + "/plan-nothere", "", 404, "not_found"},
 		{"plan in use", "DELETE", plans + "/" + good.ID, "", 409, "plan_in_use"},
 		{"unknown path", "GET", "/projects/" + s.Project + "/nothing/here", "", 404, "not_found"},
@@ -119,15 +117,15 @@ func TestBadInput(t *testing.T) {
 			t.Parallel()
 			status, code, text := api{t: t, token: a.token}.do(test.method, test.path, test.body)
 			if status != test.status || code != test.code {
-				t.Errorf("%d %s, want %d %s", status, strings.TrimSpace(text), test.status, test.code)
+				t.Errorf("got %d %s, want %d %s", status, strings.TrimSpace(text), test.status, test.code)
 			}
 		})
 	}
 	t.Cleanup(func() {
 		s.OnlyHas(1, 1, 0)
-		kept, err := s.Client.Key(context.WithoutCancel(t.Context()), s.Project, k.ID)
+		stored, err := s.Client.Key(context.WithoutCancel(t.Context()), s.Project, k.ID)
 		check.OK(t, err)
-		if diff := cmp.Diff(k.Key, kept, cmpopts.IgnoreFields(wire.KeyUsage{}, "AsOf")); diff != "" {
+		if diff := cmp.Diff(k.Key, stored, cmpopts.IgnoreFields(wire.KeyUsage{}, "AsOf")); diff != "" {
 			t.Errorf("the key changed (-before +after):\n%s", diff)
 		}
 	})
@@ -137,32 +135,31 @@ func TestContentType(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	if status, code, text := a.do("POST", "/projects", `{"name":"x"}`, "Content-Type", "text/plain"); status != 415 || code != "unsupported_media_type" {
-		t.Errorf("%d %s", status, text)
+		t.Errorf("got %d %s, want 415 unsupported_media_type", status, text)
 	}
 	anonymous := api{t: t, token: "none"}
 	if status, code, text := anonymous.do("GET", "/projects", ""); status != 401 || code != "unauthenticated" {
-		t.Errorf("%d %s", status, text)
+		t.Errorf("got %d %s, want 401 unauthenticated", status, text)
 	}
 }
 
-// TestKeyShownOnce: the full key is in the answer to its creation and nowhere else.
 func TestKeyShownOnce(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	k := s.AnyKey()
 	if len(k.Full) != 54 || !strings.HasPrefix(k.Full, "sluice_"+k.Prefix+"_") || k.ID != "key-"+k.Prefix {
-		t.Errorf("key of %d bytes, id %s", len(k.Full), k.ID)
+		t.Errorf("got a key of %d bytes with the ID %s, want 54 bytes and key-%s", len(k.Full), k.ID, k.Prefix)
 	}
 	a := newAPI(t)
 	for _, path := range []string{"/projects/" + s.Project + "/api-keys", "/projects/" + s.Project + "/api-keys/" + k.ID, "/projects/" + s.Project + "/environments/prod/api-keys"} {
 		_, _, text := a.do("GET", path, "")
 		if !strings.Contains(text, k.Prefix) || strings.Contains(text, k.Full[16:]) || strings.Contains(text, "secret\"") || strings.Contains(text, "hash") {
-			t.Errorf("%s shows too much or too little", path)
+			t.Errorf("%s: got %s, want the prefix without the secret", path, text)
 		}
 	}
 }
 
-// TestNamespaceClash: a-b+c and a+b-c make the same namespace.
+// TestNamespaceClash creates environments of two projects that need the same namespace.
 func TestNamespaceClash(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -175,6 +172,6 @@ func TestNamespaceClash(t *testing.T) {
 		t.Fatal(text)
 	}
 	if status, code, text := a.do("POST", "/projects/"+s.Project+"/environments", `{"name":"x-y"}`); status != 409 || code != "namespace_taken" {
-		t.Errorf("%d %s", status, text)
+		t.Errorf("got %d %s, want 409 namespace_taken", status, text)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestKeyStates walks a key through its states (promise K6).
 func TestKeyStates(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -31,7 +30,7 @@ func TestKeyStates(t *testing.T) {
 	s.Refuses("hello", k)
 	call.Gets(http.StatusUnauthorized, "invalid_key")
 	if _, err := s.Client.EnableKey(t.Context(), s.Project, k.ID); err == nil {
-		t.Error("a revoked key was enabled again")
+		t.Error("enable a revoked key: got no error")
 	}
 }
 
@@ -46,16 +45,15 @@ func TestKeyExpires(t *testing.T) {
 	s.Call("hello").Key(k).Gets(http.StatusOK)
 	s.Refuses("hello", k)
 	if time.Now().Before(at) {
-		t.Error("refused before its expiry")
+		t.Error("denied before the expiry")
 	}
 	s.Call("hello").Key(k).Gets(http.StatusUnauthorized, "invalid_key")
 	got, err := s.Client.Key(t.Context(), s.Project, k.ID)
 	if err != nil || got.Status != "expired" {
-		t.Errorf("status %q, %v", got.Status, err)
+		t.Errorf("status: got %q, %v, want expired", got.Status, err)
 	}
 }
 
-// TestRotation: both secrets open during the grace, and share one identity.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -63,55 +61,50 @@ func TestRotation(t *testing.T) {
 	old := s.AnyKey()
 	s.Opens("hello", old)
 	const grace = 20 * time.Second
-	asked := time.Now() // the grace begins later
+	requested := time.Now() // the grace period begins later
 	rotated := s.Rotate(old, grace)
 	if rotated.ID != old.ID || rotated.Prefix != old.Prefix || rotated.Full == old.Full {
-		t.Errorf("rotated %s to %s", old.ID, rotated.ID)
+		t.Errorf("got key %s, want a new secret of %s", rotated.ID, old.ID)
 	}
 	s.Opens("hello", rotated)
-	if a := s.Call("hello").Key(old).Send(); a.Status != http.StatusOK && time.Since(asked) < grace {
-		t.Errorf("the old secret within its grace: %d", a.Status)
+	if a := s.Call("hello").Key(old).Send(); a.Status != http.StatusOK && time.Since(requested) < grace {
+		t.Errorf("previous secret within the grace period: got %d, want 200", a.Status)
 	}
 	s.Refuses("hello", old)
-	if since := time.Since(asked); since < grace {
-		t.Errorf("the old secret was refused %v after it was replaced, its grace is %v", since, grace)
+	if since := time.Since(requested); since < grace {
+		t.Errorf("previous secret: denied after %v, want at least %v", since, grace)
 	}
 	s.Call("hello").Key(old).Gets(http.StatusUnauthorized, "invalid_key")
 	s.Call("hello").Key(rotated).Gets(http.StatusOK)
-	// Without grace the old secret is dead at once.
 	last := s.Rotate(rotated, 0)
 	s.Opens("hello", last)
 	s.Call("hello").Key(last).Gets(http.StatusOK)
 	s.Call("hello").Key(rotated).Gets(http.StatusUnauthorized, "invalid_key")
 }
 
-// TestGateStates walks an app through the states of its gate, both ways (promises G2, G4).
 func TestGateStates(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	a := s.App("hello")
 	if a.Gate.State != "ungated" || a.RequireAPIKey {
-		t.Errorf("a new app: %+v", a.Gate)
+		t.Errorf("new app: got %+v, want ungated", a.Gate)
 	}
 	switched, err := s.Client.RequireAPIKey(t.Context(), s.Project, s.Env, "hello", true)
 	if err != nil || switched.Gate.State != "pending" {
-		t.Errorf("just switched on: %+v, %v", switched.Gate, err)
+		t.Errorf("just turned on: got %+v, %v, want pending", switched.Gate, err)
 	}
 	s.WaitGate("hello", "engaged")
 	s.Call("hello").Gets(http.StatusUnauthorized, "invalid_key")
 	switched, err = s.Client.RequireAPIKey(t.Context(), s.Project, s.Env, "hello", false)
 	if err != nil || switched.Gate.State != "releasing" {
-		t.Errorf("just switched off: %+v, %v", switched.Gate, err)
+		t.Errorf("just turned off: got %+v, %v, want releasing", switched.Gate, err)
 	}
 	s.WaitGate("hello", "ungated")
 	s.Call("hello").Gets(http.StatusOK)
 }
 
-// TestPropagation measures how long a revocation, a disabling and a plan change
-// take until both replicas act on them. It asks each replica directly.
-//
-// It does not run in parallel: what it measures is not what other tests leave of
-// the machine.
+// TestPropagation measures the time until both replicas apply a change. It is not parallel: other
+// tests would slow it down.
 func TestPropagation(t *testing.T) {
 	s := stacktest.New(t, world)
 	replicas := stacktest.Replicas(t, world)
@@ -142,14 +135,13 @@ func TestPropagation(t *testing.T) {
 		p99 := times[(len(times)*99+99)/100-1]
 		t.Logf("%-11s reaches both replicas: median %v, p99 %v (n=%d)", what, times[len(times)/2].Round(time.Millisecond), p99.Round(time.Millisecond), len(times))
 		if p99 > 2*time.Second {
-			t.Errorf("%s: p99 %v, want at most 2s", what, p99)
+			t.Errorf("%s: p99: got %v, want at most 2s", what, p99)
 		}
 	}
 }
 
-// TestUsageAtOnce checks that a key's usage includes a request right after its response. A usage
-// report leaves out a checker that does not respond within a second, so the test repeats a
-// report that took longer.
+// TestUsageAtOnce repeats a usage report that took a second or more, because it may omit a
+// checker.
 func TestUsageAtOnce(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -170,6 +162,6 @@ func TestUsageAtOnce(t *testing.T) {
 	before := read()
 	s.Call("hello").Key(k).Gets(http.StatusOK)
 	if u := read(); u.Totals.Allowed != before.Totals.Allowed+1 || u.LastSeen == nil || u.AsOf.Before(before.AsOf) {
-		t.Errorf("allowed %d, last seen %v as of %s; before: %d as of %s", u.Totals.Allowed, u.LastSeen, u.AsOf, before.Totals.Allowed, before.AsOf)
+		t.Errorf("got %d allowed, last seen %v, as of %s; want one more than %d, as of %s or later", u.Totals.Allowed, u.LastSeen, u.AsOf, before.Totals.Allowed, before.AsOf)
 	}
 }

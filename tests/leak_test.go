@@ -13,8 +13,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// scans has the program report what it has found.
-func scans(t *testing.T, found ...wire.FoundSecret) {
+func reportSecrets(t *testing.T, found ...wire.FoundSecret) {
 	t.Helper()
 	body, err := json.Marshal(found)
 	check.OK(t, err)
@@ -25,12 +24,10 @@ func scans(t *testing.T, found ...wire.FoundSecret) {
 	}
 	s := stacktest.Site{T: t, Stack: world}
 	if a := s.Post(world.Info().BaseURL+table.ReportLeaks.Path, body, pairs...); a.Status != http.StatusOK {
-		t.Fatalf("%d %s", a.Status, a.Body)
+		t.Fatalf("got %d %s, want 200", a.Status, a.Body)
 	}
 }
 
-// TestLeakedKey: a key that was found is refused at the gate, and its project is told; of one
-// that was rotated only the secret that was found is (promise L1).
 func TestLeakedKey(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -41,20 +38,20 @@ func TestLeakedKey(t *testing.T) {
 	for _, one := range []stacktest.Key{k, old, rotated} {
 		s.Opens("hello", one)
 	}
-	scans(t, wire.FoundSecret{Token: k.Full, URL: "https://git.example.com/x", Source: "commit"}, wire.FoundSecret{Token: old.Full}, wire.FoundSecret{Token: "sluice_gate"})
+	reportSecrets(t, wire.FoundSecret{Token: k.Full, URL: "https://git.example.com/x", Source: "commit"}, wire.FoundSecret{Token: old.Full}, wire.FoundSecret{Token: "sluice_gate"})
 	s.Refuses("hello", k)
 	s.Refuses("hello", old)
 	s.Call("hello").Key(rotated).Gets(http.StatusOK)
 	got, err := s.Client.Key(t.Context(), s.Project, k.ID)
 	if err != nil || got.Status != "disabled" || got.Leak == nil || got.Leak.FoundAt != "https://git.example.com/x" || got.Leak.By != "program:scanner" {
-		t.Errorf("the key is %s, %+v, %v", got.Status, got.Leak, err)
+		t.Errorf("key: got %s, %+v, %v, want disabled with the leak", got.Status, got.Leak, err)
 	}
 	records, err := client.Collect(s.Client.Audit(t.Context(), s.Project, client.AuditQuery{Action: "key.leak", Resource: "projects/" + s.Project + "/api-keys/" + k.ID}))
 	if err != nil || len(records) != 1 {
-		t.Fatalf("%d records, %v", len(records), err)
+		t.Fatalf("records: got %d, %v, want 1", len(records), err)
 	}
 	if f, err := s.Client.Waiting(20*time.Second).Change(t.Context(), s.Project, records[0].ID); err != nil || !f.Everywhere {
-		t.Errorf("the change is in force: %+v, %v", f, err)
+		t.Errorf("change: got %+v, %v, want it in force everywhere", f, err)
 	}
 	report, err := s.Client.EnvironmentUsage(t.Context(), s.Project, s.Env, "", "")
 	check.OK(t, err)
@@ -65,29 +62,27 @@ func TestLeakedKey(t *testing.T) {
 		}
 	}
 	if leaked != 2 {
-		t.Errorf("%d keys need attention for their leak: %+v", leaked, report.Attention)
+		t.Errorf("leaked keys that need attention: got %d, want 2: %+v", leaked, report.Attention)
 	}
-	// The way back: another secret, without a grace for the one that leaked.
+	// Recovery: the leaked secret gets no grace period.
 	next := s.Rotate(k, time.Hour)
 	s.Enable(k)
 	s.Opens("hello", next)
 	s.Refuses("hello", k)
 }
 
-// TestLeakedServiceToken checks that a service token that a scanner finds stops working, and that
-// its project sees it.
 func TestLeakedServiceToken(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	name, role := "leaked", "owner"
 	token, full, err := s.Client.CreateToken(t.Context(), s.Project, wire.CreateToken{Name: &name, Role: &role})
 	check.OK(t, err)
-	scans(t, wire.FoundSecret{Token: string(full), URL: "https://git.example.com/x", Source: "commit"})
+	reportSecrets(t, wire.FoundSecret{Token: string(full), URL: "https://git.example.com/x", Source: "commit"})
 	if _, err := s.Client.WithToken(full).WhoAmI(t.Context()); !client.HasCode(err, "unauthenticated") {
 		t.Errorf("got %v, want unauthenticated", err)
 	}
 	usage, err := s.Client.EnvironmentUsage(t.Context(), s.Project, s.Env, "", "")
 	if err != nil || len(usage.LeakedTokens) != 1 || usage.LeakedTokens[0].TokenID != token.ID || usage.LeakedTokens[0].FoundAt != "https://git.example.com/x" {
-		t.Errorf("the attention list has %+v, %v", usage.LeakedTokens, err)
+		t.Errorf("leaked tokens: got %+v, %v, want token %s", usage.LeakedTokens, err, token.ID)
 	}
 }

@@ -1,6 +1,5 @@
-// Package tests looks at a running stack from outside, through its ingress and its
-// management API, in files by theme, and holds it to the promises of README.md. The
-// stack is the real one of emulators/stack; every test works in a project of its own.
+// Package tests tests a running stack through its ingress and its management API. README.md lists
+// the promises that the tests verify. Each test uses its own project.
 package tests
 
 import (
@@ -13,18 +12,15 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// progressDeadline is how long a rollout may make no progress here; two minutes by
-// default.
 const progressDeadline = 15 * time.Second
 
 var (
-	// world is the stack that all tests here share.
-	world *stack.Stack
+	world *stack.Stack // shared by all tests
 
-	// scanner is a secret-scanning program that the stack trusts, with the key scannersKey.
+	// scanner is a secret scanner that the stack trusts.
 	scanner = stacktest.NewScanner("scanner")
 
-	// collector gets the spans of world's functions, of traces that their callers have sampled.
+	// collector receives the spans of sampled traces.
 	collector *spantest.Receiver
 )
 
@@ -41,7 +37,7 @@ func TestMain(m *testing.M) {
 		o.Env = map[string]map[string]string{
 			"deploys": {"PROGRESS_DEADLINE": progressDeadline.String()},
 			"keys":    {"LEAK_PROGRAMS": scanner.Setting()},
-			"checker": {"DENIALS_LOGGED_PER_SECOND": "1000"}, // other tests' denials must not crowd one's own out
+			"checker": {"DENIALS_LOGGED_PER_SECOND": "1000"}, // enough for all parallel tests
 		}
 		for _, function := range []string{"apps", "builds", "checker", "console", "deploys", "keys", "rollup", "session", "usage", "webhook", "wiring"} {
 			if o.Env[function] == nil {

@@ -15,8 +15,6 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestBrokenImage: a revision that does not get ready is failed, with the reason,
-// and the one before it keeps serving.
 func TestBrokenImage(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -25,26 +23,26 @@ func TestBrokenImage(t *testing.T) {
 	deploy(t, s, "broken")
 	d := s.Settled("hello", 2, "failed")
 	if d.Message == "" || !d.Current {
-		t.Errorf("failed: %+v", d)
+		t.Errorf("got %+v, want a message and the revision current", d)
 	}
 	if e := s.Echo(s.Call("hello").Gets(http.StatusOK)); e.Image != image("v1") {
-		t.Errorf("serves %s", e.Image)
+		t.Errorf("got image %s, want %s", e.Image, image("v1"))
 	}
 	deploy(t, s, "v3")
 	s.Runs("hello", image("v3"))
 	if back := rollback(t, s, 0); back.SourceRevision != 1 {
-		t.Errorf("rolled back to revision %d, want 1: a failed one is no place to go back to", back.SourceRevision)
+		t.Errorf("rollback: got revision %d, want 1, skipping the failed revision", back.SourceRevision)
 	}
 	s.Runs("hello", image("v1"))
 	if again := rollback(t, s, 2); again.Image != image("broken") {
-		t.Errorf("asked for by number, the failed one is tried again: %+v", again)
+		t.Errorf("rollback to the failed revision by number: got %+v, want image %s", again, image("broken"))
 	}
 	s.Settled("hello", 5, "failed")
 }
 
-// TestDigest: a rollback brings the same bytes back, although the tag has moved.
+// TestDigest rolls back after the tag of the image has moved.
 func TestDigest(t *testing.T) {
-	stacktest.Insides(t, "its registry is on this machine's loopback")
+	stacktest.Insides(t, "its registry listens on the loopback interface")
 	t.Parallel()
 	server := httptest.NewServer(registry.New())
 	t.Cleanup(server.Close)
@@ -67,16 +65,16 @@ func TestDigest(t *testing.T) {
 	}
 	first := publish()
 	if got := release(); got != first {
-		t.Errorf("digest %s, want %s", got, first)
+		t.Errorf("digest: got %s, want %s", got, first)
 	}
-	s.Settled("hello", 2, "live") // what never was is no place to go back to
+	s.Settled("hello", 2, "live") // a rollback skips revisions that were never live
 	second := publish()
 	if got := release(); got != second || first == second {
-		t.Errorf("digest %s, want %s", got, second)
+		t.Errorf("digest: got %s, want %s", got, second)
 	}
 	s.Runs("hello", ref.String()+"@"+second)
 	if d := rollback(t, s, 0); string(d.Digest) != first {
-		t.Errorf("rolled back to %s, want %s", d.Digest, first)
+		t.Errorf("rollback: got %s, want %s", d.Digest, first)
 	}
 	s.Runs("hello", ref.String()+"@"+first)
 }

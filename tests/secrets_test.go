@@ -14,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestKeyIsKeptSecret uses a key in every way and then looks for its secret in all
-// logs and metrics; on the way it sees that the metrics tell what happened.
+// TestKeyIsKeptSecret uses a key in every way and searches logs, documents and metrics for its
+// secret.
 func TestKeyIsKeptSecret(t *testing.T) {
 	stacktest.Insides(t, "it reads all logs")
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestKeyIsKeptSecret(t *testing.T) {
 	rotated := s.Rotate(k, 0)
 	s.Opens("hello", rotated)
 
-	texts := written(t, s)
+	texts := logsAndDocuments(t, s)
 	for _, url := range world.Info().CheckerMetrics {
 		texts[url] = []byte(stacktest.Get(t, url).Body)
 		for _, metric := range []string{
@@ -38,7 +38,7 @@ func TestKeyIsKeptSecret(t *testing.T) {
 			"sluice_checker_fresh 1", `sluice_checker_documents{type="keys"}`, "sluice_checker_decision_seconds_bucket",
 		} {
 			if !bytes.Contains(texts[url], []byte(metric)) {
-				t.Errorf("%s lacks %s", url, metric)
+				t.Errorf("%s lacks the metric %s", url, metric)
 			}
 		}
 	}
@@ -46,19 +46,18 @@ func TestKeyIsKeptSecret(t *testing.T) {
 	for where, text := range texts {
 		for _, full := range []string{k.Full, rotated.Full} {
 			if strings.Contains(string(text), full[marker:marker+32]) {
-				t.Errorf("the secret of a key is in %s", where)
+				t.Errorf("%s contains the secret of a key", where)
 			}
 		}
 	}
 }
 
-// written are all logs and documents.
-func written(t *testing.T, s *stacktest.Site) map[string][]byte {
+func logsAndDocuments(t *testing.T, s *stacktest.Site) map[string][]byte {
 	t.Helper()
 	texts := map[string][]byte{}
 	logs, err := filepath.Glob(filepath.Join(world.Info().LogsDir, "*"))
 	if err != nil || len(logs) < 10 {
-		t.Fatalf("%d logs in %s, %v", len(logs), world.Info().LogsDir, err)
+		t.Fatalf("logs in %s: got %d, %v, want at least 10", world.Info().LogsDir, len(logs), err)
 	}
 	for _, file := range logs {
 		if texts[filepath.Base(file)], err = os.ReadFile(file); err != nil {
@@ -71,8 +70,8 @@ func written(t *testing.T, s *stacktest.Site) map[string][]byte {
 	return texts
 }
 
-// TestServiceTokenIsKeptSecret uses a service token at each function, well and badly, and
-// then looks for its secret in all logs and documents; the logs say by name who it was.
+// TestServiceTokenIsKeptSecret uses a token at each function and searches logs and documents for
+// its secret.
 func TestServiceTokenIsKeptSecret(t *testing.T) {
 	stacktest.Insides(t, "it reads all logs")
 	t.Parallel()
@@ -108,15 +107,15 @@ func TestServiceTokenIsKeptSecret(t *testing.T) {
 	}
 	const marker = len("sluice_st_123456789012_")
 	named := 0
-	for where, text := range written(t, s) {
+	for where, text := range logsAndDocuments(t, s) {
 		if strings.Contains(string(text), string(full)[marker:marker+32]) {
-			t.Errorf("the secret of a service token is in %s", where)
+			t.Errorf("%s contains the secret of a service token", where)
 		}
 		if strings.Contains(string(text), `"actor":"token:`+name+`"`) {
 			named++
 		}
 	}
 	if named < 6 {
-		t.Errorf("%d logs say who it was", named)
+		t.Errorf("logs that name the token: got %d, want at least 6", named)
 	}
 }

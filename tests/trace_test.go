@@ -22,9 +22,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestDenialIsFound: the client sees the same for all reasons; an operator finds the
-// reason by the request's id, on the checkers' private ports, in their logs and in the
-// proxy's.
+// TestDenialIsFound looks up denials by request ID on the checkers' private ports and in the logs.
 func TestDenialIsFound(t *testing.T) {
 	stacktest.Insides(t, "it reads all logs")
 	t.Parallel()
@@ -43,24 +41,23 @@ func TestDenialIsFound(t *testing.T) {
 		{"missing", s.Call("hello")},
 		{"malformed", s.Call("hello").Header("X-API-Key", "garbage")},
 	} {
-		mine := id + "-" + tt.reason
-		a := tt.call.Header("X-Request-Id", mine).Gets(http.StatusUnauthorized, "invalid_key")
-		if got := a.Header.Get("X-Request-Id"); got != mine {
-			t.Errorf("%s: the id %s came back as %q", tt.reason, mine, got)
+		requestID := id + "-" + tt.reason
+		a := tt.call.Header("X-Request-Id", requestID).Gets(http.StatusUnauthorized, "invalid_key")
+		if got := a.Header.Get("X-Request-Id"); got != requestID {
+			t.Errorf("%s: request ID: want %q, got %q", tt.reason, requestID, got)
 		}
-		if got := reasonsOf(t, mine); fmt.Sprint(got) != "["+tt.reason+"]" {
-			t.Errorf("%s is found as %v", tt.reason, got)
+		if got := denialReasons(t, requestID); fmt.Sprint(got) != "["+tt.reason+"]" {
+			t.Errorf("reasons: got %v, want [%s]", got, tt.reason)
 		}
-		inLog(s, "checker-", `"request_id":"`+mine+`"`, `"reason":"`+tt.reason+`"`)
-		inLog(s, "traefik-access", mine)
+		waitForLog(s, "checker-", `"request_id":"`+requestID+`"`, `"reason":"`+tt.reason+`"`)
+		waitForLog(s, "traefik-access", requestID)
 	}
 	if a := s.Call("hello").Header("X-Request-Id", "no good\tid").Gets(http.StatusUnauthorized); len(a.Header.Get("X-Request-Id")) != 26 {
-		t.Errorf("an id that is no good came back as %q", a.Header.Get("X-Request-Id"))
+		t.Errorf("invalid request ID: got %q, want a new one of 26 characters", a.Header.Get("X-Request-Id"))
 	}
 }
 
-// reasonsOf asks both checkers for the denials of a request.
-func reasonsOf(t *testing.T, id string) []string {
+func denialReasons(t *testing.T, id string) []string {
 	t.Helper()
 	var reasons []string
 	for _, metrics := range world.Info().CheckerMetrics {
@@ -80,13 +77,13 @@ func reasonsOf(t *testing.T, id string) []string {
 	return reasons
 }
 
-// inLog waits until a line with all parts is in a log whose name begins so.
-func inLog(s *stacktest.Site, prefix string, parts ...string) {
+// waitForLog waits until a log with the name prefix has a line that contains all parts.
+func waitForLog(s *stacktest.Site, prefix string, parts ...string) {
 	s.T.Helper()
 	s.Until("log "+strings.Join(parts, " and "), func() bool {
 		files, err := filepath.Glob(filepath.Join(world.Info().LogsDir, prefix+"*"))
 		if err != nil || len(files) == 0 {
-			s.T.Fatalf("logs %s: %v, %v", prefix, files, err)
+			s.T.Fatalf("logs %s*: got %v, %v, want at least one", prefix, files, err)
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
@@ -110,8 +107,7 @@ func containsAll(line string, parts []string) bool {
 	return true
 }
 
-// TestRequestIDGoesOn: what a request asks of other functions is logged there under
-// its id.
+// TestRequestIDGoesOn checks that functions pass the request ID and the trace to each other.
 func TestRequestIDGoesOn(t *testing.T) {
 	stacktest.Insides(t, "it reads all logs")
 	t.Parallel()
@@ -124,10 +120,10 @@ func TestRequestIDGoesOn(t *testing.T) {
 	trace = hex.EncodeToString([]byte(trace[:16]))
 	parent := "00-" + trace + "-00f067aa0ba902b7-01"
 	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token, "X-Request-Id", deploy, "traceparent", parent); a.Status != http.StatusAccepted || a.Header.Get("X-Request-Id") != deploy {
-		t.Fatalf("webhook: %d %s %v", a.Status, a.Body, a.Header)
+		t.Fatalf("webhook: got %d %s %v, want 202 with request ID %s", a.Status, a.Body, a.Header, deploy)
 	}
-	inLog(s, "webhook", `"request_id":"`+deploy+`"`, `"msg":"webhook called"`)
-	inLog(s, "deploys", `"request_id":"`+deploy+`"`, `"msg":"deployment finished"`, `"trace_id":"`+trace+`"`)
+	waitForLog(s, "webhook", `"request_id":"`+deploy+`"`, `"msg":"webhook called"`)
+	waitForLog(s, "deploys", `"request_id":"`+deploy+`"`, `"msg":"deployment finished"`, `"trace_id":"`+trace+`"`)
 
 	session, err := s.Client.SignIn(t.Context(), world.Info().Admin.Username, world.Info().Admin.Password)
 	check.OK(t, err)
@@ -139,29 +135,28 @@ func TestRequestIDGoesOn(t *testing.T) {
 	var a wire.App
 	defer func() { _ = res.Body.Close() }()
 	if err := json.NewDecoder(res.Body).Decode(&a); err != nil || a.Gate.State != "pending" {
-		t.Fatalf("%d, %+v, %v", res.StatusCode, a, err)
+		t.Fatalf("got %d, %+v, %v, want a pending gate", res.StatusCode, a, err)
 	}
-	inLog(s, "apps", `"request_id":"`+gate+`"`, `"msg":"request"`)
-	inLog(s, "wiring", `"request_id":"`+gate+`"`, `"msg":"gate state changed"`, `"trace_id":"`+trace+`"`)
+	waitForLog(s, "apps", `"request_id":"`+gate+`"`, `"msg":"request"`)
+	waitForLog(s, "wiring", `"request_id":"`+gate+`"`, `"msg":"gate state changed"`, `"trace_id":"`+trace+`"`)
 }
 
-// TestSpansOfADeployment: a pipeline's call, what the webhook does, what it tells deploys
-// and what that does to the store and the cluster are spans of the pipeline's trace, and
-// none holds what is secret or was sent.
+// TestSpansOfADeployment checks that the spans of a deployment belong to the pipeline's trace and
+// contain no request data.
 func TestSpansOfADeployment(t *testing.T) {
-	stacktest.Insides(t, "it has the functions export to it")
+	stacktest.Insides(t, "the functions export their spans to it")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.App("hello")
 	url, token := s.Webhook("hello")
-	// A change of the pods can start the pass that records the result; that pass is in no
-	// trace of the deployment. Another deployment then shows it.
+	// A change of the pods may start the pass that records the result, outside the trace. The test
+	// then deploys again.
 	id, recorded := "", false
 	for try := 0; try < 5 && !recorded; try++ {
 		id = hex.EncodeToString([]byte(rand.Text()[:16]))
 		body := deployBody(fmt.Sprintf("planted-%d", try))
 		if a := s.Post(url, body, "X-Service-Token", token, "X-Api-Key", "planted", "traceparent", "00-"+id+"-00f067aa0ba902b7-01"); a.Status != http.StatusAccepted {
-			t.Fatalf("webhook: %d %s", a.Status, a.Body)
+			t.Fatalf("webhook: got %d %s, want 202", a.Status, a.Body)
 		}
 		_, recorded = collector.Within(20*time.Second, func(got spantest.Span) bool {
 			return got.Trace == id && got.Service == "sluice-deploys" && got.Name == "store commit" &&
@@ -177,31 +172,29 @@ func TestSpansOfADeployment(t *testing.T) {
 	}
 	call := first("webhook", "POST /api/v1/webhook/{namespace}/{app}", "00f067aa0ba902b7")
 	first("webhook", "store commit", call.ID)
-	told := first("webhook", "notify "+app.DeployRequested, call.ID)
-	event := first("deploys", "POST event", told.ID)
+	notified := first("webhook", "notify "+app.DeployRequested, call.ID)
+	event := first("deploys", "POST event", notified.ID)
 	work := first("deploys", "reconcile", event.ID)
 	if !recorded {
-		t.Error("no pass of deploys in any of the traces has committed the result")
+		t.Error("want a pass of deploys that commits the result in one of the traces, got none")
 	}
 	first("deploys", "kubernetes PATCH", work.ID)
 	if work.Values["sluice.namespace"] != s.Project+"-prod" || work.Values["sluice.app"] != "hello" || call.Values["http.response.status_code"] != "Accepted" {
-		t.Errorf("the call is %+v, the work %+v", call, work)
+		t.Errorf("got call %+v, work %+v; want status Accepted and the namespace and app", call, work)
 	}
 	for _, secret := range []string{token, "planted", world.Info().Admin.Password} {
 		if collector.Holds(secret) {
-			t.Errorf("%q was exported", secret)
+			t.Errorf("a span contains %q", secret)
 		}
 	}
 }
 
-// TestMetricsOfEveryFunction scrapes all of them, and sees that hostile paths and
-// methods add no series.
 func TestMetricsOfEveryFunction(t *testing.T) {
 	stacktest.Insides(t, "a cluster scales functions to zero")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	if n := len(world.Info().Metrics); n < 11 {
-		t.Fatalf("metrics of %d processes", n)
+		t.Fatalf("processes with metrics: got %d, want at least 11", n)
 	}
 	for name, url := range world.Info().Metrics {
 		text := stacktest.Get(t, url).Body
@@ -212,7 +205,7 @@ func TestMetricsOfEveryFunction(t *testing.T) {
 		} else {
 			wants = append(wants, "sluice_http_request_duration_seconds_bucket")
 		}
-		wants = append(wants, ownMetrics()[function]...)
+		wants = append(wants, functionMetrics()[function]...)
 		for _, want := range wants {
 			if !strings.Contains(text, want) {
 				t.Errorf("the metrics of %s lack %s", name, want)
@@ -228,16 +221,15 @@ func TestMetricsOfEveryFunction(t *testing.T) {
 		_ = res.Body.Close()
 	}
 	text := stacktest.Get(t, world.Info().Metrics["apps"]).Body
-	if after := strings.Count(text, "\n"); after > before+100 { // other tests make some routes' first calls meanwhile
-		t.Errorf("%d lines of metrics became %d", before, after)
+	if after := strings.Count(text, "\n"); after > before+100 { // other tests add series of new routes
+		t.Errorf("lines of metrics: got %d, want at most 100 more than %d", after, before)
 	}
 	if strings.Contains(text, "/y1") || strings.Contains(text, `"M1"`) || strings.Contains(text, s.Project) {
-		t.Error("the metrics hold what a client sent")
+		t.Error("the metrics contain data of a client")
 	}
 }
 
-// ownMetrics are those of single functions.
-func ownMetrics() map[string][]string {
+func functionMetrics() map[string][]string {
 	return map[string][]string{
 		"session": {`sluice_sign_ins_total{outcome="succeeded"}`, `sluice_store_operations_total{op="commit",outcome="OK"}`},
 		"webhook": {`sluice_webhook_calls_total{outcome="deployed"}`},

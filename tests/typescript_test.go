@@ -13,15 +13,13 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// awayRegistry is what npm says when it is its network, or who is there, that fails.
-var awayRegistry = regexp.MustCompile(`npm (error|ERR!) code E(NOTFOUND|AI_AGAIN|CONN[A-Z]+|TIMEDOUT|[45][0-9][0-9])\b`)
+// registryError matches the output of npm if the registry is unreachable.
+var registryError = regexp.MustCompile(`npm (error|ERR!) code E(NOTFOUND|AI_AGAIN|CONN[A-Z]+|TIMEDOUT|[45][0-9][0-9])\b`)
 
-// The API's description passes a linter of OpenAPI, and a client that a generator makes
-// of it compiles, strictly, and does the README's tour.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("needs npm, which is on no path here")
+		t.Skip("npm is not installed")
 	}
 	s := stacktest.New(t, world)
 	dir := t.TempDir()
@@ -34,7 +32,7 @@ func TestTypeScriptClient(t *testing.T) {
 		npm := exec.CommandContext(t.Context(), "npm", strings.Fields(step)...)
 		npm.Dir, npm.Env = dir, environment
 		out, err := npm.CombinedOutput()
-		if err != nil && awayRegistry.Match(out) {
+		if err != nil && registryError.Match(out) {
 			t.Skipf("npm's registry cannot be reached: %s", out)
 		}
 		if err != nil {

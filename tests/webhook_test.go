@@ -35,36 +35,33 @@ func sign(token string, body []byte) string {
 	return "sha256=" + hex.EncodeToString(m.Sum(nil))
 }
 
-// TestWebhookDeploys: the printed token deploys, and the app itself says so.
 func TestWebhookDeploys(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.App("hello")
 	url, token := s.Webhook("hello")
 	if want := world.Info().BaseURL + "/api/v1/webhook/" + s.Project + "-prod/hello"; url != want {
-		t.Errorf("url %s, want %s", url, want)
+		t.Errorf("URL: got %s, want %s", url, want)
 	}
 	a := s.Post(url, deployBody("v2"), "X-Service-Token", token)
 	var got wire.WebhookStatus
 	if err := json.Unmarshal([]byte(a.Body), &got); err != nil || a.Status != http.StatusAccepted {
-		t.Fatalf("%d %s", a.Status, a.Body)
+		t.Fatalf("got %d %s, want 202", a.Status, a.Body)
 	}
 	want := wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: wire.Text(image("v2")), Commit: "abc1234", StatusURL: url + "/deployments/2"}
-	check.Equal(t, "answer", want, got)
+	check.Equal(t, "response", want, got)
 	s.Runs("hello", image("v2"))
 	d := s.Settled("hello", 2, "live")
 	if d.Trigger != "webhook" || d.Commit != "abc1234" || !d.Current {
-		t.Errorf("history: %+v", d)
+		t.Errorf("history: got %+v, want the webhook's commit to be current", d)
 	}
 	signed := deployBody("v3")
 	if a := s.Post(url, signed, "X-Hub-Signature-256", sign(token, signed)); a.Status != http.StatusAccepted {
-		t.Errorf("signed: %d %s", a.Status, a.Body)
+		t.Errorf("signed: got %d %s, want 202", a.Status, a.Body)
 	}
 	s.Runs("hello", image("v3"))
 }
 
-// TestWebhookTellsTheOutcome: a pipeline that waits learns whether its rollout works, and
-// one that does not can ask.
 func TestWebhookTellsTheOutcome(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -78,22 +75,20 @@ func TestWebhookTellsTheOutcome(t *testing.T) {
 	}
 	a := s.Post(url, []byte(`{"image":"`+image("v2")+`","pipeline":{"id":7}}`), "X-Service-Token", token, "Prefer", "wait=60")
 	if a.Status != http.StatusOK || !strings.HasPrefix(a.Body, `{"status":"deployed","build":null,"revision":2,`) {
-		t.Errorf("waiting: %d %s", a.Status, a.Body)
+		t.Errorf("with wait: got %d %s, want 200 with revision 2 deployed", a.Status, a.Body)
 	}
 	if got := status("X-Service-Token", token); got.Status != "live" || string(got.Image) != image("v2") {
-		t.Errorf("asked: %+v", got)
+		t.Errorf("status: got %+v, want live", got)
 	}
 	if got := status("X-Service-Token", token+"x"); got.Status != "" {
-		t.Errorf("asked without proof: %+v", got)
+		t.Errorf("status with a wrong token: got %+v, want none", got)
 	}
 	a = s.Post(url, deployBody("broken"), "X-Service-Token", token, "Prefer", "wait=300")
 	if a.Status != http.StatusOK || !strings.HasPrefix(a.Body, `{"status":"failed","build":null,"revision":3,`) || !strings.Contains(a.Body, `"message":"`) {
-		t.Errorf("a rollout that fails: %d %s", a.Status, a.Body)
+		t.Errorf("failed rollout: got %d %s, want 200 with revision 3 failed and a message", a.Status, a.Body)
 	}
 }
 
-// TestWebhookRefusals: whatever is wrong with the proof, the answer is the same
-// 401 and nothing has changed: no revision, no other image, not the Secret.
 func TestWebhookRefusals(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -107,7 +102,7 @@ func TestWebhookRefusals(t *testing.T) {
 	}
 	before := s.Snapshot()
 	if len(before) < 10 {
-		t.Fatalf("the snapshot holds too little: %v", before)
+		t.Fatalf("snapshot: got %v, want at least 10 entries", before)
 	}
 	body := deployBody("v2")
 	changed := append([]byte(" "), body...)
@@ -116,7 +111,7 @@ func TestWebhookRefusals(t *testing.T) {
 		name, url string
 		header    []string
 	}{
-		{"no proof", url, nil},
+		{"no credentials", url, nil},
 		{"wrong token", url, []string{"X-Service-Token", "wrong"}},
 		{"another app's token", url, []string{"X-Service-Token", foreign}},
 		{"token in another case", url, []string{"X-Service-Token", strings.ToUpper(token)}},
@@ -138,43 +133,42 @@ func TestWebhookRefusals(t *testing.T) {
 			first = a.Body
 		}
 		if a.Status != http.StatusUnauthorized || a.Code() != "invalid_token" || a.Body != first {
-			t.Errorf("%s: %d %s", test.name, a.Status, a.Body)
+			t.Errorf("%s: got %d %s, want 401 %s", test.name, a.Status, a.Body, first)
 		}
 	}
 	if diff := cmp.Diff(before, s.Snapshot()); diff != "" {
 		t.Errorf("documents, Secrets or workloads changed:\n%s", diff)
 	}
 	if e := s.Echo(s.Call("hello").Gets(http.StatusOK)); e.Image != image("v1") {
-		t.Errorf("runs %s", e.Image)
+		t.Errorf("got image %s, want %s", e.Image, image("v1"))
 	}
 	if a := s.Post(url, body, "X-Service-Token", token); a.Status != http.StatusAccepted {
-		t.Errorf("the token no longer works: %d %s", a.Status, a.Body)
+		t.Errorf("valid token: got %d %s, want 202", a.Status, a.Body)
 	}
 }
 
-// TestWebhookStates enables, enables again and disables (promise W2).
 func TestWebhookStates(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.App("hello")
 	w, err := s.Client.Webhook(t.Context(), s.Project, s.Env, "hello")
 	if err != nil || w.Enabled {
-		t.Errorf("a new app: %+v, %v", w, err)
+		t.Errorf("new app: got %+v, %v, want a disabled webhook", w, err)
 	}
 	url, old := s.Webhook("hello")
 	_, token := s.Webhook("hello")
 	if old == token || len(token) != base64.RawURLEncoding.EncodedLen(32) {
-		t.Errorf("regenerated token of %d characters, same as before: %v", len(token), old == token)
+		t.Errorf("new token: got %d characters, same as the previous token: %v", len(token), old == token)
 	}
 	if a := s.Post(url, deployBody("v2"), "X-Service-Token", old); a.Status != http.StatusUnauthorized {
-		t.Errorf("the old token: %d", a.Status)
+		t.Errorf("previous token: got %d, want 401", a.Status)
 	}
 	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusAccepted {
-		t.Errorf("the new token: %d %s", a.Status, a.Body)
+		t.Errorf("new token: got %d %s, want 202", a.Status, a.Body)
 	}
 	check.OK(t, s.Client.DisableWebhook(t.Context(), s.Project, s.Env, "hello"))
 	if a := s.Post(url, deployBody("v3"), "X-Service-Token", token); a.Status != http.StatusUnauthorized {
-		t.Errorf("disabled: %d", a.Status)
+		t.Errorf("disabled: got %d, want 401", a.Status)
 	}
 }
 
@@ -191,7 +185,7 @@ func TestWebhookBadCalls(t *testing.T) {
 		{"no image", `{"commit":"abc1234"}`, "", 422, "image_required"},
 		{"not JSON", `{`, "", 400, "malformed_json"},
 		{"wrong type", `{"image":"a/b:c","commit":7}`, "", 400, "wrong_type"},
-		{"a field twice", `{"image":"a/b:c","x":1,"x":2}`, "", 400, "malformed_json"},
+		{"duplicate field", `{"image":"a/b:c","x":1,"x":2}`, "", 400, "malformed_json"},
 		{"image without tag", `{"image":"registry.example/echo"}`, "", 422, "invalid_image"},
 		{"another type", `image=x`, "application/x-www-form-urlencoded", 415, "unsupported_media_type"},
 		{"too large", `{"image":"` + strings.Repeat("a", 1<<20) + `"}`, "", 413, "body_too_large"},
@@ -202,15 +196,14 @@ func TestWebhookBadCalls(t *testing.T) {
 			header = append(header, "Content-Type", test.kind)
 		}
 		if a := s.Post(url, []byte(test.body), header...); a.Status != test.status || a.Code() != test.code {
-			t.Errorf("%s: %d %s", test.name, a.Status, a.Body)
+			t.Errorf("%s: got %d %s, want %d %s", test.name, a.Status, a.Body, test.status, test.code)
 		}
 	}
 	if n := len(s.History("hello")); n != 1 {
-		t.Errorf("%d revisions", n)
+		t.Errorf("revisions: got %d, want 1", n)
 	}
 }
 
-// TestRedelivery: the same delivery again answers as before and changes nothing.
 func TestRedelivery(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -219,15 +212,14 @@ func TestRedelivery(t *testing.T) {
 	first := s.Post(url, deployBody("v2"), "X-Service-Token", token, "Idempotency-Key", "one")
 	again := s.Post(url, deployBody("v2"), "X-Service-Token", token, "Idempotency-Key", "one")
 	if first.Status != http.StatusAccepted || first.Body != again.Body || first.Status != again.Status {
-		t.Errorf("first %d %s, again %d %s", first.Status, first.Body, again.Status, again.Body)
+		t.Errorf("redelivery: got %d %s, want %d %s", again.Status, again.Body, first.Status, first.Body)
 	}
 	if n := len(s.History("hello")); n != 2 {
-		t.Errorf("%d revisions, want 2", n)
+		t.Errorf("revisions: got %d, want 2", n)
 	}
 }
 
-// TestTokenIsKeptSecret looks for the token where it must not be: in logs and
-// documents, and as text in etcd.
+// TestTokenIsKeptSecret searches logs, documents and etcd for the token.
 func TestTokenIsKeptSecret(t *testing.T) {
 	stacktest.Insides(t, "it reads all logs and etcd")
 	t.Parallel()
@@ -241,21 +233,21 @@ func TestTokenIsKeptSecret(t *testing.T) {
 
 	logs, err := filepath.Glob(filepath.Join(world.Info().LogsDir, "*"))
 	if err != nil || len(logs) == 0 {
-		t.Fatalf("no logs in %s: %v", world.Info().LogsDir, err)
+		t.Fatalf("want logs in %s, got none: %v", world.Info().LogsDir, err)
 	}
 	for _, file := range logs {
 		text, err := os.ReadFile(file)
 		check.OK(t, err)
 		if bytes.Contains(text, []byte(token)) {
-			t.Errorf("the token is in %s", filepath.Base(file))
+			t.Errorf("%s contains the token", filepath.Base(file))
 		}
 	}
 	for name, text := range s.Documents() {
 		if strings.Contains(text, token) || strings.Contains(name, token) {
-			t.Errorf("the token is in %s", name)
+			t.Errorf("%s contains the token", name)
 		}
 	}
-	// etcd's own JSON gateway: every key's value, as it is on disk.
+	// The JSON gateway of etcd returns the stored bytes.
 	name := []byte("/registry/secrets/sluice-webhooks/" + s.Project + "-prod.")
 	end := append([]byte(nil), name...)
 	end[len(end)-1]++
@@ -266,17 +258,16 @@ func TestTokenIsKeptSecret(t *testing.T) {
 		KVs []struct{ Key, Value []byte } `json:"kvs"`
 	}
 	if err := json.Unmarshal([]byte(read), &found); err != nil || len(found.KVs) == 0 {
-		t.Fatalf("no Secret in etcd: %v %.300s", err, read)
+		t.Fatalf("want a Secret in etcd, got %v %.300s", err, read)
 	}
 	for _, kv := range found.KVs {
 		if !bytes.HasPrefix(kv.Value, []byte("k8s:enc:")) || bytes.Contains(kv.Value, []byte(token)) ||
 			bytes.Contains(kv.Value, []byte(base64.StdEncoding.EncodeToString([]byte(token)))) {
-			t.Errorf("%s can be read in etcd", kv.Key)
+			t.Errorf("%s is not encrypted in etcd", kv.Key)
 		}
 	}
 }
 
-// TestGitApp: pushes to the branch build, everything else is told why not.
 func TestGitApp(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -286,7 +277,7 @@ func TestGitApp(t *testing.T) {
 	}
 	url, token := s.Webhook("hello")
 	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusConflict || a.Code() != "git_source_attached" {
-		t.Errorf("image for a git app: %d %s", a.Status, a.Body)
+		t.Errorf("image for a git app: got %d %s, want 409 git_source_attached", a.Status, a.Body)
 	}
 	push := func(ref, after string, deleted bool) []byte {
 		return fmt.Appendf(nil, `{"ref":%q,"before":"%040d","after":%q,"deleted":%v,"repository":{"full_name":"shop/hello"},"pusher":{"name":"ada"}}`, ref, 1, after, deleted)
@@ -300,7 +291,7 @@ func TestGitApp(t *testing.T) {
 	}{
 		{"ping", "ping", []byte(`{"zen":"Keep it simple.","hook_id":1}`), 200, ""},
 		{"another branch", "push", push("refs/heads/dev", commit, false), 202, "ignored"},
-		{"a branch that ends alike", "push", push("refs/heads/feature/main", commit, false), 202, "ignored"},
+		{"branch with the same ending", "push", push("refs/heads/feature/main", commit, false), 202, "ignored"},
 		{"a tag", "push", push("refs/tags/main", commit, false), 202, "ignored"},
 		{"a deletion", "push", push("refs/heads/main", strings.Repeat("0", 40), true), 202, "ignored"},
 		{"a push", "push", push("refs/heads/main", commit, false), 202, "building"},
@@ -308,28 +299,26 @@ func TestGitApp(t *testing.T) {
 	for _, test := range tests {
 		a := s.Post(url, test.body, "X-GitHub-Event", test.event, "X-GitHub-Delivery", test.name, "X-Hub-Signature-256", sign(token, test.body))
 		if a.Status != test.status || !strings.Contains(a.Body, test.want) {
-			t.Errorf("%s: %d %s", test.name, a.Status, a.Body)
+			t.Errorf("%s: got %d %s, want %d %s", test.name, a.Status, a.Body, test.status, test.want)
 		}
 	}
-	// Detached, it keeps what it runs and takes images again.
+	// A detached app keeps its image and accepts images again.
 	check.OK(t, s.Client.RemoveGitSource(t.Context(), s.Project, s.Env, "hello"))
 	app, err := s.Client.App(t.Context(), s.Project, s.Env, "hello")
 	if err != nil || app.Kind != "image" || app.Image != image("v1") {
-		t.Errorf("detached: %+v, %v", app, err)
+		t.Errorf("detached: got %+v, %v, want the image %s", app, err, image("v1"))
 	}
 	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusAccepted {
-		t.Errorf("detached, an image: %d %s", a.Status, a.Body)
+		t.Errorf("image after detaching: got %d %s, want 202", a.Status, a.Body)
 	}
 }
 
-// TestWebhookDeliveries: what came of each call can be read by who sees the app, with the
-// id of its request, and a test goes the way that a pipeline takes.
 func TestWebhookDeliveries(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.App("hello")
 	if _, err := s.Client.TestWebhook(t.Context(), s.Project, s.Env, "hello"); !client.HasCode(err, "conflict") {
-		t.Errorf("a test while the webhook is disabled: %v", err)
+		t.Errorf("test of a disabled webhook: got %v, want conflict", err)
 	}
 	url, token := s.Webhook("hello")
 	s.Post(url, deployBody("v2"), "X-Service-Token", token, "X-Request-Id", "call-1", "Idempotency-Key", "job-7")
@@ -342,12 +331,12 @@ func TestWebhookDeliveries(t *testing.T) {
 	s.Deliveries("hello", 3)
 	test, err := s.Client.TestWebhook(t.Context(), s.Project, s.Env, "hello")
 	if err != nil || test.Result != wire.HookTestPong || test.Status != http.StatusOK {
-		t.Fatalf("a test: %+v, %v", test, err)
+		t.Fatalf("test: got %+v, %v, want 200 %s", test, err, wire.HookTestPong)
 	}
 	got := s.Deliveries("hello", 4)
 	for i := range got {
 		if got[i].ID == "" || got[i].At.IsZero() || got[i].LastAt.Before(got[i].At) || got[i].Count < 1 {
-			t.Errorf("delivery %+v", got[i])
+			t.Errorf("got the delivery %+v, want an ID, times and a count", got[i])
 		}
 		got[i].ID, got[i].At, got[i].LastAt, got[i].Count = "", time.Time{}, time.Time{}, 0
 	}
@@ -359,6 +348,6 @@ func TestWebhookDeliveries(t *testing.T) {
 	}
 	check.Equal(t, "deliveries", want, got)
 	if h := s.History("hello"); len(h) != 2 {
-		t.Errorf("%d revisions", len(h))
+		t.Errorf("revisions: got %d, want 2", len(h))
 	}
 }

@@ -1,5 +1,5 @@
-// The README's tour by a client that was generated from the API's description: a key of
-// one's own, its end, its usage; a deployment and its history; the gate of another app.
+// This program takes the README's tour with a client generated from the API description. It
+// gates an app, issues and revokes a key, deploys the app and rolls it back.
 import createClient, { type Middleware } from "openapi-fetch";
 import { request } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
@@ -9,35 +9,35 @@ type Problem = components["schemas"]["Error"];
 
 const { BASE_URL: baseUrl, INGRESS: ingress, USERNAME: username, PASSWORD: password, PROJECT: project } = process.env;
 if (!baseUrl || !ingress || !username || !password || !project) {
-  throw new Error("BASE_URL, INGRESS, USERNAME, PASSWORD and PROJECT say where, as whom and in which project");
+  throw new Error("set BASE_URL, INGRESS, USERNAME, PASSWORD and PROJECT");
 }
 const environment = "prod";
 const path = { project, environment };
 const api = createClient<paths>({ baseUrl });
 
-// done gives the data of an answer, or says what the problem was.
-function done<T>(answer: { data?: T; error?: Problem; response: Response }): T {
-  if (answer.error !== undefined || !answer.response.ok) {
-    throw new Error(`${answer.response.status} ${answer.error?.code}: ${answer.error?.message}`);
+// done returns the data of a response. It throws an error if the API returned a problem.
+function done<T>(result: { data?: T; error?: Problem; response: Response }): T {
+  if (result.error !== undefined || !result.response.ok) {
+    throw new Error(`${result.response.status} ${result.error?.code}: ${result.error?.message}`);
   }
-  return answer.data as T;
+  return result.data as T;
 }
 
-// call asks an app through the ingress, and gives the status.
+// call sends a request to an app through the ingress and returns the status.
 function call(app: components["schemas"]["App"], key?: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const headers = { host: app.host, ...(key === undefined ? {} : { "X-API-Key": key }) };
-    request(ingress!, { headers }, (answer) => answer.resume().on("end", () => resolve(answer.statusCode ?? 0)))
+    request(ingress!, { headers }, (response) => response.resume().on("end", () => resolve(response.statusCode ?? 0)))
       .on("error", reject)
       .end();
   });
 }
 
-// until waits at most a minute for something to become true.
+// until waits up to a minute until a condition holds.
 async function until(what: string, is: () => Promise<boolean>): Promise<void> {
   for (const end = Date.now() + 60_000; !(await is()); await pause(100)) {
     if (Date.now() > end) {
-      throw new Error(`not within a minute: ${what}`);
+      throw new Error(`timed out after a minute: ${what}`);
     }
   }
   console.log(what);
@@ -64,7 +64,7 @@ const app = done(
   }),
 );
 const ofApp = { params: { path: { ...path, app: app.name } } };
-await until("the app answers", async () => (await call(app)) === 200);
+await until("the app responds", async () => (await call(app)) === 200);
 
 done(
   await api.PATCH("/api/v1/projects/{project}/environments/{environment}/apps/{app}", {
@@ -100,9 +100,9 @@ await until("the usage is reported", async () => {
 done(await api.POST("/api/v1/projects/{project}/api-keys/{key_id}/revoke", ofKey));
 await until("with the revoked key: 401", async () => (await call(app, key.key)) === 401);
 
-const refused = await api.PATCH("/api/v1/projects/{project}/api-keys/{key_id}", { ...ofKey, body: { status: "active" } });
-if (refused.error?.code !== "key_revoked") {
-  throw new Error(`a revoked key was switched on: ${refused.response.status}`);
+const rejected = await api.PATCH("/api/v1/projects/{project}/api-keys/{key_id}", { ...ofKey, body: { status: "active" } });
+if (rejected.error?.code !== "key_revoked") {
+  throw new Error(`enable a revoked key: got ${rejected.response.status}, want key_revoked`);
 }
 
 const deployment = done(
@@ -121,7 +121,7 @@ const back = done(
   await api.POST("/api/v1/projects/{project}/environments/{environment}/apps/{app}/rollback", ofApp),
 );
 if (back.image !== "registry.example/hello:v1" || back.trigger !== "rollback") {
-  throw new Error(`rolled back to ${back.image} by ${back.trigger}`);
+  throw new Error(`rollback: got ${back.image} by ${back.trigger}, want registry.example/hello:v1 by rollback`);
 }
 done(await api.DELETE("/api/v1/session"));
-console.log("the tour is over");
+console.log("tour completed");
