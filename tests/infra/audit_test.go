@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// event is what is read of a line of the API server's audit log.
+// event is a line of the audit log.
 type event struct {
 	RequestReceivedTimestamp time.Time
 
@@ -39,13 +39,12 @@ func (e event) function() string {
 	return strings.TrimPrefix(e.User.Username, "system:serviceaccount:"+system+":")
 }
 
-// seen is what the functions have done so far.
 type seen struct {
-	used    map[right]int
-	refused []event
+	used   map[right]int
+	denied []event
 }
 
-// readAudit reads the stack's audit log, without what tests tried in functions' names.
+// readAudit reads the audit log, without the calls of test clients.
 func readAudit(t *testing.T) seen {
 	t.Helper()
 	f, err := os.Open(filepath.Join(world.Info().LogsDir, "kube-audit.log"))
@@ -57,7 +56,7 @@ func readAudit(t *testing.T) seen {
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Logf("a line that is being written: %v", err)
+			t.Logf("skip an incomplete line: %v", err)
 			continue
 		}
 		s.add(t, e)
@@ -66,7 +65,6 @@ func readAudit(t *testing.T) seen {
 	return s
 }
 
-// role finds in the authorizer's reason which role has allowed a call.
 func (e event) role() string {
 	m := regexp.MustCompile(` of (Role|ClusterRole) "([^"]+)"`).FindStringSubmatch(e.Annotations["authorization.k8s.io/reason"])
 	if m == nil {
@@ -81,13 +79,13 @@ func (s *seen) add(t *testing.T, e event) {
 		return
 	}
 	if e.Annotations["authorization.k8s.io/decision"] != "allow" {
-		s.refused = append(s.refused, e)
+		s.denied = append(s.denied, e)
 		return
 	}
 	role := e.role()
 	if !strings.HasPrefix(role, "sluice-") {
 		if role != "system:basic-user" && role != "system:discovery" {
-			t.Errorf("%s may %s %s by the role %q", e.function(), e.Verb, e.ObjectRef.Resource, role)
+			t.Errorf("%s may %s %s through the unexpected role %q", e.function(), e.Verb, e.ObjectRef.Resource, role)
 		}
 		return
 	}
@@ -99,7 +97,7 @@ func (s *seen) add(t *testing.T, e event) {
 	if e.ResponseStatus.Code != http.StatusCreated {
 		return
 	}
-	switch { // what the API server asks about besides
+	switch { // further rights that the API server checks
 	case e.Verb == "patch":
 		s.used[right{role, e.ObjectRef.APIGroup, resource, "create"}]++
 	case resource == "rolebindings":

@@ -26,22 +26,21 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-var update = flag.Bool("update", false, "write the golden files of testdata anew")
+var update = flag.Bool("update", false, "update the golden files in testdata")
 
-// TestGolden: what the chart makes of a standard set of values is what was looked at when
-// the golden file was written (go test ./tests/infra -run TestGolden -update). What Secrets
-// hold is drawn anew each time.
+// TestGolden compares the chart with the golden files; -update rewrites them. It omits the random
+// data of Secrets.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for _, set := range []string{"knative", "plain"} {
 		var out strings.Builder
-		there := map[string]bool{}
+		seen := map[string]bool{}
 		for _, o := range render(t, set) {
 			name := fmt.Sprint(o.GroupVersionKind(), " ", o.GetNamespace(), "/", o.GetName())
-			if there[name] {
-				t.Errorf("%s has %s twice", set, name)
+			if seen[name] {
+				t.Errorf("%s: duplicate %s", set, name)
 			}
-			there[name] = true
+			seen[name] = true
 			if o.GetKind() == "Secret" {
 				unstructured.RemoveNestedField(o.Object, "data")
 			}
@@ -56,13 +55,13 @@ func TestGolden(t *testing.T) {
 		want, err := os.ReadFile(file)
 		check.OK(t, err)
 		if diff := cmp.Diff(string(want), out.String()); diff != "" {
-			t.Errorf("%s, golden file - and chart +:\n%s", set, diff)
+			t.Errorf("%s (-golden file +chart):\n%s", set, diff)
 		}
 	}
 }
 
-// TestChartMatchesHelm checks that manifest.Chart returns the objects of "helm template", in the
-// same order. The data of Secrets is random.
+// TestChartMatchesHelm compares manifest.Chart with "helm template", except the random data of
+// Secrets.
 func TestChartMatchesHelm(t *testing.T) {
 	t.Parallel()
 	clear := func(all []*unstructured.Unstructured) (objects []map[string]any) {
@@ -84,13 +83,11 @@ func TestChartMatchesHelm(t *testing.T) {
 		want, err := manifest.Decode(out)
 		check.OK(t, err)
 		if diff := cmp.Diff(clear(want), clear(got)); diff != "" {
-			t.Errorf("%s: helm -, manifest.Chart +:\n%s", set, diff)
+			t.Errorf("%s (-helm +manifest.Chart):\n%s", set, diff)
 		}
 	}
 }
 
-// TestMonitoring: asked for, the chart makes what the Prometheus operator and Grafana's
-// sidecar take: every alert of the rule file is there.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
@@ -98,7 +95,7 @@ func TestMonitoring(t *testing.T) {
 	check.OK(t, err)
 	rules := manifest.OfKinds(all, "PrometheusRule")
 	if len(rules) != 1 || len(manifest.OfKinds(all, "PodMonitor")) != 1 {
-		t.Fatalf("%d rules", len(rules))
+		t.Fatalf("PrometheusRules: got %d, want 1, with one PodMonitor", len(rules))
 	}
 	var file struct {
 		Groups any `json:"groups"`
@@ -109,43 +106,39 @@ func TestMonitoring(t *testing.T) {
 	groups, _, err := unstructured.NestedFieldNoCopy(rules[0].Object, "spec", "groups")
 	check.OK(t, err)
 	if diff := cmp.Diff(file.Groups, groups); diff != "" {
-		t.Errorf("the rule file - and the chart's rules +:\n%s", diff)
+		t.Errorf("rules (-file +chart):\n%s", diff)
 	}
 }
 
-// TestTracing: asked for, every function and the checkers are told of the collector, get
-// its headers from the Secret, and may reach its port; unasked, nothing speaks of it.
 func TestTracing(t *testing.T) {
 	t.Parallel()
 	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
-	for asked, args := range map[bool][]string{false: nil, true: {
+	for enabled, args := range map[bool][]string{false: nil, true: {
 		"--set", "tracing.endpoint=https://collector.example.com:4318", "--set", "tracing.headersSecret.name=otlp", "--set", "tracing.namespace=observability",
 	}} {
 		all, err := manifest.Chart(root(t), append([]string{"--values", values}, args...)...)
 		check.OK(t, err)
-		told, headers, open := 0, 0, 0
+		endpoints, headers, rules := 0, 0, 0
 		for _, o := range manifest.OfKinds(all, "ConfigMap", "Deployment", "NetworkPolicy") {
 			text, err := yaml.Marshal(o.Object)
 			check.OK(t, err)
-			told += strings.Count(string(text), "OTEL_EXPORTER_OTLP_ENDPOINT: https://collector.example.com:4318\n")
+			endpoints += strings.Count(string(text), "OTEL_EXPORTER_OTLP_ENDPOINT: https://collector.example.com:4318\n")
 			headers += strings.Count(string(text), "- name: OTEL_EXPORTER_OTLP_HEADERS\n          valueFrom:\n            secretKeyRef:\n              key: headers\n              name: otlp\n")
-			open += strings.Count(string(text), "- ports:\n    - port: 4318\n    to:\n    - namespaceSelector:\n        matchLabels:\n          kubernetes.io/metadata.name: observability\n")
-			if !asked && strings.Contains(string(text), "OTEL_") {
-				t.Errorf("unasked, %s %s speaks of spans", o.GetKind(), o.GetName())
+			rules += strings.Count(string(text), "- ports:\n    - port: 4318\n    to:\n    - namespaceSelector:\n        matchLabels:\n          kubernetes.io/metadata.name: observability\n")
+			if !enabled && strings.Contains(string(text), "OTEL_") {
+				t.Errorf("tracing disabled: %s %s has settings of OpenTelemetry", o.GetKind(), o.GetName())
 			}
 		}
 		want := 0
-		if asked {
+		if enabled {
 			want = 11 // ten functions and the checkers
 		}
-		if (told == 1) != asked || headers != want || open != want {
-			t.Errorf("asked %v: %d are told, %d have headers, %d may reach it", asked, told, headers, open)
+		if (endpoints == 1) != enabled || headers != want || rules != want {
+			t.Errorf("tracing enabled: %v: got %d endpoints, %d with headers, %d network rules", enabled, endpoints, headers, rules)
 		}
 	}
 }
 
-// TestBadValues: values that can't be meant are refused before anything is rendered, by a
-// sentence that says which and what is asked for.
 func TestBadValues(t *testing.T) {
 	t.Parallel()
 	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
@@ -180,13 +173,12 @@ func TestBadValues(t *testing.T) {
 		_, err := manifest.RunHelm(t.Context(), root(t), append(template, c.args...)...)
 		for _, says := range c.says {
 			if err == nil || !strings.Contains(err.Error(), says) {
-				t.Errorf("%s: %v\nwant %q", name, err, says)
+				t.Errorf("%s: got %v\nwant %q", name, err, says)
 			}
 		}
 	}
 }
 
-// TestExtraHosts tests that the functions know every host that serves the console.
 func TestExtraHosts(t *testing.T) {
 	t.Parallel()
 	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
@@ -196,16 +188,14 @@ func TestExtraHosts(t *testing.T) {
 		settings, _, err := unstructured.NestedStringMap(o.Object, "data")
 		check.OK(t, err)
 		if got := settings["EXTRA_HOSTS"]; o.GetName() == "sluice-settings" && got != "a.example.net,b.example.net" {
-			t.Errorf("EXTRA_HOSTS is %q", got)
+			t.Errorf("EXTRA_HOSTS: got %q, want a.example.net,b.example.net", got)
 		}
 		if got := settings["CERTIFICATE_HOSTS"]; o.GetName() == "sluice-settings" && got != "shop.example.org,.example.net" {
-			t.Errorf("CERTIFICATE_HOSTS is %q", got)
+			t.Errorf("CERTIFICATE_HOSTS: got %q, want shop.example.org,.example.net", got)
 		}
 	}
 }
 
-// TestTrustedProxies tests that the functions trust the proxies of their runtime and of the
-// values, and that each name stands for a Service with an address for each pod.
 func TestTrustedProxies(t *testing.T) {
 	t.Parallel()
 	const ingress, activator, gateway = "sluice-ingress.traefik.svc.cluster.local", "sluice-proxies-0.knative-serving.svc.cluster.local", "sluice-proxies-1.kourier-system.svc.cluster.local"
@@ -230,21 +220,21 @@ func TestTrustedProxies(t *testing.T) {
 			}
 			for name := range strings.SplitSeq(got, ",") {
 				if strings.HasSuffix(name, ".local") && !headless[name] {
-					t.Errorf("%s: there is no headless Service %s", set, name)
+					t.Errorf("%s: no headless Service %s", set, name)
 				}
 			}
 		}
 	}
 }
 
-// TestRoutes: functions are told what apps' routes are, and have rights on the kinds that
-// those are made of, on the former ones while an installation moves, and on no others.
-func TestRoutes(t *testing.T) {
+// TestRouteKinds checks the rights on routes: of the current kind and, during a migration, of the
+// previous one.
+func TestRouteKinds(t *testing.T) {
 	t.Parallel()
 	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
 	for _, c := range []struct {
-		routes, former cluster.RouteKind
-		writes         []string
+		routes, previous cluster.RouteKind
+		writes           []string
 	}{
 		{cluster.TraefikRoutes, "", []string{"ingressroutes.traefik.io", "middlewares.traefik.io"}},
 		{cluster.GatewayTraefikRoutes, "", []string{"httproutes.gateway.networking.k8s.io", "middlewares.traefik.io"}},
@@ -254,30 +244,29 @@ func TestRoutes(t *testing.T) {
 			"backends.gateway.envoyproxy.io", "httproutes.gateway.networking.k8s.io", "ingressroutes.traefik.io", "middlewares.traefik.io", "securitypolicies.gateway.envoyproxy.io",
 		}},
 	} {
-		name := string(c.routes) + " after " + string(c.former)
+		name := string(c.routes) + " after " + string(c.previous)
 		all, err := manifest.Chart(root(t), "--values", values, "--set", "ingress.gateway=traefik/apps",
-			"--set", "ingress.routes="+string(c.routes), "--set", "ingress.formerRoutes="+string(c.former))
+			"--set", "ingress.routes="+string(c.routes), "--set", "ingress.formerRoutes="+string(c.previous))
 		check.OK(t, err)
 		for _, o := range manifest.OfKinds(all, "ConfigMap") {
-			told, _, err := unstructured.NestedStringMap(o.Object, "data")
+			settings, _, err := unstructured.NestedStringMap(o.Object, "data")
 			check.OK(t, err)
-			if o.GetName() == "sluice-settings" && (told["ROUTES"] != string(c.routes) || told["FORMER_ROUTES"] != string(c.former) || told["GATEWAY"] != "traefik/apps") {
-				t.Errorf("%s: the functions are told %v", name, told)
+			if o.GetName() == "sluice-settings" && (settings["ROUTES"] != string(c.routes) || settings["FORMER_ROUTES"] != string(c.previous) || settings["GATEWAY"] != "traefik/apps") {
+				t.Errorf("%s: got the settings %v", name, settings)
 			}
 		}
 		for _, function := range []string{"apps", "wiring"} {
 			role := "sluice-" + function
 			if got := routeRights(t, all, role+"-environment", "delete"); !slices.Equal(got, c.writes) {
-				t.Errorf("%s: %s deletes %v, want %v", name, function, got, c.writes)
+				t.Errorf("%s: %s may delete %v, want %v", name, function, got, c.writes)
 			}
 			if got := routeRights(t, all, role, "get"); !slices.Equal(got, c.writes) {
-				t.Errorf("%s: %s looks at %v, want %v", name, function, got, c.writes)
+				t.Errorf("%s: %s may get %v, want %v", name, function, got, c.writes)
 			}
 		}
 	}
 }
 
-// routeRights are the kinds of Traefik and the Gateway API on which a role has a verb.
 func routeRights(t *testing.T, all []*unstructured.Unstructured, role, verb string) (kinds []string) {
 	t.Helper()
 	for _, o := range manifest.OfKinds(all, "ClusterRole") {
@@ -298,14 +287,13 @@ func routeRights(t *testing.T, all []*unstructured.Unstructured, role, verb stri
 	return kinds
 }
 
-// TestInstall: the chart is installed, upgraded, taken away and installed again. The
-// Secrets that were made at the installation are the same throughout, sessions can be
-// signed with them, and of all else an uninstall leaves the webhooks' namespace alone.
+// TestInstall checks that upgrades and reinstallations keep the generated Secrets, and an
+// uninstall the webhooks' namespace.
 func TestInstall(t *testing.T) {
 	t.Parallel()
-	kubeconfig, config := blank(t)
+	kubeconfig, config := newAPIServer(t)
 	client := clientOf(t, config)
-	namespaces(t, client)
+	createNamespaces(t, client)
 	dir := filepath.Join(root(t), "infra", "chart")
 	helm := func(args ...string) {
 		t.Helper()
@@ -314,32 +302,31 @@ func TestInstall(t *testing.T) {
 	}
 	values := filepath.Join(dir, "values", "knative.yaml")
 	helm("install", "sluice", dir, "--values", values)
-	made := secrets(t, client)
-	if got := slices.Sorted(maps.Keys(made)); !slices.Equal(got, []string{"sluice-admin", "sluice-builds-token", "sluice-console-token", "sluice-session-keys", "sluice-session-public-keys"}) {
-		t.Errorf("made at the installation: %v", got)
+	generated := secrets(t, client)
+	if got := slices.Sorted(maps.Keys(generated)); !slices.Equal(got, []string{"sluice-admin", "sluice-builds-token", "sluice-console-token", "sluice-session-keys", "sluice-session-public-keys"}) {
+		t.Errorf("generated Secrets: got %v", got)
 	}
-	signs(t, made)
-	same := func(when string) {
+	checkSessionKeys(t, generated)
+	unchanged := func(when string) {
 		t.Helper()
-		if diff := cmp.Diff(made, secrets(t, client)); diff != "" {
-			t.Errorf("after %s the Secrets differ:\n%s", when, diff)
+		if diff := cmp.Diff(generated, secrets(t, client)); diff != "" {
+			t.Errorf("Secrets after %s (-before +after):\n%s", when, diff)
 		}
 	}
 	helm("upgrade", "sluice", dir, "--values", values, "--set", "checker.replicas=3")
-	same("an upgrade")
+	unchanged("an upgrade")
 	helm("uninstall", "sluice")
-	same("an uninstall")
+	unchanged("an uninstall")
 	if left, err := client.AppsV1().Deployments(system).List(t.Context(), meta.ListOptions{}); err != nil || len(left.Items) > 0 {
-		t.Errorf("an uninstall left %d Deployments: %v", len(left.Items), err)
+		t.Errorf("Deployments after an uninstall: got %d, %v, want 0", len(left.Items), err)
 	}
 	if _, err := client.CoreV1().Namespaces().Get(t.Context(), webhooks, meta.GetOptions{}); err != nil {
-		t.Errorf("an uninstall took the webhooks' tokens: %v", err)
+		t.Errorf("namespace of the webhooks after an uninstall: %v", err)
 	}
 	helm("install", "sluice", dir, "--values", values)
-	same("another installation")
+	unchanged("a reinstallation")
 }
 
-// secrets are those of Sluice's namespace, by name.
 func secrets(t *testing.T, client kubernetes.Interface) map[string]map[string][]byte {
 	t.Helper()
 	list, err := client.CoreV1().Secrets(system).List(t.Context(), meta.ListOptions{FieldSelector: "type=" + string(core.SecretTypeOpaque)})
@@ -351,13 +338,11 @@ func secrets(t *testing.T, client kubernetes.Interface) map[string]map[string][]
 	return all
 }
 
-// signs has a session signed with the keys that the chart has made, and verified with their
-// public half, as functions find them: as files.
-func signs(t *testing.T, made map[string]map[string][]byte) {
+func checkSessionKeys(t *testing.T, generated map[string]map[string][]byte) {
 	t.Helper()
 	dir := func(secret string) string {
 		dir := t.TempDir()
-		for name, content := range made[secret] {
+		for name, content := range generated[secret] {
 			check.OK(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 		}
 		return dir
@@ -369,6 +354,6 @@ func signs(t *testing.T, made map[string]map[string][]byte) {
 	signed, err := private.SignDevice(identity.NewDevice("admin"))
 	check.OK(t, err)
 	if _, err := public.VerifyDevice(signed); err != nil {
-		t.Errorf("what the private key signs, the public one does not verify: %v", err)
+		t.Errorf("verify with the public key: %v", err)
 	}
 }

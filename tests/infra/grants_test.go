@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// right is one verb on one resource, as one role grants it.
+// right is a verb on a resource that a role grants.
 type right struct{ Role, Group, Resource, Verb string }
 
 func (r right) String() string {
@@ -23,12 +23,12 @@ func (r right) String() string {
 	return fmt.Sprintf("%s: %s %s (%s)", r.Role, r.Verb, r.Resource, group)
 }
 
-// policy is what infra/chart grants.
+// policy is the set of rights that infra/chart grants.
 type policy struct {
-	granted map[right][]string // to the names that it is limited to, none for all
+	granted map[right][]string // values: resource names, none for all
 }
 
-// Where a role holds.
+// Scopes of a role.
 const (
 	everywhere    = "everywhere"
 	inEnvironment = "in environments"
@@ -36,8 +36,6 @@ const (
 	inWebhooks    = "in sluice-webhooks"
 )
 
-// readPolicy reads the rendered roles. A role in a namespace is told from the cluster's
-// by a mark behind its name.
 func readPolicy(t *testing.T) policy {
 	t.Helper()
 	p := policy{granted: map[right][]string{}}
@@ -50,7 +48,7 @@ func readPolicy(t *testing.T) policy {
 			continue
 		}
 		if role.AggregationRule != nil {
-			t.Errorf("%s takes in what others grant", role.Name)
+			t.Errorf("%s aggregates other roles", role.Name)
 		}
 		for _, rule := range role.Rules {
 			p.add(t, key(o.GetKind(), role.Name, role.Namespace), rule)
@@ -59,7 +57,7 @@ func readPolicy(t *testing.T) policy {
 	return p
 }
 
-// key names a role: the Role sluice-wiring is another one than the ClusterRole.
+// key distinguishes a Role from a ClusterRole with the same name.
 func key(kind, name, namespace string) string {
 	if kind == "Role" {
 		return name + " in " + namespace
@@ -73,7 +71,7 @@ func (p policy) add(t *testing.T, role string, rule rbac.PolicyRule) {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
 				if group == "*" || strings.Contains(resource, "*") || verb == "*" {
-					t.Errorf("%s grants by a wildcard: %v", role, rule)
+					t.Errorf("%s grants rights by a wildcard: %v", role, rule)
 				}
 				r := right{role, group, resource, verb}
 				if _, twice := p.granted[r]; twice {
@@ -85,15 +83,14 @@ func (p policy) add(t *testing.T, role string, rule rbac.PolicyRule) {
 	}
 }
 
-// allows tells whether a function may do something: the independent reading of the
-// manifests that the API server's is compared with.
-func (p policy) allows(function, where, group, resource, verb, name string) bool {
+// allows reports whether the manifests allow an access, independently of the API server.
+func (p policy) allows(function, scope, group, resource, verb, name string) bool {
 	roles := []string{"sluice-" + function}
-	switch where {
+	switch scope {
 	case inEnvironment:
 		roles = append(roles, "sluice-"+function+"-environment")
 	case inSystem, inWebhooks:
-		roles = append(roles, "sluice-"+function+" "+where)
+		roles = append(roles, "sluice-"+function+" "+scope)
 	}
 	for _, role := range roles {
 		names, ok := p.granted[right{role, group, resource, verb}]

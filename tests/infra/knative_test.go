@@ -16,7 +16,7 @@ import (
 
 func image(tag string) string { return "registry.example/echo:" + tag }
 
-// knativeService makes one as its owner would, with Knative's own fields.
+// knativeService creates a Knative Service as an app owner would.
 func (l life) knativeService(t *testing.T, name, tag string) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -35,7 +35,7 @@ func (l life) knativeService(t *testing.T, name, tag string) {
 	check.OK(t, err)
 }
 
-// scaled is an app that Knative runs from the start: deployed, failed, rolled back, gated.
+// scaled covers an app that runs on Knative from the start.
 func (l life) scaled(t *testing.T) {
 	t.Helper()
 	const app = "scaled"
@@ -46,17 +46,17 @@ func (l life) scaled(t *testing.T) {
 	check.OK(t, err)
 	e := l.s.Runs(app, first)
 	if host := e.Headers["Host"]; len(host) != 1 || host[0] != app+"."+l.namespace+".svc.cluster.local" {
-		t.Errorf("Knative was asked for the host %q", host)
+		t.Errorf("Host: got %q, want the cluster-local host", host)
 	}
-	if said := e.Headers["X-Forwarded-Host"]; len(said) != 1 || said[0] != l.s.Host(app) {
-		t.Errorf("the app was told %q as its public host", said)
+	if public := e.Headers["X-Forwarded-Host"]; len(public) != 1 || public[0] != l.s.Host(app) {
+		t.Errorf("X-Forwarded-Host: got %q, want %q", public, l.s.Host(app))
 	}
 	l.s.Settled(app, 1, "live")
 	l.deploy(t, app, "v2")
 	l.s.Settled(app, 2, "live")
 	l.deploy(t, app, "broken")
 	if d := l.s.Settled(app, 3, "failed"); !strings.Contains(string(d.Message), "made no progress") {
-		t.Errorf("failed because: %s", d.Message)
+		t.Errorf("message: got %q, want made no progress", d.Message)
 	}
 	l.s.Runs(app, image("v2"))
 	back, err := c.Rollback(ctx, l.s.Project, l.s.Env, app, 1)
@@ -64,25 +64,25 @@ func (l life) scaled(t *testing.T) {
 	l.s.Settled(app, back.Revision, "live")
 	l.s.Runs(app, image("v1"))
 	if status := l.s.AtKnative(app); status != http.StatusOK {
-		t.Errorf("before it is gated, Knative's own gateway answers %d", status)
+		t.Errorf("ungated app at Knative's gateway: got %d, want 200", status)
 	}
 	l.s.Gate(app)
 	l.s.Call(app).Gets(http.StatusUnauthorized, "invalid_key")
 	if status := l.s.AtKnative(app); status != http.StatusNotFound {
-		t.Errorf("its gate is engaged, and Knative's own gateway answers %d without a key", status)
+		t.Errorf("gated app at Knative's gateway: got %d, want 404", status)
 	}
 	key := l.s.AnyKey()
 	l.s.Opens(app, key)
 	e = l.s.Echo(l.s.Call(app).Key(key).Header("X-Service-Key-Prefix", "forged").Gets(http.StatusOK))
 	if prefix := e.Headers["X-Service-Key-Prefix"]; len(prefix) != 1 || prefix[0] != key.Prefix || e.Headers["X-Api-Key"] != nil {
-		t.Errorf("the app saw %v", e.Headers)
+		t.Errorf("headers at the app: got %v, want only the prefix of the key", e.Headers)
 	}
 	if _, err := l.client.AppsV1().Deployments(l.namespace).Get(ctx, app, meta.GetOptions{}); !kerrors.IsNotFound(err) {
-		t.Errorf("there is a Deployment beside the Knative Service: %v", err)
+		t.Errorf("Deployment next to the Knative Service: got %v, want not found", err)
 	}
 }
 
-// moved is an app with a Deployment whose owner makes a Knative Service for it later.
+// moved covers an app that moves from a Deployment to Knative.
 func (l life) moved(t *testing.T) {
 	t.Helper()
 	const app = "moved"
@@ -91,18 +91,18 @@ func (l life) moved(t *testing.T) {
 	key := l.s.AnyKey()
 	l.s.Opens(app, key)
 	l.knativeService(t, app, "v1")
-	l.s.Until("be led to Knative", func() bool {
+	l.s.Until("be routed to Knative", func() bool {
 		a := l.s.Call(app).Key(key).Send()
 		return a.Status == http.StatusOK && strings.HasSuffix(l.s.Echo(a).Headers["Host"][0], ".svc.cluster.local")
 	})
 	if _, err := l.client.AppsV1().Deployments(l.namespace).Get(t.Context(), app, meta.GetOptions{}); !kerrors.IsNotFound(err) {
-		t.Errorf("its Deployment is still there: %v", err)
+		t.Errorf("Deployment: got %v, want not found", err)
 	}
 	l.s.Call(app).Gets(http.StatusUnauthorized, "invalid_key")
 	l.deploy(t, app, "v2")
 	l.s.Settled(app, 2, "live")
 	if e := l.s.Echo(l.s.Call(app).Key(key).Gets(http.StatusOK)); e.Image != image("v2") {
-		t.Errorf("it runs %s", e.Image)
+		t.Errorf("got image %s, want %s", e.Image, image("v2"))
 	}
 }
 

@@ -21,22 +21,20 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// life is what happens to one environment, so that every function does all that it ever
-// does in a cluster.
+// life is a scenario in one environment that uses all rights of the functions.
 type life struct {
 	s         *stacktest.Site
 	client    kubernetes.Interface
 	dynamic   dynamic.Interface
 	namespace string
-	anew      *span // in which the namespace was deleted and made again
+	recreated *interval // when the namespace was deleted and created again
 }
 
-type span struct{ from, made, to time.Time }
+type interval struct{ from, made, to time.Time }
 
-// has tells whether a function was refused for want of the namespace, which wiring alone
-// may make, or of its rights in it, which wiring gives after that. Wiring's own go before
-// the namespace does.
-func (s *span) has(e event) bool {
+// covers reports whether a call was denied while the namespace or the rights in it were missing.
+// For wiring, this ends when it has created the namespace.
+func (s *interval) covers(e event) bool {
 	to := s.to
 	if e.function() == "wiring" {
 		to = s.made
@@ -68,7 +66,7 @@ func (l life) deleted(t *testing.T, apps ...string) {
 	}
 }
 
-// hurry makes wiring look more often than the stack's timer does, until the test ends.
+// hurry triggers wiring every second.
 func (l life) hurry(t *testing.T) {
 	t.Helper()
 	var ended sync.WaitGroup
@@ -87,7 +85,7 @@ func (l life) hurry(t *testing.T) {
 			case <-tick.C:
 			}
 			if err := ping(ctx, world.Info().Functions["wiring"], n); err != nil && ctx.Err() == nil {
-				t.Logf("ping wiring: %v", err) // the stack's own timer goes on
+				t.Logf("ping wiring: %v", err) // the stack's timer continues
 			}
 		}
 	})
@@ -111,7 +109,6 @@ func ping(ctx context.Context, url string, n int) error {
 	return res.Body.Close()
 }
 
-// released switches a gate off.
 func (l life) released(t *testing.T) {
 	t.Helper()
 	_, err := l.s.Client.RequireAPIKey(t.Context(), l.s.Project, l.s.Env, "hello", false)
@@ -119,7 +116,6 @@ func (l life) released(t *testing.T) {
 	l.s.WaitGate("hello", "ungated")
 }
 
-// webhooks enables one, uses it, has a new token made, and disables it.
 func (l life) webhooks(t *testing.T) {
 	t.Helper()
 	l.s.App("hello")
@@ -127,20 +123,20 @@ func (l life) webhooks(t *testing.T) {
 	url, token := l.s.Webhook("hello")
 	body := []byte(`{"image":"registry.example/echo:v2"}`)
 	if a := l.s.Post(url, body, "X-Service-Token", token); a.Status != http.StatusAccepted {
-		t.Fatalf("webhook: %d %s", a.Status, a.Body)
+		t.Fatalf("webhook: got %d %s, want 202", a.Status, a.Body)
 	}
 	l.s.Runs("hello", "registry.example/echo:v2")
-	for _, elsewhere := range []string{"nobodys-prod", "kube-system"} { // unknown, and none of Sluice's
+	for _, elsewhere := range []string{"nobodys-prod", "kube-system"} { // unknown, and without an environment
 		a := l.s.Post(world.Info().BaseURL+"/api/v1/webhook/"+elsewhere+"/hello", body, "X-Service-Token", token)
 		if a.Status != http.StatusUnauthorized || a.Code() != "invalid_token" {
-			t.Errorf("webhook in %s: %d %s", elsewhere, a.Status, a.Body)
+			t.Errorf("webhook in %s: got %d %s, want 401 invalid_token", elsewhere, a.Status, a.Body)
 		}
 	}
 	check.OK(t, l.s.Client.DisableWebhook(t.Context(), l.s.Project, l.s.Env, "hello"))
 }
 
-// builds has an app's first build deployed, whose events get lost. Wiring, which would
-// make a missing Deployment too, stands still meanwhile.
+// builds deploys a build whose events are lost. It stops wiring, which would also create the
+// Deployment.
 func (l life) builds(t *testing.T) {
 	t.Helper()
 	check.OK(t, world.Signal("wiring", syscall.SIGSTOP))
@@ -150,7 +146,7 @@ func (l life) builds(t *testing.T) {
 	_, err := l.s.Client.CreateApp(t.Context(), l.s.Project, l.s.Env, wire.CreateApp{Name: &name, GitSource: &source})
 	check.OK(t, err)
 	l.s.Settled("built", 1, "live")
-	source.Repository = "https://git.example/emulate-fail/hello.git" // which step has failed is looked up
+	source.Repository = "https://git.example/emulate-fail/hello.git" // builds looks up the failed step
 	_, err = l.s.Client.SetGitSource(t.Context(), l.s.Project, l.s.Env, name, source)
 	check.OK(t, err)
 	failing, err := l.s.Client.RequestBuild(t.Context(), l.s.Project, l.s.Env, name, "")
@@ -161,7 +157,6 @@ func (l life) builds(t *testing.T) {
 	})
 }
 
-// drift changes from outside what wiring keeps right.
 func (l life) drift(t *testing.T) {
 	t.Helper()
 	l.s.Gate("hello")
@@ -169,7 +164,7 @@ func (l life) drift(t *testing.T) {
 	gates, err := l.dynamic.Resource(middlewares).Namespace(l.namespace).List(t.Context(), meta.ListOptions{LabelSelector: "sluice.dev/app=hello"})
 	check.OK(t, err)
 	if len(gates.Items) != 5 {
-		t.Fatalf("%d Middlewares, want the gate's four and the one of an open route", len(gates.Items))
+		t.Fatalf("Middlewares: got %d, want 4 of the gate and 1 of an open route", len(gates.Items))
 	}
 	gate := &gates.Items[1] // "gate" after "cors"
 	check.OK(t, unstructured.SetNestedField(gate.Object, true, "spec", "forwardAuth", "trustForwardHeader"))
@@ -198,7 +193,7 @@ func (l life) drift(t *testing.T) {
 	l.s.WaitGate("hello", "engaged")
 }
 
-// spoil adds a line to the CA in a Secret and waits until it is gone.
+// spoil changes the CA in a Secret and waits until wiring restores it.
 func (l life) spoil(t *testing.T, namespace, name string) {
 	t.Helper()
 	secret, err := l.client.CoreV1().Secrets(namespace).Get(t.Context(), name, meta.GetOptions{})
@@ -221,21 +216,19 @@ func (l life) restored(t *testing.T, kind schema.GroupVersionResource, name stri
 	})
 }
 
-// lostNamespace deletes the environment's namespace; wiring makes it anew, with the
-// functions' rights in it, and the apps run again.
 func (l life) lostNamespace(t *testing.T) {
 	t.Helper()
 	was, err := l.client.CoreV1().Namespaces().Get(t.Context(), l.namespace, meta.GetOptions{})
 	check.OK(t, err)
-	l.anew.from = time.Now()
+	l.recreated.from = time.Now()
 	check.OK(t, l.client.CoreV1().Namespaces().Delete(t.Context(), l.namespace, meta.DeleteOptions{}))
-	l.s.Until("make the namespace anew", func() bool {
+	l.s.Until("create the namespace again", func() bool {
 		is, err := l.client.CoreV1().Namespaces().Get(t.Context(), l.namespace, meta.GetOptions{})
 		return err == nil && is.UID != was.UID
 	})
-	l.anew.made = time.Now()
+	l.recreated.made = time.Now()
 	l.s.WaitGate("hello", "engaged")
-	l.anew.to = time.Now()
+	l.recreated.to = time.Now()
 	key := l.s.AnyKey()
 	var last stacktest.Answer
 	defer func() {

@@ -1,8 +1,6 @@
-// Package infra tests what installs Sluice in a cluster: every manifest is applied to a
-// real API server with the real resource definitions, and over a stack of its own, on
-// which each function runs with its service account's token, the rights in infra/chart
-// are compared with what the functions were seen to do (by the API server's audit log)
-// and with what the API server lets them do.
+// Package infra tests the manifests against a real API server with the real resource definitions.
+// It also compares the rights in infra/chart with the audit log and the authorizer of a stack
+// whose functions use their service accounts.
 package infra
 
 import (
@@ -20,7 +18,6 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// portBase is the first of the stack's ports.
 const portBase = 14180
 
 const (
@@ -49,7 +46,6 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// adminConfig is of the stack's administrator.
 func adminConfig(t *testing.T) *rest.Config {
 	t.Helper()
 	return configOf(t, world.Info().Kubeconfig)
@@ -59,7 +55,7 @@ func configOf(t *testing.T, kubeconfig string) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	check.OK(t, err)
-	config.QPS, config.Burst = -1, 0 // as fast as it goes
+	config.QPS, config.Burst = -1, 0 // no limit
 	return config
 }
 

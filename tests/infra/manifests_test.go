@@ -24,10 +24,9 @@ import (
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
-// sets are the standard sets of values.
 var sets = []string{"plain", "local", "openfaas", "knative"}
 
-// render gives what the chart makes of a standard set of values.
+// render renders the chart with a standard set of values.
 func render(t *testing.T, set string) []*unstructured.Unstructured {
 	t.Helper()
 	all, err := manifest.Chart(root(t), "--values", filepath.Join(root(t), "infra", "chart", "values", set+".yaml"))
@@ -35,9 +34,8 @@ func render(t *testing.T, set string) []*unstructured.Unstructured {
 	return all
 }
 
-// blank starts an API server as a cluster is before Sluice is installed: with what the
-// prerequisites define. Its Secrets are encrypted as infra/encryption says.
-func blank(t *testing.T) (kubeconfig string, config *rest.Config) {
+// newAPIServer starts an API server with the prerequisites of Sluice and encrypted Secrets.
+func newAPIServer(t *testing.T) (kubeconfig string, config *rest.Config) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), "infra/encryption/encryption-configuration.yaml"))
 	check.OK(t, err)
@@ -45,7 +43,7 @@ func blank(t *testing.T) (kubeconfig string, config *rest.Config) {
 	rand.Read(key)
 	encryption := strings.Replace(string(text), "REPLACE-WITH-32-RANDOM-BYTES-IN-BASE64", base64.StdEncoding.EncodeToString(key), 1)
 	server, config := clustertest.Start(t, kube.Options{Root: root(t), Encryption: []byte(encryption)})
-	config.QPS, config.Burst = -1, 0 // as fast as it goes
+	config.QPS, config.Burst = -1, 0 // no limit
 	client, err := dynamic.NewForConfig(config)
 	check.OK(t, err)
 	sets := []definitions.Set{definitions.Traefik(), definitions.Serving(), definitions.Eventing(), definitions.Tekton(), definitions.Gateway(), definitions.EnvoyGateway()}
@@ -53,15 +51,13 @@ func blank(t *testing.T) (kubeconfig string, config *rest.Config) {
 	return server.Kubeconfig, config
 }
 
-// TestManifests applies the examples of infra, and what the chart makes of each standard set
-// of values, whole, one after the other, as somebody who moves from one to the next would; a field that a kind
-// does not have fails. Every pod that they lead to is let in by the namespace's pod security
-// standard.
+// TestManifests applies the examples and each set of values, one after the other, as in a
+// migration. Unknown fields and pods that break the restricted standard are errors.
 func TestManifests(t *testing.T) {
 	t.Parallel()
-	_, config := blank(t)
+	_, config := newAPIServer(t)
 	client := clientOf(t, config)
-	namespaces(t, client)
+	createNamespaces(t, client)
 	applier, err := manifest.NewApplier(config)
 	check.OK(t, err)
 	for _, example := range []string{"infra/network.yaml", "infra/openfaas/network.yaml", "infra/gateway/traefik.yaml", "infra/gateway/envoy.yaml"} {
@@ -73,7 +69,7 @@ func TestManifests(t *testing.T) {
 	}
 	for _, set := range sets {
 		objects := slices.DeleteFunc(render(t, set), func(o *unstructured.Unstructured) bool {
-			return o.GetKind() == "Pod" && set != sets[0] // the chart's test: Helm deletes a pod before it makes it anew
+			return o.GetKind() == "Pod" && set != sets[0] // Helm deletes the test pod before it creates it again
 		})
 		if err := applier.Apply(t.Context(), objects); err != nil {
 			t.Errorf("%s:\n%v", set, err)
@@ -82,23 +78,22 @@ func TestManifests(t *testing.T) {
 		pods := 0
 		for _, o := range objects {
 			if p := podOf(t, o); p != nil {
-				admitted(t, client, set+" "+o.GetKind()+" "+o.GetName(), p)
+				checkAdmitted(t, client, set+" "+o.GetKind()+" "+o.GetName(), p)
 				pods++
 			}
 		}
-		if least := map[bool]int{true: 6, false: 12}[set == "openfaas"]; pods < least {
-			t.Errorf("%s has %d kinds of pods, want %d at least", set, pods, least)
+		if minimum := map[bool]int{true: 6, false: 12}[set == "openfaas"]; pods < minimum {
+			t.Errorf("%s: got %d kinds of pods, want at least %d", set, pods, minimum)
 		}
 	}
 	loose := &core.Pod{Spec: core.PodSpec{Containers: []core.Container{{Name: "a", Image: "a"}}}}
 	loose.Name = "loose"
 	if _, err := client.CoreV1().Pods(system).Create(t.Context(), loose, meta.CreateOptions{DryRun: []string{"All"}}); !kerrors.IsForbidden(err) {
-		t.Errorf("a pod that may run as root is let in: %v", err)
+		t.Errorf("create a pod that may run as root: got %v, want forbidden", err)
 	}
 }
 
-// namespaces makes those that are there before Sluice is installed.
-func namespaces(t *testing.T, client kubernetes.Interface) {
+func createNamespaces(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	for name, labels := range map[string]map[string]string{
 		system: {"pod-security.kubernetes.io/enforce": "restricted"}, "traefik": nil, "openfaas": nil, "tekton-pipelines": nil, "knative-serving": nil, "kourier-system": nil, "envoy-gateway-system": nil, "shop-prod": nil,
@@ -109,7 +104,6 @@ func namespaces(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// podOf is the pod that an object leads to, nil without one.
 func podOf(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	paths := map[string][]string{
@@ -126,7 +120,7 @@ func podOf(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructure
 		t.Fatalf("%s %s has no template: %v", o.GetKind(), o.GetName(), err)
 	}
 	p := &unstructured.Unstructured{Object: template}
-	unstructured.RemoveNestedField(p.Object, "spec", "containerConcurrency") // Knative's own
+	unstructured.RemoveNestedField(p.Object, "spec", "containerConcurrency") // a field of Knative only
 	unstructured.RemoveNestedField(p.Object, "spec", "timeoutSeconds")
 	p.SetAPIVersion("v1")
 	p.SetKind("Pod")
@@ -135,16 +129,15 @@ func podOf(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructure
 	return p
 }
 
-// admitted has the API server's admission look at a pod. Knative fills in what a pod
-// must say and a template need not: a container's probe has no port.
-func admitted(t *testing.T, client kubernetes.Interface, what string, p *unstructured.Unstructured) {
+// checkAdmitted sends a pod to admission. Like Knative, it sets missing ports of probes.
+func checkAdmitted(t *testing.T, client kubernetes.Interface, what string, p *unstructured.Unstructured) {
 	t.Helper()
 	containers, _, err := unstructured.NestedSlice(p.Object, "spec", "containers")
 	check.OK(t, err)
 	for _, c := range containers {
 		container, ok := c.(map[string]any)
 		if !ok {
-			t.Fatalf("%s: a container is no object", what)
+			t.Fatalf("%s: a container is not an object", what)
 		}
 		for _, probe := range []string{"readinessProbe", "livenessProbe"} {
 			get, found, _ := unstructured.NestedMap(container, probe, "httpGet")
@@ -163,11 +156,10 @@ func admitted(t *testing.T, client kubernetes.Interface, what string, p *unstruc
 	}
 }
 
-// TestAccounts: every function has an account, and only those that speak to the
-// Kubernetes API have a token for it.
-func TestAccounts(t *testing.T) {
+// TestServiceAccounts checks that only functions that call the Kubernetes API have a token.
+func TestServiceAccounts(t *testing.T) {
 	t.Parallel()
-	speaks := map[string]bool{"apps": true, "builds": true, "deploys": true, "webhook": true, "wiring": true}
+	callsAPI := map[string]bool{"apps": true, "builds": true, "deploys": true, "webhook": true, "wiring": true}
 	programs, err := filepath.Glob(filepath.Join(root(t), "functions/*/cmd/main.go"))
 	check.OK(t, err)
 	accounts := map[string]bool{}
@@ -184,8 +176,8 @@ func TestAccounts(t *testing.T) {
 		if !ok {
 			t.Errorf("%s has no service account", function)
 		}
-		if mounted != speaks[function] {
-			t.Errorf("token of %s mounted: %v", function, mounted)
+		if mounted != callsAPI[function] {
+			t.Errorf("token of %s mounted: got %v, want %v", function, mounted, callsAPI[function])
 		}
 	}
 	for _, set := range []string{"plain", "knative"} {
@@ -196,9 +188,9 @@ func TestAccounts(t *testing.T) {
 			}
 			function := p.GetLabels()["sluice.dev/function"]
 			account, _, _ := unstructured.NestedString(p.Object, "spec", "serviceAccountName")
-			mounted, said, _ := unstructured.NestedBool(p.Object, "spec", "automountServiceAccountToken")
-			if account != function || (!speaks[function] && (mounted || !said)) {
-				t.Errorf("%s: %s runs as %q, token mounted: %v (said: %v)", set, function, account, mounted, said)
+			mounted, explicit, _ := unstructured.NestedBool(p.Object, "spec", "automountServiceAccountToken")
+			if account != function || (!callsAPI[function] && (mounted || !explicit)) {
+				t.Errorf("%s: %s runs as %q, token mounted: %v (explicit: %v)", set, function, account, mounted, explicit)
 			}
 		}
 	}

@@ -16,20 +16,18 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// asked is a question to the API server's authorizer.
-type asked struct{ function, where, namespace, group, resource, verb, name string }
+type access struct{ function, scope, namespace, group, resource, verb, name string }
 
-func (a asked) String() string {
-	return fmt.Sprintf("%s: %s %s.%s %q in %q (%s)", a.function, a.verb, a.resource, a.group, a.name, a.namespace, a.where)
+func (a access) String() string {
+	return fmt.Sprintf("%s: %s %s.%s %q in %q (%s)", a.function, a.verb, a.resource, a.group, a.name, a.namespace, a.scope)
 }
 
-// verbs are all that there are, the special ones among them.
 func verbs() []string {
 	return []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind", "escalate", "impersonate"}
 }
 
-// kinds are what Sluice touches, and what somebody would touch who has taken a function
-// over: with the names that matter, "" for those that are nobody's.
+// kinds returns the resources that Sluice uses and those that a compromised function would try,
+// with the names that matter.
 func kinds() []struct {
 	group, resource string
 	names           []string
@@ -80,19 +78,17 @@ func functions() []string {
 	return []string{"apps", "builds", "checker", "console", "deploys", "keys", "rollup", "session", "standin", "usage", "webhook", "wiring"}
 }
 
-// questions is every combination, in the whole cluster, in Sluice's own namespaces, in an
-// environment and in a namespace that is none of Sluice's.
-func questions(environment string) []asked {
-	places := []struct{ where, namespace string }{
+func accessCombinations(environment string) []access {
+	places := []struct{ scope, namespace string }{
 		{everywhere, ""}, {inSystem, system}, {inWebhooks, webhooks}, {inEnvironment, environment}, {everywhere, "kube-system"},
 	}
-	var all []asked
+	var all []access
 	for _, f := range functions() {
 		for _, p := range places {
 			for _, k := range kinds() {
 				for _, v := range verbs() {
 					for _, n := range k.names {
-						all = append(all, asked{f, p.where, p.namespace, k.group, k.resource, v, n})
+						all = append(all, access{f, p.scope, p.namespace, k.group, k.resource, v, n})
 					}
 				}
 			}
@@ -101,22 +97,20 @@ func questions(environment string) []asked {
 	return all
 }
 
-// TestMatrix asks the API server for every function, verb, resource and place whether it
-// is allowed, and compares that with the manifests: what they don't grant is refused, by
-// whatever way it might have been granted.
+// TestMatrix compares the decisions of the authorizer with the manifests.
 func TestMatrix(t *testing.T) {
 	s := stacktest.New(t, world)
-	s.App("hello") // the functions have their rights in its namespace
+	s.App("hello") // creates the rights in the namespace
 	p := readPolicy(t)
-	all := questions(s.Project + "-" + s.Env)
-	answers := ask(t, clientOf(t, adminConfig(t)), all)
+	all := accessCombinations(s.Project + "-" + s.Env)
+	decisions := reviewAll(t, clientOf(t, adminConfig(t)), all)
 	allowed := map[string][]string{}
 	for i, q := range all {
-		if want := p.allows(q.function, q.where, q.group, q.resource, q.verb, q.name); answers[i] != want {
-			t.Errorf("%v: allowed %v, want %v", q, answers[i], want)
+		if want := p.allows(q.function, q.scope, q.group, q.resource, q.verb, q.name); decisions[i] != want {
+			t.Errorf("%v: allowed: got %v, want %v", q, decisions[i], want)
 		}
-		if answers[i] {
-			row := q.function + " " + q.where + ": " + strings.TrimSuffix(q.resource+"."+q.group, ".")
+		if decisions[i] {
+			row := q.function + " " + q.scope + ": " + strings.TrimSuffix(q.resource+"."+q.group, ".")
 			if q.name != "" {
 				row += "/" + q.name
 			}
@@ -125,23 +119,22 @@ func TestMatrix(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d questions", len(all))
+	t.Logf("%d access reviews", len(all))
 	for _, row := range slices.Sorted(maps.Keys(allowed)) {
 		t.Logf("%s: %s", row, strings.Join(allowed[row], " "))
 	}
 }
 
-// ask gives the API server's answers, in order.
-func ask(t *testing.T, client kubernetes.Interface, all []asked) []bool {
+func reviewAll(t *testing.T, client kubernetes.Interface, all []access) []bool {
 	t.Helper()
-	answers := make([]bool, len(all))
+	decisions := make([]bool, len(all))
 	next := make(chan int)
 	var wait sync.WaitGroup
 	for range 16 {
 		wait.Go(func() {
 			for i := range next {
 				var err error
-				if answers[i], err = review(t.Context(), client, all[i]); err != nil {
+				if decisions[i], err = review(t.Context(), client, all[i]); err != nil {
 					t.Errorf("%v: %v", all[i], err)
 				}
 			}
@@ -152,10 +145,10 @@ func ask(t *testing.T, client kubernetes.Interface, all []asked) []bool {
 	}
 	close(next)
 	wait.Wait()
-	return answers
+	return decisions
 }
 
-func review(ctx context.Context, client kubernetes.Interface, q asked) (bool, error) {
+func review(ctx context.Context, client kubernetes.Interface, q access) (bool, error) {
 	resource, sub, _ := strings.Cut(q.resource, "/")
 	got, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &auth.SubjectAccessReview{
 		Spec: auth.SubjectAccessReviewSpec{

@@ -16,12 +16,11 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// intruder is the name that the clients of [as] give themselves, by which the audit log
-// tells what a test tried in a function's name from what the function did.
+// intruder is the user agent of test clients, by which readAudit skips their calls.
 const intruder = "sluice-tests-intruder"
 
-// as gives a client with a token of a function's account, as its pod has.
-func as(t *testing.T, function string) kubernetes.Interface {
+// clientAs returns a client with the token of a function.
+func clientAs(t *testing.T, function string) kubernetes.Interface {
 	t.Helper()
 	admin := adminConfig(t)
 	got, err := clientOf(t, admin).CoreV1().ServiceAccounts(system).CreateToken(t.Context(), function, &authn.TokenRequest{}, meta.CreateOptions{})
@@ -31,7 +30,6 @@ func as(t *testing.T, function string) kubernetes.Interface {
 	return clientOf(t, config)
 }
 
-// binding grants a role to a function's account.
 func binding(role, function string) *rbac.RoleBinding {
 	return &rbac.RoleBinding{
 		ObjectMeta: meta.ObjectMeta{Name: "trial"},
@@ -40,13 +38,13 @@ func binding(role, function string) *rbac.RoleBinding {
 	}
 }
 
-// TestTakenOver: what somebody would do first who has taken a function over is refused.
+// TestTakenOver tries the calls that a compromised function would try.
 func TestTakenOver(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
 	environment := s.Project + "-" + s.Env
-	customers := &core.Secret{ObjectMeta: meta.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": "hunter2"}}
-	_, err := clientOf(t, adminConfig(t)).CoreV1().Secrets(environment).Create(t.Context(), customers, meta.CreateOptions{})
+	customer := &core.Secret{ObjectMeta: meta.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": "hunter2"}}
+	_, err := clientOf(t, adminConfig(t)).CoreV1().Secrets(environment).Create(t.Context(), customer, meta.CreateOptions{})
 	check.OK(t, err)
 	bind := func(namespace string, b *rbac.RoleBinding) func(context.Context, kubernetes.Interface) error {
 		return func(ctx context.Context, c kubernetes.Interface) error {
@@ -73,17 +71,17 @@ func TestTakenOver(t *testing.T) {
 			return err
 		}
 	}
-	makes := func(namespace, name string, kind core.SecretType) func(context.Context, kubernetes.Interface) error {
+	createSecret := func(namespace, name string, kind core.SecretType) func(context.Context, kubernetes.Interface) error {
 		return func(ctx context.Context, c kubernetes.Interface) error {
 			made := &core.Secret{ObjectMeta: meta.ObjectMeta{Name: name, Annotations: map[string]string{"kubernetes.io/service-account.name": "apps"}}, Type: kind}
 			_, err := c.CoreV1().Secrets(namespace).Create(ctx, made, meta.CreateOptions{DryRun: []string{"All"}})
 			return err
 		}
 	}
-	mine := map[string]string{"app.kubernetes.io/managed-by": "sluice"}
+	managed := map[string]string{"app.kubernetes.io/managed-by": "sluice"}
 	lowered := map[string]string{"app.kubernetes.io/managed-by": "sluice", "pod-security.kubernetes.io/enforce": "privileged"}
-	stranger := binding("sluice-apps-environment", "apps")
-	stranger.Subjects[0].Namespace = "default"
+	foreign := binding("sluice-apps-environment", "apps")
+	foreign.Subjects[0].Namespace = "default"
 	tests := []struct {
 		name, function string
 		try            func(context.Context, kubernetes.Interface) error
@@ -91,16 +89,16 @@ func TestTakenOver(t *testing.T) {
 	}{
 		{"apps grants its rights in kube-system", "apps", bind("kube-system", binding("sluice-apps-environment", "apps")), false},
 		{"apps grants its rights in sluice-system", "apps", bind(system, binding("sluice-apps-environment", "apps")), false},
-		{"apps makes itself an administrator of an environment", "apps", bind(environment, binding("cluster-admin", "apps")), false},
-		{"apps gives one function another's rights", "apps", bind(environment, binding("sluice-apps-environment", "webhook")), false},
-		{"apps grants a stranger its rights", "apps", bind(environment, stranger), false},
+		{"apps grants itself administrator rights in an environment", "apps", bind(environment, binding("cluster-admin", "apps")), false},
+		{"apps grants one function the rights of another", "apps", bind(environment, binding("sluice-apps-environment", "webhook")), false},
+		{"apps grants its rights to an account of another namespace", "apps", bind(environment, foreign), false},
 		{"apps grants a function its own rights", "apps", bind(environment, binding("sluice-builds-environment", "builds")), true},
-		{"apps grants its rights in the tokens' namespace", "apps", bind(webhooks, binding("sluice-apps-environment", "apps")), false},
+		{"apps grants its rights in the namespace of the tokens", "apps", bind(webhooks, binding("sluice-apps-environment", "apps")), false},
 		{"webhook grants itself rights", "webhook", bind("kube-system", binding("sluice-apps-environment", "webhook")), false},
-		{"wiring makes a namespace", "wiring", namespace(mine), true},
-		{"wiring makes a namespace that is not labelled", "wiring", namespace(nil), false},
-		{"wiring lowers a namespace's pod security", "wiring", namespace(lowered), false},
-		{"deploys makes a namespace", "deploys", namespace(mine), false},
+		{"wiring creates a namespace", "wiring", namespace(managed), true},
+		{"wiring creates a namespace without labels", "wiring", namespace(nil), false},
+		{"wiring lowers the pod security of a namespace", "wiring", namespace(lowered), false},
+		{"deploys creates a namespace", "deploys", namespace(managed), false},
 		{"apps reads the session keys", "apps", secret(system, "sluice-session-keys"), false},
 		{"wiring reads the session keys", "wiring", secret(system, "sluice-session-keys"), false},
 		{"wiring reads a webhook's token", "wiring", secret(webhooks, environment+".hello"), false},
@@ -111,20 +109,20 @@ func TestTakenOver(t *testing.T) {
 		{"webhook lists customers' Secrets", "webhook", secrets(environment), false},
 		{"webhook lists all Secrets", "webhook", secrets(""), false},
 		{"webhook lists tokens", "webhook", secrets(webhooks), true},
-		{"webhook makes a token", "webhook", makes(webhooks, environment+".trial", core.SecretTypeOpaque), false},
+		{"webhook creates a token", "webhook", createSecret(webhooks, environment+".trial", core.SecretTypeOpaque), false},
 		{"apps lists tokens", "apps", secrets(webhooks), false},
-		{"checker reads its own certificate by the API", "checker", secret(system, "sluice-checker-tls"), false},
+		{"checker reads its certificate through the API", "checker", secret(system, "sluice-checker-tls"), false},
 		{"wiring lists all Secrets", "wiring", secrets(""), false},
 		{"wiring lists the copies of the CA", "wiring", func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().Secrets("").List(ctx, meta.ListOptions{FieldSelector: "metadata.name=sluice-checker-ca"})
 			return err
 		}, true},
-		{"apps makes a webhook's token", "apps", makes(webhooks, environment+".trial", core.SecretTypeOpaque), true},
-		{"apps has a token written into a Secret that it can read", "apps", makes(webhooks, environment+".trial", core.SecretTypeServiceAccountToken), false},
-		{"apps makes another Secret", "apps", makes(environment, "database", core.SecretTypeOpaque), false},
-		{"wiring makes another Secret beside its own", "wiring", makes(system, "trial", core.SecretTypeOpaque), false},
-		{"wiring has a token written into a Secret that it can read", "wiring", makes(environment, "sluice-checker-ca", core.SecretTypeServiceAccountToken), false},
-		{"apps makes itself a token of wiring", "apps", func(ctx context.Context, c kubernetes.Interface) error {
+		{"apps creates a token of a webhook", "apps", createSecret(webhooks, environment+".trial", core.SecretTypeOpaque), true},
+		{"apps creates a service account token Secret that it can read", "apps", createSecret(webhooks, environment+".trial", core.SecretTypeServiceAccountToken), false},
+		{"apps creates another Secret", "apps", createSecret(environment, "database", core.SecretTypeOpaque), false},
+		{"wiring creates another Secret next to its own", "wiring", createSecret(system, "trial", core.SecretTypeOpaque), false},
+		{"wiring creates a service account token Secret that it can read", "wiring", createSecret(environment, "sluice-checker-ca", core.SecretTypeServiceAccountToken), false},
+		{"apps requests a token of wiring", "apps", func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().ServiceAccounts(system).CreateToken(ctx, "wiring", &authn.TokenRequest{}, meta.CreateOptions{})
 			return err
 		}, false},
@@ -132,18 +130,18 @@ func TestTakenOver(t *testing.T) {
 			_, err := c.CoreV1().Pods(system).Create(ctx, &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "trial"}}, meta.CreateOptions{})
 			return err
 		}, false},
-		{"apps deletes an environment's namespace", "apps", func(ctx context.Context, c kubernetes.Interface) error {
+		{"apps deletes the namespace of an environment", "apps", func(ctx context.Context, c kubernetes.Interface) error {
 			return c.CoreV1().Namespaces().Delete(ctx, environment, meta.DeleteOptions{})
 		}, false},
-		{"keys looks at anything", "keys", func(ctx context.Context, c kubernetes.Interface) error {
+		{"keys lists Services", "keys", func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().Services(environment).List(ctx, meta.ListOptions{})
 			return err
 		}, false},
 	}
 	for _, tt := range tests {
-		err := tt.try(t.Context(), as(t, tt.function))
+		err := tt.try(t.Context(), clientAs(t, tt.function))
 		if tt.allowed && err != nil || !tt.allowed && !kerrors.IsForbidden(err) {
-			t.Errorf("%s: %v", tt.name, err)
+			t.Errorf("%s: got %v, want allowed: %v", tt.name, err, tt.allowed)
 		}
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// kept are rights that no run can be made to use on demand, and why they are needed.
-func kept() map[right]string {
+// unexercised returns the rights that no run can use on demand, and why they exist.
+func unexercised() map[right]string {
 	const (
 		apps, traefik = "apps", "traefik.io"
-		listed        = "lists where the API server cannot send what is there as the beginning of a watch"
-		late          = "takes back what was written for an app that was deleted in that very moment"
+		listed        = "lists if the API server cannot start a watch with the existing objects"
+		late          = "deletes objects written for an app that was deleted concurrently"
 	)
 	wiring, deploys := "sluice-wiring-environment", "sluice-deploys-environment"
 	return map[right]string{
@@ -24,12 +24,11 @@ func kept() map[right]string {
 	}
 }
 
-// TestRights lives an installation's life on a stack whose functions have the rights of
-// infra/chart, and then asks the API server's audit log: nothing was refused, and nothing
-// is granted that was not used, but for what is declared above.
+// TestRights runs the scenario of [life]. No call may be denied, and no right outside
+// [unexercised] may be unused.
 func TestRights(t *testing.T) {
 	s := stacktest.New(t, world)
-	l := life{s: s, client: clientOf(t, adminConfig(t)), namespace: s.Project + "-" + s.Env, anew: &span{}}
+	l := life{s: s, client: clientOf(t, adminConfig(t)), namespace: s.Project + "-" + s.Env, recreated: &interval{}}
 	var err error
 	if l.dynamic, err = dynamic.NewForConfig(adminConfig(t)); err != nil {
 		t.Fatal(err)
@@ -37,18 +36,18 @@ func TestRights(t *testing.T) {
 	l.run(t)
 	p := readPolicy(t)
 	for _, r := range unused(t, p) {
-		t.Errorf("%v: granted and never used", r)
+		t.Errorf("%v is granted but never used", r)
 	}
-	for _, e := range readAudit(t).refused {
-		if l.anew.has(e) {
+	for _, e := range readAudit(t).denied {
+		if l.recreated.covers(e) {
 			continue
 		}
-		t.Errorf("%s was refused: %s %s in %q: %s", e.function(), e.Verb, e.ObjectRef.Resource, e.ObjectRef.Namespace, e.ResponseStatus.Message)
+		t.Errorf("%s was denied: %s %s in %q: %s", e.function(), e.Verb, e.ObjectRef.Resource, e.ObjectRef.Namespace, e.ResponseStatus.Message)
 	}
 	used := readAudit(t).used
-	for r := range kept() {
+	for r := range unexercised() {
 		if _, ok := p.granted[r]; !ok {
-			t.Errorf("%v is declared but not granted", r)
+			t.Errorf("%v is listed in unexercised() but not granted", r)
 		}
 	}
 	for r := range used {
@@ -58,28 +57,26 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// unused waits until every right that is not declared has been used, for as long as that
-// may take, and gives those that were not.
 func unused(t *testing.T, p policy) []right {
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(40 * time.Second) // four ticks
+	late := time.After(40 * time.Second) // four periods of the timer
 	for {
 		used := readAudit(t).used
-		var left []right
+		var rest []right
 		for r := range p.granted {
-			if _, declared := kept()[r]; used[r] == 0 && !declared {
-				left = append(left, r)
+			if _, declared := unexercised()[r]; used[r] == 0 && !declared {
+				rest = append(rest, r)
 			}
 		}
-		if len(left) == 0 {
+		if len(rest) == 0 {
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-late:
-			return left
+			return rest
 		}
 	}
 }

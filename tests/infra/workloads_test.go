@@ -18,9 +18,9 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// admittedAs returns a client that the API server takes for a function, and that has every
-// right: only admission refuses what it writes.
-func admittedAs(t *testing.T, function string) dynamic.Interface {
+// impersonate returns a client that acts as a function with every right: only admission rejects
+// its writes.
+func impersonate(t *testing.T, function string) dynamic.Interface {
 	t.Helper()
 	config := rest.CopyConfig(adminConfig(t))
 	config.UserAgent = intruder
@@ -39,8 +39,8 @@ const (
 	build      = `{apiVersion: tekton.dev/v1, kind: PipelineRun, metadata: {name: trial}, spec: {pipelineRef: {resolver: cluster, params: [{name: kind, value: pipeline}, {name: name, value: sluice-build}, {name: namespace, value: sluice-system}]}, taskRunTemplate: {serviceAccountName: builder}}}`
 )
 
-// TestTakenOverWorkloads: a function that is taken over writes no workload, build or route
-// that reaches a node, other people's Secrets and accounts, or the console's hosts.
+// TestTakenOverWorkloads tries to reach nodes, Secrets, accounts and the console's hosts through
+// workloads, builds and routes.
 func TestTakenOverWorkloads(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
@@ -50,14 +50,14 @@ func TestTakenOverWorkloads(t *testing.T) {
 	check.OK(t, definitions.Define(t.Context(), filepath.Join("..", ".."), admin, definitions.Gateway()))
 	tests := []struct {
 		name, function, object string
-		change                 []string // of the object's text, old and new in turn
+		change                 []string // old and new text
 		allowed                bool
 	}{
-		{name: "a Deployment as Sluice makes it", function: "deploys", object: deployment, allowed: true},
-		{name: "of the host's network", function: "deploys", object: deployment, change: []string{"containers:", "hostNetwork: true, containers:"}},
-		{name: "of the host's processes", function: "apps", object: deployment, change: []string{"containers:", "hostPID: true, containers:"}},
-		{name: "of the host's IPC", function: "wiring", object: deployment, change: []string{"containers:", "hostIPC: true, containers:"}},
-		{name: "with a folder of the node", function: "deploys", object: deployment, change: []string{"containers:", "volumes: [{name: a, hostPath: {path: /}}], containers:"}},
+		{name: "a Deployment of Sluice", function: "deploys", object: deployment, allowed: true},
+		{name: "with the host's network", function: "deploys", object: deployment, change: []string{"containers:", "hostNetwork: true, containers:"}},
+		{name: "with the host's processes", function: "apps", object: deployment, change: []string{"containers:", "hostPID: true, containers:"}},
+		{name: "with the host's IPC", function: "wiring", object: deployment, change: []string{"containers:", "hostIPC: true, containers:"}},
+		{name: "with a directory of the node", function: "deploys", object: deployment, change: []string{"containers:", "volumes: [{name: a, hostPath: {path: /}}], containers:"}},
 		{name: "with a Secret as a volume", function: "deploys", object: deployment, change: []string{"containers:", "volumes: [{name: a, secret: {secretName: database}}], containers:"}},
 		{name: "with an account", function: "deploys", object: deployment, change: []string{"containers:", "serviceAccountName: builder, containers:"}},
 		{name: "with the default account's token", function: "deploys", object: deployment, change: []string{"automountServiceAccountToken: false, ", ""}},
@@ -69,36 +69,36 @@ func TestTakenOverWorkloads(t *testing.T) {
 		{name: "with an init container", function: "deploys", object: deployment, change: []string{"containers:", "initContainers: [{name: first, image: a}], containers:"}},
 		{name: "without a seccomp profile", function: "deploys", object: deployment, change: []string{"containers:", "securityContext: {seccompProfile: {type: Unconfined}}, containers:"}},
 
-		{name: "a route as Sluice makes it", function: "wiring", object: route, allowed: true},
+		{name: "a route of Sluice", function: "wiring", object: route, allowed: true},
 		{name: "for preflights", function: "wiring", object: route, change: []string{"'Host", "'Method(`OPTIONS`) && HeaderRegexp(`Access-Control-Request-Method`, `.*`) && Host"}, allowed: true},
 		{name: "for WebSockets", function: "wiring", object: route, change: []string{"'Host", "'HeaderRegexp(`Upgrade`, `(?i)^websocket$`) && Method(`GET`) && Host"}, allowed: true},
 		{name: "for every path", function: "apps", object: route, change: []string{"com`)", "com`) && PathPrefix(`/`)"}, allowed: true},
 		{name: "with a priority", function: "wiring", object: route, change: []string{"kind: Rule,", "kind: Rule, priority: 9999,"}},
 		{name: "for any host", function: "wiring", object: route, change: []string{"Host(`trial.example.com`)", "HostRegexp(`.*`)"}},
-		{name: "for a path alone", function: "wiring", object: route, change: []string{"Host(`trial.example.com`)", "PathPrefix(`/`)"}},
+		{name: "for a path without a host", function: "wiring", object: route, change: []string{"Host(`trial.example.com`)", "PathPrefix(`/`)"}},
 		{name: "for two hosts", function: "wiring", object: route, change: []string{"com`)", "com`) || Host(`b.example.com`)"}},
 		{name: "for the console's host", function: "wiring", object: route, change: []string{"trial.example.com", consoleHost}},
 		{name: "to another namespace", function: "wiring", object: route, change: []string{"name: trial, port", "name: trial, namespace: sluice-system, port"}},
-		{name: "by another namespace's Middleware", function: "wiring", object: route, change: []string{"services:", "middlewares: [{name: a, namespace: b}], services:"}},
+		{name: "with a Middleware of another namespace", function: "wiring", object: route, change: []string{"services:", "middlewares: [{name: a, namespace: b}], services:"}},
 
-		{name: "an HTTPRoute as Sluice makes it", function: "wiring", object: httpRoute, allowed: true},
+		{name: "an HTTPRoute of Sluice", function: "wiring", object: httpRoute, allowed: true},
 		{name: "HTTPRoute for any host", function: "wiring", object: httpRoute, change: []string{"hostnames: [trial.example.com], ", ""}},
 		{name: "HTTPRoute for many hosts", function: "wiring", object: httpRoute, change: []string{"trial.example.com", `"*.example.com"`}},
 		{name: "HTTPRoute for the console's host", function: "wiring", object: httpRoute, change: []string{"trial.example.com", consoleHost}},
 		{name: "HTTPRoute to another namespace", function: "wiring", object: httpRoute, change: []string{"name: trial, port", "name: trial, namespace: sluice-system, port"}},
 
-		{name: "a build as Sluice starts it", function: "builds", object: build, allowed: true},
-		{name: "of another Pipeline", function: "builds", object: build, change: []string{"sluice-build", "other"}},
-		{name: "of a Pipeline elsewhere", function: "builds", object: build, change: []string{"value: sluice-system", "value: default"}},
-		{name: "with pods of its own", function: "builds", object: build, change: []string{"taskRunTemplate: {", "taskRunTemplate: {podTemplate: {hostNetwork: true}, "}},
+		{name: "a build of Sluice", function: "builds", object: build, allowed: true},
+		{name: "with another Pipeline", function: "builds", object: build, change: []string{"sluice-build", "other"}},
+		{name: "with a Pipeline of another namespace", function: "builds", object: build, change: []string{"value: sluice-system", "value: default"}},
+		{name: "with a pod template", function: "builds", object: build, change: []string{"taskRunTemplate: {", "taskRunTemplate: {podTemplate: {hostNetwork: true}, "}},
 		{name: "with a workspace", function: "builds", object: build, change: []string{"taskRunTemplate:", "workspaces: [{name: a, emptyDir: {}}], taskRunTemplate:"}},
-		{name: "of tasks of its own", function: "builds", object: build, change: []string{"pipelineRef:", "pipelineSpec: {tasks: []}, pipelineRef:"}},
+		{name: "with inline tasks", function: "builds", object: build, change: []string{"pipelineRef:", "pipelineSpec: {tasks: []}, pipelineRef:"}},
 	}
 	for _, tt := range tests {
 		text := tt.object
 		if tt.change != nil {
 			if !strings.Contains(text, tt.change[0]) {
-				t.Fatalf("%s: there is no %q", tt.name, tt.change[0])
+				t.Fatalf("%s: the object has no %q", tt.name, tt.change[0])
 			}
 			text = strings.Replace(text, tt.change[0], tt.change[1], 1)
 		}
@@ -109,21 +109,21 @@ func TestTakenOverWorkloads(t *testing.T) {
 		data, err := objects[0].MarshalJSON()
 		check.OK(t, err)
 		for _, verb := range []string{"create", "apply"} {
-			client := admittedAs(t, tt.function).Resource(resource).Namespace(environment)
+			client := impersonate(t, tt.function).Resource(resource).Namespace(environment)
 			if verb == "create" {
 				_, err = client.Create(t.Context(), objects[0], meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
 			} else {
 				_, err = client.Patch(t.Context(), "trial", types.ApplyPatchType, data, meta.PatchOptions{FieldManager: "sluice", DryRun: []string{meta.DryRunAll}})
 			}
 			if tt.allowed && err != nil || !tt.allowed && !kerrors.IsForbidden(err) && !kerrors.IsInvalid(err) {
-				t.Errorf("%s, %s: %v", verb, tt.name, err)
+				t.Errorf("%s, %s: got %v, want allowed: %v", verb, tt.name, err, tt.allowed)
 			}
 		}
 	}
 }
 
-// TestAdoptedWorkloads: a function changes the image of a workload that has what a new one
-// may not have, and adds nothing to it.
+// TestAdoptedWorkloads changes an existing workload with privileges that new workloads cannot
+// have.
 func TestAdoptedWorkloads(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
@@ -143,8 +143,8 @@ func TestAdoptedWorkloads(t *testing.T) {
 		allowed     bool
 	}{
 		{name: "another image and port", patch: `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"b"},{"op":"add","path":"/spec/template/spec/containers/0/env/-","value":{"name":"PORT","value":"8080"}}]`, allowed: true},
-		{name: "a volume less", patch: `[{"op":"remove","path":"/spec/template/spec/volumes/0"},{"op":"remove","path":"/spec/template/spec/containers/0/volumeMounts"}]`, allowed: true},
-		{name: "a volume more", patch: `[{"op":"add","path":"/spec/template/spec/volumes/-","value":{"name":"b","secret":{"secretName":"other"}}}]`},
+		{name: "a volume removed", patch: `[{"op":"remove","path":"/spec/template/spec/volumes/0"},{"op":"remove","path":"/spec/template/spec/containers/0/volumeMounts"}]`, allowed: true},
+		{name: "a volume added", patch: `[{"op":"add","path":"/spec/template/spec/volumes/-","value":{"name":"b","secret":{"secretName":"other"}}}]`},
 		{name: "another account", patch: `[{"op":"replace","path":"/spec/template/spec/serviceAccountName","value":"other"},{"op":"replace","path":"/spec/template/spec/serviceAccount","value":"other"}]`},
 		{name: "another Secret's value", patch: `[{"op":"replace","path":"/spec/template/spec/containers/0/env/0/valueFrom/secretKeyRef/name","value":"other"}]`},
 		{name: "more privileges", patch: `[{"op":"add","path":"/spec/template/spec/containers/0/securityContext/capabilities","value":{"add":["SYS_ADMIN"]}}]`},
@@ -152,9 +152,9 @@ func TestAdoptedWorkloads(t *testing.T) {
 		{name: "another init container", patch: `[{"op":"replace","path":"/spec/template/spec/initContainers/0/image","value":"b"}]`},
 		{name: "a container with a mount", patch: `[{"op":"add","path":"/spec/template/spec/containers/-","value":{"name":"b","image":"b","volumeMounts":[{"name":"data","mountPath":"/b"}]}}]`},
 	} {
-		_, err := admittedAs(t, "deploys").Resource(resource).Namespace(environment).Patch(t.Context(), "had", types.JSONPatchType, []byte(tt.patch), meta.PatchOptions{DryRun: []string{meta.DryRunAll}})
+		_, err := impersonate(t, "deploys").Resource(resource).Namespace(environment).Patch(t.Context(), "had", types.JSONPatchType, []byte(tt.patch), meta.PatchOptions{DryRun: []string{meta.DryRunAll}})
 		if tt.allowed && err != nil || !tt.allowed && !kerrors.IsForbidden(err) {
-			t.Errorf("%s: %v", tt.name, err)
+			t.Errorf("%s: got %v, want allowed: %v", tt.name, err, tt.allowed)
 		}
 	}
 }
