@@ -12,42 +12,39 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// changePause is between two changes (see the package doc on the emulator).
 const changePause = 300 * time.Millisecond
 
-// subject is a key that is changed, and its state as it should be.
+// subject is a key that is changed, with its expected state.
 type subject struct {
 	key                           *key
-	disabled, slow, scoped, ended bool
+	disabled, slow, scoped, final bool
 
-	// slowed: has been on the slow plan. A bucket that is further behind than an empty
-	// one of the new plan is found out, and refused, by the first request.
-	slowed bool
+	// wasSlow: the bucket may still be in debt from the slow plan.
+	wasSlow bool
 }
 
-// may is what the key's state lets a good full key get.
+// may returns the verdicts allowed for a valid full key.
 func (s *subject) may() verdict {
 	switch {
-	case s.disabled, s.scoped, s.ended:
+	case s.disabled, s.scoped, s.final:
 		return invalidKey
-	case s.slow, s.slowed:
+	case s.slow, s.wasSlow:
 		return allowed | rateDenied
 	}
 	return allowed
 }
 
-// changer makes one change after another.
 type changer struct {
 	*load
 
 	subjects []*subject
-	limited  bool // whether the changing plan has its quota
+	limited  bool // whether the changing plan has a quota
 	probes   []stacktest.Replica
 
 	mu        sync.Mutex
 	made      map[string]int
-	unclear   []string        // changes whose call failed: both states stay right
-	took      []time.Duration // from a call's return until both replicas act on it
+	unclear   []string        // failed calls: both states remain allowed
+	took      []time.Duration // until both replicas apply it
 	callTimes []time.Duration
 }
 
@@ -59,7 +56,6 @@ func newChanger(l *load) *changer {
 	return c
 }
 
-// run makes changes until ctx ends.
 func (c *changer) run(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
 		if n%8 == 7 {
@@ -71,9 +67,8 @@ func (c *changer) run(ctx context.Context) {
 	}
 }
 
-// changeKey changes something about a key.
 func (c *changer) changeKey(s *subject, n int) {
-	if s.ended {
+	if s.final {
 		return
 	}
 	next := *s
@@ -86,17 +81,17 @@ func (c *changer) changeKey(s *subject, n int) {
 	}
 	switch n % 6 {
 	case 0:
-		next.ended = true
+		next.final = true
 		c.apply("revoke", s, next, func(ctx context.Context) error {
 			_, err := site.Client.RevokeKey(ctx, site.Project, id)
 			return err
 		})
 	case 1, 2:
 		next.disabled = !s.disabled
-		c.apply(word(next.disabled, "disable", "enable"), s, next, update(wire.UpdateKey{Status: wire.Some(word(next.disabled, "disabled", "active"))}))
+		c.apply(choose(next.disabled, "disable", "enable"), s, next, update(wire.UpdateKey{Status: wire.Some(choose(next.disabled, "disabled", "active"))}))
 	case 3:
-		next.slow, next.slowed = !s.slow, true
-		c.apply("move to another plan", s, next, update(wire.UpdateKey{Plan: wire.Some(word(next.slow, c.plans.slow.ID, c.plans.free.ID))}))
+		next.slow, next.wasSlow = !s.slow, true
+		c.apply("move to another plan", s, next, update(wire.UpdateKey{Plan: wire.Some(choose(next.slow, c.plans.slow.ID, c.plans.free.ID))}))
 	case 4:
 		next.scoped = !s.scoped
 		apps := []string{}
@@ -105,18 +100,17 @@ func (c *changer) changeKey(s *subject, n int) {
 		}
 		c.apply("change the scope", s, next, update(wire.UpdateKey{Apps: wire.Some(apps)}))
 	case 5:
-		c.rotate(s, word(rand.N(2) == 0, 0, time.Hour))
+		c.rotate(s, choose(rand.N(2) == 0, 0, time.Hour))
 	}
 }
 
-func word[T any](yes bool, a, b T) T {
+func choose[T any](yes bool, a, b T) T {
 	if yes {
 		return a
 	}
 	return b
 }
 
-// apply makes a change of a key's state and puts it into the model.
 func (c *changer) apply(what string, s *subject, next subject, call func(context.Context) error) {
 	begin := time.Now()
 	var made []func(time.Time)
@@ -126,19 +120,18 @@ func (c *changer) apply(what string, s *subject, next subject, call func(context
 		}
 	}
 	if !c.call(what, call) {
-		s.ended = true // as far as it can be changed
+		s.final = true // the state is unknown
 		return
 	}
 	was := s.may()
 	*s = next
 	if was&next.may() == 0 {
-		c.follow(s.key.current.Load(), next.may(), made)
+		c.awaitChange(s.key.current.Load(), next.may(), made)
 	} else {
-		c.settle(made, time.Now().Add(window))
+		c.confirm(made, time.Now().Add(window))
 	}
 }
 
-// call makes a call of the management API within its time.
 func (c *changer) call(what string, call func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), 30*time.Second)
 	defer cancel()
@@ -156,39 +149,38 @@ func (c *changer) call(what string, call func(context.Context) error) bool {
 	return true
 }
 
-// settle says that changes are made: from end on the states before are wrong.
-func (c *changer) settle(made []func(time.Time), end time.Time) {
+// confirm ends the states before the changes at end.
+func (c *changer) confirm(made []func(time.Time), end time.Time) {
 	for _, f := range made {
 		f(end)
 	}
 }
 
-// follow asks both replicas until they act on a change; from then on they may never
-// go back.
-func (c *changer) follow(one *credential, want verdict, made []func(time.Time)) {
+// awaitChange probes both replicas until they apply a change. Then the previous state ends.
+func (c *changer) awaitChange(one *credential, want verdict, made []func(time.Time)) {
 	returned := time.Now()
-	c.settle(made, returned.Add(window))
+	c.confirm(made, returned.Add(window))
 	for _, r := range c.probes {
 		for c.check(one, r)&want == 0 {
 			if time.Since(returned) > window {
-				c.tell(fmt.Sprintf("%s: a change has not come to %s within %v", one.key.id, r.URL, window))
+				c.recordWrong(fmt.Sprintf("%s: %s did not apply a change within %v", one.key.id, r.URL, window))
 				return
 			}
 			pause(c.t.Context(), 5*time.Millisecond)
 		}
 	}
-	c.settle(made, time.Now())
+	c.confirm(made, time.Now())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.took = append(c.took, time.Since(returned))
 }
 
-// rotate gives a key another secret; the one before stays good for the grace.
+// rotate issues a new secret. The previous one stays valid for the grace period.
 func (c *changer) rotate(s *subject, grace time.Duration) {
 	begin := time.Now()
 	old := s.key.current.Load()
 	var ending []*credential
-	for _, one := range s.key.before { // at most two are alive
+	for _, one := range s.key.before { // at most two are valid
 		if !one.dead {
 			ending = append(ending, one)
 		}
@@ -206,26 +198,25 @@ func (c *changer) rotate(s *subject, grace time.Duration) {
 		full = string(text)
 		return err
 	}) {
-		s.ended = true
+		s.final = true
 		return
 	}
 	line := newTimeline(invalidKey)
 	made = append(made, line.change(begin, s.may()))
 	one := s.key.issue(full, line)
-	aged := append(slices.Clone(*c.aged.Load()), old)
-	c.aged.Store(&aged)
+	replaced := append(slices.Clone(*c.replaced.Load()), old)
+	c.replaced.Store(&replaced)
 	if s.may() == allowed {
-		c.follow(one, allowed, made)
+		c.awaitChange(one, allowed, made)
 	} else {
-		c.settle(made, time.Now().Add(window))
+		c.confirm(made, time.Now().Add(window))
 	}
 }
 
-// changePlan gives the plan of hundreds of keys a quota that they have used up, or
-// takes it away.
+// changePlan adds a quota that hundreds of keys have already exceeded, or removes it.
 func (c *changer) changePlan() {
 	begin := time.Now()
-	may := word(c.limited, allowed, allowed|quotaDenied)
+	may := choose(c.limited, allowed, allowed|quotaDenied)
 	var made []func(time.Time)
 	for _, k := range c.keys.shared {
 		made = append(made, k.current.Load().change(begin, may))
@@ -242,14 +233,14 @@ func (c *changer) changePlan() {
 		return
 	}
 	c.limited = !c.limited
-	if c.limited && probe.key.allowed.Load() < 2 { // the quota is not used up for certain
-		c.settle(made, time.Now().Add(window))
+	if c.limited && probe.key.allowed.Load() < 2 { // the quota may not be exhausted
+		c.confirm(made, time.Now().Add(window))
 		return
 	}
-	c.follow(probe, word(c.limited, quotaDenied, allowed), made)
+	c.awaitChange(probe, choose(c.limited, quotaDenied, allowed), made)
 }
 
-// pause lets time pass unless ctx ends before.
+// pause sleeps for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -18,13 +18,13 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// measure is something of a process that must not grow.
+// measure is a quantity of a process that must not grow.
 type measure int
 
 const (
 	memory     measure = iota // resident, bytes
 	files                     // open descriptors
-	goroutines                // of functions; threads of all else
+	goroutines                // threads of other programs
 	measures
 )
 
@@ -32,10 +32,9 @@ func (m measure) String() string {
 	return [...]string{"memory", "file descriptors", "goroutines or threads"}[m]
 }
 
-// slack is how much more of it a process may have at the end of the fit than at its
-// begin, by the fitted line: noise of connections that come and go, and garbage, of
-// which a checker lets 32 MiB pile up, more with the race detector. In ten minutes of
-// 3 000 requests a second, a leak of 36 bytes a request is more than that.
+// slack is the growth that counts as noise: a checker accumulates 32 MiB of garbage, more with the
+// race detector. At 3,000 requests per second for ten minutes, a leak of 36 bytes per request
+// exceeds it.
 func (m measure) slack(mean float64) float64 {
 	switch m {
 	case memory:
@@ -54,7 +53,6 @@ func (m measure) text(v float64) string {
 	return fmt.Sprintf("%.1f", v)
 }
 
-// point is a measurement.
 type point struct {
 	at    time.Time
 	value [measures]float64
@@ -67,25 +65,23 @@ type life struct {
 	points []point
 }
 
-// sampler looks at all processes of the stack now and then.
 type sampler struct {
 	mu    sync.Mutex
-	lives map[int]*life // by process id
+	lives map[int]*life
 }
 
 func (s *sampler) run(ctx context.Context, every time.Duration) {
 	for s.lives = map[int]*life{}; ctx.Err() == nil; pause(ctx, every) {
 		for name, pid := range world.Info().PIDs {
-			if name != "stack" { // that is this test
-				s.look(ctx, name, pid)
+			if name != "stack" { // the test itself
+				s.sample(ctx, name, pid)
 			}
 		}
 	}
 }
 
-// look measures a process. One that is just being restarted is left out, and so is one
-// whose metrics do not come: its threads are another measure than its goroutines.
-func (s *sampler) look(ctx context.Context, name string, pid int) {
+// sample measures a process, unless it restarts or its goroutines are unknown.
+func (s *sampler) sample(ctx context.Context, name string, pid int) {
 	p := point{at: time.Now()}
 	var err error
 	if p.value[memory], p.value[goroutines], err = status(pid); err != nil {
@@ -109,7 +105,6 @@ func (s *sampler) look(ctx context.Context, name string, pid int) {
 	s.lives[pid].points = append(s.lives[pid].points, p)
 }
 
-// status reads a process's resident memory and its threads.
 func status(pid int) (resident, threads float64, err error) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
@@ -120,7 +115,7 @@ func status(pid int) (resident, threads float64, err error) {
 		if len(fields) < 2 {
 			continue
 		}
-		n, _ := strconv.ParseFloat(fields[1], 64) // other lines hold words
+		n, _ := strconv.ParseFloat(fields[1], 64) // 0 for words
 		switch fields[0] {
 		case "VmRSS:":
 			resident = n * 1024
@@ -129,12 +124,11 @@ func status(pid int) (resident, threads float64, err error) {
 		}
 	}
 	if resident == 0 {
-		return 0, 0, fmt.Errorf("process %d has no memory", pid)
+		return 0, 0, fmt.Errorf("no resident memory of process %d", pid)
 	}
 	return resident, threads, nil
 }
 
-// metric reads one of a function's metrics.
 func metric(ctx context.Context, url, name string) (float64, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -155,26 +149,24 @@ func metric(ctx context.Context, url, name string) (float64, bool) {
 	return 0, false
 }
 
-// growth is what a straight line through the measurements says.
 type growth struct {
 	process     string
 	what        measure
-	mean, grown float64 // over the whole time of the fit
+	mean, grown float64 // during the fit
 	over        time.Duration
 }
 
-// grown fits what lived from warm on to the end.
-func (s *sampler) grown(warm time.Time, least int) (all []growth) {
+func (s *sampler) fitAll(warm time.Time, minPoints int) (all []growth) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, pid := range slices.Sorted(maps.Keys(s.lives)) {
 		y := s.lives[pid]
 		points := slices.DeleteFunc(slices.Clone(y.points), func(p point) bool { return p.at.Before(warm) })
-		if len(points) < least {
+		if len(points) < minPoints {
 			continue
 		}
 		for m := range measures {
-			mean, slope := steady(points, m)
+			mean, slope := leakSlope(points, m)
 			over := points[len(points)-1].at.Sub(points[0].at)
 			all = append(all, growth{process: y.name, what: m, mean: mean, grown: slope * over.Seconds(), over: over})
 		}
@@ -182,10 +174,9 @@ func (s *sampler) grown(warm time.Time, least int) (all []growth) {
 	return all
 }
 
-// steady is the mean, and the slope a second at which both halves of the time have grown:
-// what leaks grows on, while a heap that only fills up until its collections set in, or
-// jumps once, does not.
-func steady(points []point, m measure) (mean, slope float64) {
+// leakSlope returns the mean and the lower slope per second of the two halves. A heap that fills
+// up, or a single jump, does not grow in both.
+func leakSlope(points []point, m measure) (mean, slope float64) {
 	half := len(points) / 2
 	mean, _ = fit(points, m)
 	_, first := fit(points[:half+1], m)
@@ -193,7 +184,7 @@ func steady(points []point, m measure) (mean, slope float64) {
 	return mean, min(first, second)
 }
 
-// fit is the least-squares line: the mean, and the slope a second.
+// fit returns the mean and the slope per second of the least-squares line.
 func fit(points []point, m measure) (mean, slope float64) {
 	n := float64(len(points))
 	var t, v float64
@@ -213,7 +204,7 @@ func fit(points []point, m measure) (mean, slope float64) {
 	return v, above / below
 }
 
-func TestSteady(t *testing.T) {
+func TestLeakSlope(t *testing.T) {
 	t.Parallel()
 	zero := time.Now()
 	line := func(value func(i int) float64) (points []point) {
@@ -228,16 +219,16 @@ func TestSteady(t *testing.T) {
 		value func(i int) float64
 		want  float64
 	}{
-		"leaks":     {func(i int) float64 { return 20 + 0.5*float64(i) + float64(i%2) }, 0.5},
-		"fills up":  {func(i int) float64 { return min(20+float64(i), 60) }, 0},
-		"jumps":     {func(i int) float64 { return 20 + float64(i/60*50) }, 0},
-		"grows old": {func(i int) float64 { return 20 + max(0, float64(i)-60) }, 0},
+		"leaks":      {func(i int) float64 { return 20 + 0.5*float64(i) + float64(i%2) }, 0.5},
+		"fills up":   {func(i int) float64 { return min(20+float64(i), 60) }, 0},
+		"jumps":      {func(i int) float64 { return 20 + float64(i/60*50) }, 0},
+		"grows late": {func(i int) float64 { return 20 + max(0, float64(i)-60) }, 0},
 	} {
-		if _, slope := steady(line(test.value), files); math.Abs(slope-test.want) > 0.02 {
-			t.Errorf("what %s has slope %.3f, want %.1f", name, slope, test.want)
+		if _, slope := leakSlope(line(test.value), files); math.Abs(slope-test.want) > 0.02 {
+			t.Errorf("%s: slope: got %.3f, want %.1f", name, slope, test.want)
 		}
 	}
 	if mean, slope := fit(line(func(i int) float64 { return 20 + 0.5*float64(i) }), files); math.Abs(slope-0.5) > 0.001 || math.Abs(mean-44.75) > 0.001 {
-		t.Errorf("mean %.3f, slope %.3f", mean, slope)
+		t.Errorf("fit: got mean %.3f, slope %.3f, want 44.75, 0.5", mean, slope)
 	}
 }

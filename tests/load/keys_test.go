@@ -17,24 +17,22 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// batch is how many documents one commit writes, Firestore's most.
+// batch is the maximum number of documents in a commit.
 const batch = 500
 
-// key is one of the ten thousand, with what the client saw of it.
+// key is an API key with the client's counts.
 type key struct {
 	id      string
 	current atomic.Pointer[credential]
-	before  []*credential // of the changer alone
+	before  []*credential // used only by the changer
 
 	allowed, rate, quota, unclear atomic.Uint64
 }
 
-// totals is what the client saw.
 func (k *key) totals() usage.Totals {
 	return usage.Totals{Allowed: k.allowed.Load(), RateDenied: k.rate.Load(), QuotaDenied: k.quota.Load()}
 }
 
-// issue gives the key another full key.
 func (k *key) issue(text string, line *timeline) *credential {
 	c := &credential{key: k, text: text, timeline: line}
 	if old := k.current.Swap(c); old != nil {
@@ -47,28 +45,27 @@ func (k *key) issue(text string, line *timeline) *credential {
 type credential struct {
 	key  *key
 	text string
-	dead bool // for good; of the changer alone
+	dead bool // permanently; used only by the changer
 	*timeline
 }
 
-// kinds of keys, by what is done to them.
+// kinds groups the keys by purpose.
 type kinds struct {
 	plain    []*key // unlimited, never changed
-	limited  []*key // run into their rate
-	quotas   []*key // run into their quota
-	shared   []*key // of the plan that is changed
+	limited  []*key // exceed their rate
+	quotas   []*key // exceed their quota
+	shared   []*key // have the plan that changes
 	changed  []*key // revoked, disabled, enabled, rotated, moved to another plan, scoped
-	expiring []*key // expire while the load is on
+	expiring []*key // expire during the load
 	all      []*key
 }
 
-// plans of the load.
 type plans struct {
 	free, slow, used, changing wire.Plan
 }
 
 const (
-	usedQuota = 60 // requests that a key with a quota may make
+	usedQuota = 60 // requests
 	slowRate  = 0.2
 )
 
@@ -82,16 +79,15 @@ func makePlans(s *stacktest.Site) plans {
 	}
 }
 
-// makeKeys issues the keys. A first one of each plan is made by the API, all others
-// are copies of its document with a prefix and a secret of their own, written
-// hundreds in a commit: one call each would take minutes.
+// makeKeys creates one key of each plan with the API and copies their documents. One call per key
+// would take minutes.
 func makeKeys(t *testing.T, s *stacktest.Site, p plans, n int, end time.Time) *kinds {
 	t.Helper()
 	var k kinds
 	c := stacktest.Store(t, world)
 	free := s.Key(p.free)
 	k.limited = copies(t, c, s.Key(p.slow), n/10, allowed|rateDenied, nil)
-	k.quotas = copies(t, c, s.Key(p.used), n/500, allowed|quotaDenied, nil) // few, so that a slow machine uses them up too
+	k.quotas = copies(t, c, s.Key(p.used), n/500, allowed|quotaDenied, nil) // few, so that a slow machine exhausts them
 	k.shared = copies(t, c, s.Key(p.changing), n/20, allowed, nil)
 	k.changed = copies(t, c, free, n/10, allowed, nil)
 	k.expiring = copies(t, c, free, 200, allowed, func(i int) time.Time {
@@ -106,13 +102,13 @@ func makeKeys(t *testing.T, s *stacktest.Site, p plans, n int, end time.Time) *k
 	return &k
 }
 
-// copies makes n keys after a document. expiry says when they expire; nil is never.
+// copies creates n keys like from, with their own prefixes and secrets. A nil expiry means never.
 func copies(t *testing.T, c *firestore.Client, from stacktest.Key, n int, may verdict, expiry func(i int) time.Time) []*key {
 	t.Helper()
 	doc, err := c.Collection("keys").Doc(from.ID).Get(t.Context())
 	check.OK(t, err)
 	made := make([]*key, n)
-	writer := documents{t: t, client: c, waiting: map[string]map[string]any{}}
+	writer := documents{t: t, client: c, pending: map[string]map[string]any{}}
 	for i := range made {
 		prefix, full, data := reissue(t, doc.Data())
 		made[i] = &key{id: string(apikey.IDOf(prefix))}
@@ -129,7 +125,6 @@ func copies(t *testing.T, c *firestore.Client, from stacktest.Key, n int, may ve
 	return made
 }
 
-// reissue is a key's document with another prefix and secret.
 func reissue(t *testing.T, data map[string]any) (apikey.Prefix, string, map[string]any) {
 	t.Helper()
 	prefix, err := apikey.NewPrefix(apikey.Random())
@@ -142,17 +137,16 @@ func reissue(t *testing.T, data map[string]any) (apikey.Prefix, string, map[stri
 	return prefix, string(full), data
 }
 
-// documents writes many of them in few commits.
 type documents struct {
 	t       *testing.T
 	client  *firestore.Client
-	waiting map[string]map[string]any
+	pending map[string]map[string]any
 }
 
 func (d *documents) add(id string, data map[string]any) {
 	d.t.Helper()
-	d.waiting[id] = data
-	if len(d.waiting) == batch {
+	d.pending[id] = data
+	if len(d.pending) == batch {
 		d.commit()
 	}
 }
@@ -160,7 +154,7 @@ func (d *documents) add(id string, data map[string]any) {
 func (d *documents) commit() {
 	d.t.Helper()
 	err := d.client.RunTransaction(d.t.Context(), func(_ context.Context, tx *firestore.Transaction) error {
-		for id, data := range d.waiting {
+		for id, data := range d.pending {
 			if err := tx.Create(d.client.Collection("keys").Doc(id), data); err != nil {
 				return err
 			}
@@ -168,7 +162,7 @@ func (d *documents) commit() {
 		return nil
 	})
 	if err != nil {
-		d.t.Fatalf("make keys: %v", err)
+		d.t.Fatalf("create keys: %v", err)
 	}
-	clear(d.waiting)
+	clear(d.pending)
 }

@@ -15,97 +15,94 @@ import (
 
 const (
 	gatedApp    = "hello"
-	otherApp    = "other" // that keys are scoped to now and then
+	otherApp    = "other" // in the scope of some keys
 	deployedApp = "web"
 
-	flushInterval = 2 * time.Second // the replicas' default
-	hop           = time.Second     // from a flush until the other replica has heard of it, here
+	flushInterval = 2 * time.Second // default of the replicas
+	hop           = time.Second     // from a flush until the other replica reads it
 
 	sampleEvery = time.Second
 	deployPause = 2 * time.Second
 )
 
-// TestLoad is the package.
 func TestLoad(t *testing.T) {
 	lasts := loadTime(t)
 	l := prepare(t, lasts)
 	begin := time.Now()
 	ctx, cancel := context.WithDeadline(t.Context(), l.end)
 	defer cancel()
-	change, samples, ships := newChanger(l), &sampler{}, &deployer{load: l}
-	var beside sync.WaitGroup
-	beside.Go(func() { change.run(ctx) })
-	beside.Go(func() { samples.run(ctx, sampleEvery) })
-	beside.Go(func() { ships.run(ctx) })
+	change, samples, deploys := newChanger(l), &sampler{}, &deployer{load: l}
+	var background sync.WaitGroup
+	background.Go(func() { change.run(ctx) })
+	background.Go(func() { samples.run(ctx, sampleEvery) })
+	background.Go(func() { deploys.run(ctx) })
 	restarted := begin
-	beside.Go(func() { restarted = l.restart(ctx, begin, lasts) })
+	background.Go(func() { restarted = l.restart(ctx, begin, lasts) })
 	l.run(ctx)
 	took := time.Since(begin)
 	l.lasted = took
-	beside.Wait()
+	background.Wait()
 
-	l.answers(took, change, ships)
+	l.answers(took, change, deploys)
 	l.propagation(change)
-	l.growth(samples, slices.MaxFunc([]time.Time{begin.Add(lasts / 2), restarted.Add(settleTime)}, time.Time.Compare), lasts)
+	l.growth(samples, slices.MaxFunc([]time.Time{begin.Add(lasts / 2), restarted.Add(warmUp)}, time.Time.Compare), lasts)
 	l.usage()
 	l.quota()
 }
 
-// prepare makes the keys and waits until both replicas have them all.
 func prepare(t *testing.T, lasts time.Duration) *load {
 	t.Helper()
 	s := stacktest.New(t, world)
 	s.GatedApp(gatedApp)
 	s.App(otherApp)
 	s.App(deployedApp)
-	l := &load{t: t, site: s, app: gatedApp, plans: makePlans(s), strangers: makeStrangers(t), away: newTimeline(0)}
-	l.aged.Store(&[]*credential{})
+	l := &load{t: t, site: s, app: gatedApp, plans: makePlans(s), unknown: makeUnknownKeys(t), outages: newTimeline(0)}
+	l.replaced.Store(&[]*credential{})
 	begin, n := time.Now(), fewKeys()
 	if lasts >= longTime {
 		n = manyKeys
 	}
-	l.keys = makeKeys(t, s, l.plans, n, begin.Add(lasts)) // the keys that expire do so before the end
+	l.keys = makeKeys(t, s, l.plans, n, begin.Add(lasts)) // keys with an expiry expire before the end
 	last := l.keys.plain[len(l.keys.plain)-1]
 	for _, r := range stacktest.Replicas(t, world) {
 		r.Until(s, gatedApp, last.current.Load().text, http.StatusOK, time.Minute)
 		last.allowed.Add(1)
 	}
 	l.end = time.Now().Add(lasts)
-	t.Logf("%d keys made and known to both replicas after %.1f s", len(l.keys.all), time.Since(begin).Seconds())
+	t.Logf("%d keys created and applied by both replicas after %.1f s", len(l.keys.all), time.Since(begin).Seconds())
 	return l
 }
 
-// restarts is how often a replica is restarted, by the load's time.
 func restarts(lasts time.Duration) int { return max(2, min(6, int(lasts/time.Minute))) }
 
-// restart restarts the replicas in turn, gracefully, in the first half of the time.
-// Meanwhile requests to that replica get no answer, and the one that has just begun
-// denies until it has proven its view. It gives when the last one was done.
+// restart restarts the replicas in turn, in the first half of the time, and returns the time of
+// the last restart. A restarting replica does not respond; the new process may deny requests for a
+// second.
 func (l *load) restart(ctx context.Context, begin time.Time, lasts time.Duration) (last time.Time) {
 	for i := range restarts(lasts) {
 		pause(ctx, time.Until(begin.Add(lasts/10+lasts*3/10*time.Duration(i)/time.Duration(restarts(lasts)))))
 		if ctx.Err() != nil {
 			break
 		}
-		made := l.away.change(time.Now(), noAnswer|unavailable)
+		made := l.outages.change(time.Now(), noResponse|unavailable)
 		if err := world.Restart(context.WithoutCancel(ctx), fmt.Sprintf("checker-%d", i%2)); err != nil {
 			l.t.Error(err)
 			break
 		}
 		made(time.Now())
-		l.away.change(time.Now(), 0)(time.Now().Add(time.Second))
+		l.outages.change(time.Now(), 0)(time.Now().Add(time.Second))
 	}
 	return time.Now()
 }
 
-// settleTime is how long after a restart a replica and its connections still grow.
-const settleTime = 3 * time.Second
+// warmUp is the time in which a restarted replica and its connections still grow.
+const warmUp = 3 * time.Second
 
-// deployer deploys an app now and then, which must serve all the time.
+// deployer repeatedly deploys an app that must serve all the time.
 type deployer struct {
 	*load
 
-	deployed, failed, asked int
+	deployed, failed, requests int
 }
 
 func (d *deployer) run(ctx context.Context) {
@@ -113,8 +110,8 @@ func (d *deployer) run(ctx context.Context) {
 		image := fmt.Sprintf("registry.example/echo:load-%d", n)
 		whole := context.WithoutCancel(ctx)
 		rev, err := d.site.Client.Deploy(whole, d.site.Project, d.site.Env, deployedApp, image)
-		if err != nil { // the machine is busy; how many that may be is looked at in the end
-			d.t.Logf("unclear: deploy: %v", err)
+		if err != nil { // a busy machine; the report limits the number
+			d.t.Logf("deploy failed: %v", err)
 			d.failed++
 			pause(ctx, deployPause)
 			continue
@@ -122,15 +119,15 @@ func (d *deployer) run(ctx context.Context) {
 		d.deployed++
 		for begin := time.Now(); ; pause(ctx, 50*time.Millisecond) {
 			a, err := d.site.Call(deployedApp).Try(whole)
-			d.asked++
+			d.requests++
 			if err != nil || a.Status != http.StatusOK {
-				d.tell(fmt.Sprintf("an app that is deployed: %d, %v", a.Status, err))
+				d.recordWrong(fmt.Sprintf("app during a deployment: got %d, %v, want 200", a.Status, err))
 			}
 			if strings.Contains(a.Body, `"`+image+`"`) {
 				break
 			}
 			if time.Since(begin) > time.Minute {
-				d.tell(fmt.Sprintf("revision %d does not serve within a minute", rev.Revision))
+				d.recordWrong(fmt.Sprintf("revision %d did not serve within a minute", rev.Revision))
 				break
 			}
 		}

@@ -1,27 +1,21 @@
-// Package load sends a stack as many requests as the machine holds, over ten thousand
-// keys, while keys and plans change, checkers are restarted and apps are deployed, and
-// holds every answer against a model of what it may be at that moment (promises P7, F3,
-// U1). At the end the usage of every key must be what the client saw, and no process
-// may have grown.
+// Package load sends a stack as many requests as the machine sustains, with ten thousand keys.
+// Meanwhile keys and plans change, checkers restart and apps are deployed. Every response must
+// match a model (promises P7, F3, U1), usage reports must match the client's counts, and no
+// process may grow.
 //
-// LOAD_TIME is the duration of the load, by default 15s, or 30s in "make test-long".
-// "make load" runs ten minutes.
+// LOAD_TIME is the duration: 15s by default, 30s in "make test-long", ten minutes in "make load".
 //
 // # The model
 //
-// A credential is a full key as it was issued. What it may get is a list of epochs:
-// from when a change was begun, its new answers may come; until a propagation window
-// after the change's call returned, the old ones may still come. In between both are
-// right, outside only one is. Requests are judged by when they began and ended. The
-// window ends when both replicas have been seen to act on the change, and at the
-// latest after 20 s; the product's ceiling is 90 s, and what is measured is reported.
+// A change of a key begins an epoch, whose responses are allowed from the start of the call. Those
+// of the previous epoch are allowed until both replicas have applied the change, at most 20 s
+// after the call returns. (The product promises 90 s; the report has the measured time.) A request
+// may get a response of any epoch between its start and its end.
 //
 // # The emulator
 //
-// Firestore's emulator sends a listened query's whole result again on every write, so
-// with ten thousand keys each change of a key costs the store and both replicas ten
-// thousand documents, where production sends one. Changes are therefore made one
-// after another, with a pause: about one a second.
+// After each write, Firestore's emulator resends the whole result of a listened query: ten
+// thousand documents to both replicas. The test therefore makes only about one change per second.
 package load
 
 import (
@@ -44,7 +38,6 @@ const (
 
 func fewKeys() int { return long.Pick(500, 2_000) }
 
-// defaultTime returns the duration of the load without LOAD_TIME.
 func defaultTime() time.Duration { return long.Pick(15*time.Second, 30*time.Second) }
 
 var world *stack.Stack
@@ -52,7 +45,7 @@ var world *stack.Stack
 func TestMain(m *testing.M) {
 	os.Exit(book.Close(stacktest.Main(m, func(_ string, o *stack.Options) error {
 		o.PortBase = portBase
-		o.Race = false // its memory would hide the programs'
+		o.Race = false // its memory would hide that of the programs
 		return nil
 	}, func(s *stack.Stack) { world = s })))
 }
@@ -65,7 +58,7 @@ func loadTime(t *testing.T) time.Duration {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 10*time.Second {
-		t.Fatalf("LOAD_TIME is %q, want 10s or more", text)
+		t.Fatalf("LOAD_TIME: got %q, want 10s or more", text)
 	}
 	return d
 }

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// window is how long after a change's call has returned the state before it may
-// still be seen, at most.
+// window is the maximum time after a change in which the previous state is allowed.
 const window = 20 * time.Second
 
-// verdict is an answer of the gate; several of them are a set.
+// verdict is a set of possible responses of the gate.
 type verdict uint8
 
 const (
@@ -19,16 +18,16 @@ const (
 	quotaDenied
 	invalidKey
 	unavailable // 503 gate_unavailable
-	noAnswer    // none, or one that is not the gate's
+	noResponse  // or a response that is not from the gate
 )
 
 func (v verdict) String() string {
 	names := map[verdict]string{
 		allowed: "allowed", rateDenied: "rate_limited", quotaDenied: "quota_exhausted", invalidKey: "invalid_key",
-		unavailable: "gate_unavailable", noAnswer: "no answer",
+		unavailable: "gate_unavailable", noResponse: "no answer",
 	}
 	text := ""
-	for one := allowed; one <= noAnswer; one <<= 1 {
+	for one := allowed; one <= noResponse; one <<= 1 {
 		if v&one != 0 {
 			if text != "" {
 				text += " or "
@@ -39,15 +38,13 @@ func (v verdict) String() string {
 	return text
 }
 
-// epoch is a state that something may be in.
 type epoch struct {
-	begin time.Time // from then on it may be seen
-	end   time.Time // from then on the state before it may not; zero while that is open
+	begin time.Time // responses of this state are allowed
+	end   time.Time // those of the previous state no longer are; zero if unknown
 	may   verdict
 }
 
-// timeline is what may be answered, over time. Its methods may be called by several
-// goroutines.
+// timeline holds the allowed responses over time. It is safe for concurrent use.
 type timeline struct {
 	mu     sync.Mutex
 	epochs []epoch
@@ -55,8 +52,8 @@ type timeline struct {
 
 func newTimeline(may verdict) *timeline { return &timeline{epochs: []epoch{{may: may}}} }
 
-// change begins another state. Call the returned function when the change is known
-// to be made; a change whose outcome is never known stays open.
+// change begins a state. The returned function ends the previous one, and is called only if the
+// change succeeded.
 func (l *timeline) change(begin time.Time, may verdict) (made func(time.Time)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,27 +66,24 @@ func (l *timeline) change(begin time.Time, may verdict) (made func(time.Time)) {
 	}
 }
 
-// at changes the state at a moment that is known beforehand, by a clock that the
-// product shares.
-func (l *timeline) at(moment time.Time, may verdict) {
-	l.change(moment, may)(moment)
+func (l *timeline) at(t time.Time, may verdict) {
+	l.change(t, may)(t)
 }
 
-// may is what a request may get that was sent at begin and answered at end.
+// may returns the responses allowed for a request between begin and end.
 func (l *timeline) may(begin, end time.Time) (may verdict) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, e := range l.epochs {
-		gone := i+1 < len(l.epochs) && !l.epochs[i+1].end.IsZero() && begin.After(l.epochs[i+1].end)
-		if !gone && !end.Before(e.begin) {
+		ended := i+1 < len(l.epochs) && !l.epochs[i+1].end.IsZero() && begin.After(l.epochs[i+1].end)
+		if !ended && !end.Before(e.begin) {
 			may |= e.may
 		}
 	}
 	return may
 }
 
-// TestModel: both states are right while a change is uncertain, one is otherwise.
-func TestModel(t *testing.T) {
+func TestTimeline(t *testing.T) {
 	t.Parallel()
 	zero := time.Now()
 	at := func(s int) time.Time { return zero.Add(time.Duration(s) * time.Second) }
@@ -98,7 +92,7 @@ func TestModel(t *testing.T) {
 	expect := func(begin, end int, want verdict) {
 		t.Helper()
 		if got := l.may(at(begin), at(end)); got != want {
-			t.Errorf("from %d to %d: %v, want %v", begin, end, got, want)
+			t.Errorf("from %d to %d: got %v, want %v", begin, end, got, want)
 		}
 	}
 	expect(1, 2, allowed)

@@ -24,14 +24,13 @@ var (
 		[]string{"process", "verdict"}, "memory", "file descriptors", "goroutines or threads")
 )
 
-// answers tells what was asked, and that no answer was wrong.
 func (l *load) answers(took time.Duration, c *changer, d *deployer) {
-	answered := l.sent.Load() - l.gone.Load()
+	answered := l.sent.Load() - l.unsent.Load()
 	var kinds []string
-	for v := allowed; v <= noAnswer; v <<= 1 {
+	for v := allowed; v <= noResponse; v <<= 1 {
 		n := l.byVerdict[v].Load()
-		if v == noAnswer {
-			n -= l.gone.Load()
+		if v == noResponse {
+			n -= l.unsent.Load()
 		}
 		kinds = append(kinds, fmt.Sprintf("%d %v", n, v))
 	}
@@ -47,17 +46,17 @@ func (l *load) answers(took time.Duration, c *changer, d *deployer) {
 		changes, total = append(changes, fmt.Sprintf("%d × %s", c.made[what], what)), total+c.made[what]
 	}
 	for _, detail := range c.unclear {
-		l.t.Log("unclear: " + detail)
+		l.t.Log("failed: " + detail)
 	}
 	l.holds("keys and plans are changed meanwhile; at most one call in ten, and two, run out of time on the emulator", total >= 5 && 10*len(c.unclear) <= total+20,
 		"%d changes: %s; %d calls failed", total, strings.Join(changes, ", "), len(c.unclear))
 	l.holds("an app that is deployed again and again serves all the time", d.deployed > 0 && 10*d.failed <= d.deployed+20,
-		"%d deployments, %d requests to the app, %d calls failed", d.deployed, d.asked, d.failed)
+		"%d deployments, %d requests to the app, %d calls failed", d.deployed, d.requests, d.failed)
 	l.holds("every kind of denial comes up", l.byVerdict[rateDenied].Load() > 0 && l.byVerdict[invalidKey].Load() > 0 && l.byVerdict[allowed].Load() > 0,
 		"%d restarts of replicas", restarts(l.lasted))
 }
 
-// holds puts a promise and what was seen into the report.
+// holds adds a requirement and its result to the report.
 func (l *load) holds(must string, held bool, seen string, args ...any) {
 	l.t.Helper()
 	verdict, text := "held", fmt.Sprintf(seen, args...)
@@ -69,7 +68,6 @@ func (l *load) holds(must string, held bool, seen string, args ...any) {
 	promises.Row([]string{must, verdict}, text)
 }
 
-// propagation tells how long changes took to act.
 func (l *load) propagation(c *changer) {
 	slices.Sort(c.took)
 	slices.Sort(c.callTimes)
@@ -85,10 +83,9 @@ func (l *load) propagation(c *changer) {
 		len(c.took), at(c.took, 0.5), at(c.took, 0.99), at(c.took, 1), at(c.callTimes, 0.5), at(c.callTimes, 1))
 }
 
-// growth tells that no process of the product, nor the ingress, has grown since the
-// restarts. The stores and what plays the cluster keep what they are given.
+// growth omits the stores and the emulators, which store all data.
 func (l *load) growth(s *sampler, warm time.Time, lasts time.Duration) {
-	all := s.grown(warm, int(lasts/2/sampleEvery)/3)
+	all := s.fitAll(warm, int(lasts/2/sampleEvery)/3)
 	for _, name := range slices.Sorted(maps.Keys(world.Info().PIDs)) {
 		switch name {
 		case "stack", "firestore", "etcd", "kube-apiserver", "workloads", "build-system":
@@ -106,7 +103,7 @@ func (l *load) growth(s *sampler, warm time.Time, lasts time.Duration) {
 		}
 		if len(seen) != int(measures) {
 			verdict = "FAILED"
-			l.t.Errorf("%s: growth is not known: %v", name, seen)
+			l.t.Errorf("%s: growth: got %v, want %d measures", name, seen, measures)
 		}
 		if verdict != "held" {
 			l.t.Errorf("%s has grown: %s", name, strings.Join(seen, "; "))
@@ -116,7 +113,6 @@ func (l *load) growth(s *sampler, warm time.Time, lasts time.Duration) {
 	}
 }
 
-// usage holds every key's report against what the client saw.
 func (l *load) usage() {
 	left, unclear := l.keys.all, 0
 	for deadline := time.Now().Add(time.Minute); len(left) > 0; {
@@ -127,7 +123,7 @@ func (l *load) usage() {
 	}
 	for _, k := range left[:min(len(left), maxDetails)] {
 		u, err := l.site.Client.Usage(l.t.Context(), l.site.Project, k.id, "", "")
-		l.t.Logf("wrong: %s: usage is %+v (%v), the client saw %+v and %d without an answer", k.id, u.Totals, err, k.totals(), k.unclear.Load())
+		l.t.Logf("%s: usage: got %+v (%v), the client counted %+v and %d without a response", k.id, u.Totals, err, k.totals(), k.unclear.Load())
 	}
 	var sum usage.Totals
 	for _, k := range l.keys.all {
@@ -141,7 +137,6 @@ func (l *load) usage() {
 		len(l.keys.all)-len(left), len(l.keys.all), sum.Allowed, sum.RateDenied, sum.QuotaDenied, unclear)
 }
 
-// unequal gives those keys whose report is not what the client saw.
 func (l *load) unequal(keys []*key) (left []*key) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
@@ -182,24 +177,24 @@ func (l *load) equal(k *key) bool {
 	return got.Covers(want) && all(got) <= all(want)+more
 }
 
-// quota tells by how much keys were let beyond their quota: at most what both
-// replicas can admit until they know of each other's counts.
+// quota allows as many requests beyond a quota as the replicas may serve before they exchange
+// counts.
 func (l *load) quota() {
-	exhausted, most, held := 0, int64(0), true
+	exhausted, maxOver, held := 0, int64(0), true
 	for _, k := range l.keys.quotas {
 		if k.quota.Load() == 0 {
 			continue
 		}
 		exhausted++
 		over := int64(k.allowed.Load()) - usedQuota
-		most = max(most, over)
-		asked := k.allowed.Load() + k.quota.Load()
-		bound := int64(float64(asked)/l.lasted.Seconds()*3*(flushInterval+hop).Seconds()) + 2
+		maxOver = max(maxOver, over)
+		requests := k.allowed.Load() + k.quota.Load()
+		bound := int64(float64(requests)/l.lasted.Seconds()*3*(flushInterval+hop).Seconds()) + 2
 		if over > bound || over < -int64(k.unclear.Load()) {
 			held = false
-			l.t.Logf("wrong: %s: %d allowed of a quota of %d, the bound is %d more", k.id, k.allowed.Load(), usedQuota, bound)
+			l.t.Logf("%s: got %d allowed, want a quota of %d and at most %d more", k.id, k.allowed.Load(), usedQuota, bound)
 		}
 	}
 	l.holds("a quota is exceeded by no more than what comes in three flush intervals and ways to the other replica", held && exhausted > 0,
-		"%d keys ran into their quota of %d; the most beyond it was %d", exhausted, usedQuota, most)
+		"%d keys ran into their quota of %d; the most beyond it was %d", exhausted, usedQuota, maxOver)
 }

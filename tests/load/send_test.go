@@ -15,14 +15,11 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// senders is how many requests are open at most; each sender sends its next one when
-// it has the answer to the last, so the rate is what the machine holds.
+// senders is the number of concurrent requests; the machine determines the rate.
 const senders = 32
 
-// maxDetails bounds the wrong answers that are told one by one.
 const maxDetails = 20
 
-// sender sends requests for as long as the load lasts, and judges the answers.
 type load struct {
 	t     *testing.T
 	site  *stacktest.Site
@@ -33,17 +30,16 @@ type load struct {
 
 	lasted time.Duration
 
-	strangers []*credential // keys that nobody was ever issued
-	away      *timeline     // what may come of checkers being restarted
-	aged      atomic.Pointer[[]*credential]
+	unknown  []*credential // never issued, or malformed
+	outages  *timeline     // responses allowed because checkers restart
+	replaced atomic.Pointer[[]*credential]
 
-	sent, gone, wrong atomic.Uint64
-	byVerdict         [noAnswer + 1]atomic.Uint64
-	mu                sync.Mutex
-	details           []string
+	sent, unsent, wrong atomic.Uint64
+	byVerdict           [noResponse + 1]atomic.Uint64
+	mu                  sync.Mutex
+	details             []string
 }
 
-// run sends until the end.
 func (l *load) run(ctx context.Context) {
 	var group sync.WaitGroup
 	for i := range senders {
@@ -57,7 +53,7 @@ func (l *load) send(ctx context.Context, i int, replicas []stacktest.Replica) {
 	for n := i; ctx.Err() == nil; n++ {
 		c := l.pick()
 		if n%5 == 0 {
-			l.ask(c, func(ctx context.Context) (stacktest.Answer, error) {
+			l.request(c, func(ctx context.Context) (stacktest.Answer, error) {
 				return l.site.Call(l.app).Header("X-API-Key", c.text).Try(ctx)
 			})
 			continue
@@ -66,39 +62,38 @@ func (l *load) send(ctx context.Context, i int, replicas []stacktest.Replica) {
 	}
 }
 
-// check asks a replica.
 func (l *load) check(c *credential, r stacktest.Replica) verdict {
-	return l.ask(c, func(ctx context.Context) (stacktest.Answer, error) {
+	return l.request(c, func(ctx context.Context) (stacktest.Answer, error) {
 		return r.Check(ctx, l.site.Project+"-"+l.site.Env, l.app, c.text)
 	})
 }
 
-// pick chooses a credential: mostly any key, often one with a quota, so that those
-// run into it, and now and then one that must not open anything.
+// pick chooses keys with a quota more often than others, so that they exhaust it, and sometimes
+// invalid keys.
 func (l *load) pick() *credential {
 	switch n := rand.N(100); {
 	case n < 3:
 		return l.keys.quotas[rand.N(len(l.keys.quotas))].current.Load()
 	case n < 4:
-		return l.strangers[rand.N(len(l.strangers))]
+		return l.unknown[rand.N(len(l.unknown))]
 	case n < 6:
-		if aged := *l.aged.Load(); len(aged) > 0 {
-			return aged[rand.N(len(aged))]
+		if replaced := *l.replaced.Load(); len(replaced) > 0 {
+			return replaced[rand.N(len(replaced))]
 		}
 	}
 	return l.keys.all[rand.N(len(l.keys.all))].current.Load()
 }
 
-// ask sends one request, holds its answer against the model and keeps it.
-func (l *load) ask(c *credential, send func(context.Context) (stacktest.Answer, error)) verdict {
+// request sends a request and checks its response against the model.
+func (l *load) request(c *credential, send func(context.Context) (stacktest.Answer, error)) verdict {
 	begin := time.Now()
 	a, err := send(context.WithoutCancel(l.t.Context()))
 	end := time.Now()
-	v := judge(a, err)
+	v := verdictOf(a, err)
 	l.sent.Add(1)
 	l.byVerdict[v].Add(1)
-	if may := c.may(begin, end) | l.away.may(begin, end); may&v == 0 {
-		l.tell(fmt.Sprintf("%s at %s: %v (%d %.80s %v), may be %v", c.key.id, begin.Format(time.TimeOnly), v, a.Status, a.Body, err, may))
+	if may := c.may(begin, end) | l.outages.may(begin, end); may&v == 0 {
+		l.recordWrong(fmt.Sprintf("%s at %s: got %v (%d %.80s %v), want %v", c.key.id, begin.Format(time.TimeOnly), v, a.Status, a.Body, err, may))
 	}
 	switch v {
 	case allowed:
@@ -107,19 +102,19 @@ func (l *load) ask(c *credential, send func(context.Context) (stacktest.Answer, 
 		c.key.rate.Add(1)
 	case quotaDenied:
 		c.key.quota.Add(1)
-	case noAnswer:
+	case noResponse:
 		if neverSent(err) {
-			l.gone.Add(1)
-			pause(l.t.Context(), 20*time.Millisecond) // it is being restarted
+			l.unsent.Add(1)
+			pause(l.t.Context(), 20*time.Millisecond) // the replica restarts
 			break
 		}
 		c.key.unclear.Add(1)
-	case invalidKey, unavailable: // never counted
+	case invalidKey, unavailable: // not counted
 	}
 	return v
 }
 
-func (l *load) tell(detail string) {
+func (l *load) recordWrong(detail string) {
 	l.wrong.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,15 +123,14 @@ func (l *load) tell(detail string) {
 	}
 }
 
-// neverSent tells whether a request certainly reached nobody.
 func neverSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-func judge(a stacktest.Answer, err error) verdict {
+func verdictOf(a stacktest.Answer, err error) verdict {
 	if err != nil {
-		return noAnswer
+		return noResponse
 	}
 	if a.Status == http.StatusOK {
 		return allowed
@@ -151,11 +145,10 @@ func judge(a stacktest.Answer, err error) verdict {
 	case "gate_unavailable":
 		return unavailable
 	}
-	return noAnswer
+	return noResponse
 }
 
-// makeStrangers draws well-formed keys that are nobody's, and ones that are no keys.
-func makeStrangers(t *testing.T) (all []*credential) {
+func makeUnknownKeys(t *testing.T) (all []*credential) {
 	t.Helper()
 	nobody := &key{id: "nobody"}
 	for range 100 {
