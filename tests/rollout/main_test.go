@@ -1,5 +1,4 @@
-// Package rollout takes the checkers away under load, one by one as an update does and
-// all at once as an accident does, and looks at every answer that clients get.
+// Package rollout updates, kills and hangs the checkers under load, and checks every response.
 package rollout
 
 import (
@@ -11,14 +10,14 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// world is the stack that all tests here share; they take turns.
+// world is the stack of all tests, which are not parallel.
 var world *stack.Stack
 
 func TestMain(m *testing.M) {
 	os.Exit(stacktest.Main(m, func(_ string, o *stack.Options) error {
 		o.PortBase = 16080
 		o.Race = long.Enabled()
-		o.Env = map[string]map[string]string{"checker": {"CANARY_INTERVAL": "1s"}} // ready soon
+		o.Env = map[string]map[string]string{"checker": {"CANARY_INTERVAL": "1s"}} // faster start
 		return nil
 	}, func(s *stack.Stack) { world = s }))
 }

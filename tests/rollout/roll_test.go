@@ -11,16 +11,12 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// rolls is how many times both checkers are replaced.
 const rolls = 3
 
-// flushInterval is how often replicas write what they count, and so learn of each
-// other's counts.
+// flushInterval is the interval at which replicas store their counts.
 const flushInterval = 2 * time.Second
 
-// TestRollingUpdate: while the checkers are replaced again and again, no request
-// fails, none is wrongly allowed, a quota that is used up stays so, and usage adds up
-// to the request.
+// TestRollingUpdate checks that rolling updates cause no wrong response and no lost count.
 func TestRollingUpdate(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
@@ -32,12 +28,12 @@ func TestRollingUpdate(t *testing.T) {
 	}
 	s.Revoke(revoked)
 	s.Refuses("hello", revoked)
-	waiting := uint64(len(world.Info().Checkers)) // each allowed one
-	seen := map[string]usage.Totals{free.ID: {Allowed: waiting}, limited.ID: {Allowed: waiting}}
+	opened := uint64(len(world.Info().Checkers)) // one request to each by Opens
+	seen := map[string]usage.Totals{free.ID: {Allowed: opened}, limited.ID: {Allowed: opened}}
 
 	before := world.Info()
 	y := begin(t, s, "hello", free, limited, revoked)
-	y.goOn(time.Second)
+	y.runFor(time.Second)
 	start := time.Now()
 	for range rolls {
 		if err := world.Roll(t.Context()); err != nil {
@@ -45,12 +41,12 @@ func TestRollingUpdate(t *testing.T) {
 		}
 	}
 	took := time.Since(start)
-	y.goOn(time.Second)
+	y.runFor(time.Second)
 	answers := y.stop()
 
 	for name, pid := range before.PIDs {
 		if now := world.Info().PIDs[name]; (name == "checker-0" || name == "checker-1") == (now == pid) {
-			t.Errorf("%s had pid %d and has %d", name, pid, now)
+			t.Errorf("%s: got PID %d, previous PID %d", name, now, pid)
 		}
 	}
 	failed := 0
@@ -71,18 +67,16 @@ func TestRollingUpdate(t *testing.T) {
 		}
 	}
 	t.Logf("%d rolling updates in %v: %d requests at %d a second, %d failed", rolls, took.Round(time.Millisecond), len(answers), perSecond, failed)
-	rate := float64(perSecond) * 2 / 9 // of the limited key
+	rate := float64(perSecond) * 2 / 9 // per second, of the limited key
 	if n := seen[limited.ID].Allowed; n < uint64(quota) || float64(n) > float64(quota)+rate*flushInterval.Seconds() {
-		t.Errorf("%d requests were admitted of a quota of %d", n, quota)
+		t.Errorf("allowed requests: got %d, quota %d", n, quota)
 	}
 	for _, k := range []stacktest.Key{free, limited} {
-		s.Until("report what clients saw of "+k.ID, func() bool { return used(s, k) == seen[k.ID] })
-		t.Logf("%s: reported %+v, equal to what clients saw", k.ID, seen[k.ID])
+		s.Until("report the usage of "+k.ID, func() bool { return used(s, k) == seen[k.ID] })
+		t.Logf("%s: usage %+v equals the counts of the client", k.ID, seen[k.ID])
 	}
 }
 
-// expected: without a key or with the revoked one 401, with the free one 200, with
-// the limited one 200 and then quota_exhausted.
 func expected(a answer, free, limited string) bool {
 	switch a.key {
 	case free:
@@ -93,7 +87,6 @@ func expected(a answer, free, limited string) bool {
 	return a.status == http.StatusUnauthorized && a.code == "invalid_key"
 }
 
-// used is a key's reported usage.
 func used(s *stacktest.Site, k stacktest.Key) usage.Totals {
 	s.T.Helper()
 	u, err := s.Client.Usage(s.T.Context(), s.Project, k.ID, "", "")

@@ -20,20 +20,20 @@ const (
 	workers   = 8
 )
 
-// answer is what a client got.
 type answer struct {
 	begin, end time.Time
-	key        string // id of the key, "" without one
-	status     int    // 0 when there was no answer
+	key        string // ID of the key, or ""
+	status     int    // 0 without a response
 	code       string // of a denial
 	header     http.Header
 	err        error
 }
 
-// bare is the proxy's own answer, not the gate's.
+// bare reports whether the response is the proxy's own, not the gate's.
 func (a answer) bare() bool { return a.status >= http.StatusInternalServerError && a.code == "" }
 
-// traffic is steady load on an app, with keys in turn; every third request has none.
+// traffic is constant load on an app. Every third request has no key; the others alternate the
+// keys.
 type traffic struct {
 	t       testing.TB
 	end     context.CancelFunc
@@ -46,7 +46,6 @@ type traffic struct {
 	next    atomic.Int64
 }
 
-// begin starts the load. It ends with stop.
 func begin(t testing.TB, s *stacktest.Site, app string, keys ...stacktest.Key) *traffic {
 	t.Helper()
 	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -79,11 +78,10 @@ func begin(t testing.TB, s *stacktest.Site, app string, keys ...stacktest.Key) *
 	return y
 }
 
-// one sends a request and keeps its answer.
 func (y *traffic) one() {
 	n := int(y.next.Add(1))
 	a := answer{begin: time.Now()}
-	// The last requests are waited for, so that what is counted is known.
+	// Finish the last requests, so that the counts are exact.
 	req, err := http.NewRequestWithContext(context.WithoutCancel(y.t.Context()), http.MethodGet, "http://"+y.host+"/", nil)
 	if err != nil {
 		y.t.Error(err)
@@ -111,7 +109,7 @@ func (y *traffic) one() {
 	y.mu.Unlock()
 }
 
-// stop ends the load and gives every answer, in the order of their requests.
+// stop ends the load and returns the responses in request order.
 func (y *traffic) stop() []answer {
 	y.end()
 	y.wg.Wait()
@@ -119,7 +117,7 @@ func (y *traffic) stop() []answer {
 	return y.answers
 }
 
-// until waits until an answer to a request begun after from is as wanted.
+// until waits for a wanted response to a request that began after from.
 func (y *traffic) until(what string, from time.Time, wanted func(answer) bool) answer {
 	y.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -136,19 +134,19 @@ func (y *traffic) until(what string, from time.Time, wanted func(answer) bool) a
 		y.mu.Unlock()
 		select {
 		case <-late:
-			y.t.Fatalf("no answer within a minute that is %s", what)
+			y.t.Fatalf("no response within a minute that is %s", what)
 		case <-tick.C:
 		}
 	}
 }
 
-// goOn lets the load run for a while longer.
-func (y *traffic) goOn(d time.Duration) {
+// runFor continues the load for d.
+func (y *traffic) runFor(d time.Duration) {
 	from := time.Now().Add(d)
 	y.until("later", from, func(answer) bool { return true })
 }
 
-// all gives the answers to requests that began in [from, to).
+// all returns the responses to requests that began in [from, to).
 func all(answers []answer, from, to time.Time) []answer {
 	return slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.begin.Before(from) || !a.begin.Before(to) })
 }

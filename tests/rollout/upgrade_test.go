@@ -19,17 +19,15 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// formerRelease is the release from which an installation upgrades.
-const formerRelease = "7c0a9d8"
+const previousRelease = "7c0a9d8"
 
-// TestUpgrade replaces every function by that of the release before, and then by that of this
-// release, under load. No request without a key is served, none with a key is refused, and no
-// gate leaves "engaged" during the upgrade. The release before rewrites all routes when it
-// takes over. Gates may be pending for a moment then, and they still deny.
+// TestUpgrade replaces every function by its previous release and then by this release. During the
+// upgrade no response is wrong and no gate leaves "engaged". The previous release rewrites all
+// routes when it starts, so gates may be pending then; they still deny.
 func TestUpgrade(t *testing.T) {
 	long.Only(t)
 	s := stacktest.New(t, world)
-	old := programsOf(t, formerRelease)
+	old := buildFunctions(t, previousRelease)
 	var apps []string
 	for i := range 5 {
 		apps = append(apps, "hello-"+strconv.Itoa(i))
@@ -43,7 +41,7 @@ func TestUpgrade(t *testing.T) {
 	world.UsePrograms(old)
 	t.Cleanup(func() { world.UsePrograms("") })
 	replaceAll(t, load)
-	// The API of the release before differs from the description.
+	// The API of the previous release differs.
 	s.Until("have all gates engaged", func() bool {
 		all, err := documents.Where("gate.state", "==", "engaged").Documents(t.Context()).GetAll()
 		return err == nil && len(all) == len(apps)
@@ -71,8 +69,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// programsOf builds the functions of a commit, one program each, into a folder.
-func programsOf(t *testing.T, commit string) string {
+func buildFunctions(t *testing.T, commit string) string {
 	t.Helper()
 	root, dir := stacktest.Checkout(t, commit), t.TempDir()
 	mains, err := filepath.Glob(filepath.Join(root, "functions", "*", "cmd"))
@@ -91,8 +88,7 @@ func programsOf(t *testing.T, commit string) string {
 	return dir
 }
 
-// replaceAll replaces the checkers one by one, then every other function, and lets the load
-// go on for a while.
+// replaceAll replaces the checkers one by one, then the other functions.
 func replaceAll(t *testing.T, load *traffic) {
 	t.Helper()
 	check.OK(t, world.Roll(t.Context()))
@@ -104,11 +100,11 @@ func replaceAll(t *testing.T, load *traffic) {
 	for _, name := range names {
 		check.OK(t, world.Restart(t.Context(), name))
 	}
-	load.goOn(5 * time.Second)
+	load.runFor(5 * time.Second)
 }
 
-// followGates follows the gates of apps. The function that it returns ends that, and returns
-// the apps whose gate had another state than "engaged".
+// followGates watches the gates of apps. The returned function ends this and returns the apps
+// whose gate was not always "engaged".
 func followGates(t *testing.T, apps firestore.Query) func() []string {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())

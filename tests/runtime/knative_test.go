@@ -19,34 +19,33 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// knative is a Knative Service, and what its status was, one entry for each change.
+// knative is a Knative Service and the history of its status.
 type knative struct {
 	*runtime
-	name string
-	past []string
+	name    string
+	history []string
 }
 
-// in gives the same service to a subtest.
-func (k *knative) in(t *testing.T) *knative {
+func (k *knative) with(t *testing.T) *knative {
 	t.Helper()
-	return &knative{k.runtime.in(t), k.name, k.past}
+	return &knative{k.runtime.with(t), k.name, k.history}
 }
 
-// knativeService makes a Knative Service and follows its status.
+// knativeService creates a service and records its status until it is ready or failed.
 func (r *runtime) knativeService(name, image string) *knative {
 	r.Helper()
 	k := &knative{runtime: r, name: name}
 	follow, err := r.services().Watch(r.Context(), meta.ListOptions{FieldSelector: "metadata.name=" + name})
 	check.OK(r.T, err)
-	past := make(chan []string, 1)
+	history := make(chan []string, 1)
 	go func() {
 		var seen []string
 		for e := range follow.ResultChan() {
 			if u, ok := e.Object.(*unstructured.Unstructured); ok {
-				seen = append(seen, told(u))
+				seen = append(seen, summary(u))
 			}
 		}
-		past <- slices.DeleteFunc(slices.Compact(seen), func(s string) bool { return s == "//" })
+		history <- slices.DeleteFunc(slices.Compact(seen), func(s string) bool { return s == "//" })
 	}()
 	_, err = r.services().Create(r.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "serving.knative.dev/v1", "kind": "Service",
@@ -57,9 +56,9 @@ func (r *runtime) knativeService(name, image string) *knative {
 		}},
 	}}, meta.CreateOptions{})
 	check.OK(r.T, err)
-	r.settles(name, name+"-00001")
+	r.waitSettled(name, name+"-00001")
 	follow.Stop()
-	k.past = <-past
+	k.history = <-history
 	return k
 }
 
@@ -67,14 +66,13 @@ func (r *runtime) services() dynamic.ResourceInterface {
 	return r.objects("serving.knative.dev", "v1", "services")
 }
 
-// told is the three conditions' statuses, e.g. "Unknown/Unknown/Unknown": the
-// Configurations', the Routes' and the summary.
-func told(u *unstructured.Unstructured) string {
+// summary returns the statuses of ConfigurationsReady, RoutesReady and Ready, e.g.
+// "True/True/True".
+func summary(u *unstructured.Unstructured) string {
 	return strings.Join([]string{conditionOf(u, "ConfigurationsReady").Status, conditionOf(u, "RoutesReady").Status, conditionOf(u, "Ready").Status}, "/")
 }
 
-// settles waits until a service says True or False of the revision that was made last.
-func (r *runtime) settles(name, revision string) *unstructured.Unstructured {
+func (r *runtime) waitSettled(name, revision string) *unstructured.Unstructured {
 	r.Helper()
 	var u *unstructured.Unstructured
 	r.eventually("settle "+name, func() (err error) {
@@ -82,24 +80,22 @@ func (r *runtime) settles(name, revision string) *unstructured.Unstructured {
 		if err != nil {
 			return err
 		}
-		if made := textOf(u, "status", "latestCreatedRevisionName"); made != revision || strings.Contains(told(u), "Unknown") || told(u) == "//" {
-			return fmt.Errorf("%s is %s", made, told(u))
+		if made := textOf(u, "status", "latestCreatedRevisionName"); made != revision || strings.Contains(summary(u), "Unknown") || summary(u) == "//" {
+			return fmt.Errorf("%s is %s", made, summary(u))
 		}
 		return nil
 	})
 	return u
 }
 
-// runs has a service run another image.
-func (k *knative) runs(image, revision string) *unstructured.Unstructured {
+func (k *knative) deployImage(image, revision string) *unstructured.Unstructured {
 	k.Helper()
 	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image)
 	_, err := k.services().Patch(k.Context(), k.name, types.JSONPatchType, []byte(patch), meta.PatchOptions{})
 	check.OK(k.T, err)
-	return k.settles(k.name, revision)
+	return k.waitSettled(k.name, revision)
 }
 
-// observation is what Sluice makes of a service.
 func (r *runtime) observation(name string) deploy.Observation {
 	r.Helper()
 	w, err := r.sluice.Workload(r.Context(), app.Ref{Namespace: r.namespace, Name: name})
@@ -107,44 +103,43 @@ func (r *runtime) observation(name string) deploy.Observation {
 	return w.Observation()
 }
 
-// TestKnative: a service from its first revision to the next.
 func TestKnative(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	k := r.knativeService("hello", image)
-	t.Run("statuses in their order", func(t *testing.T) {
+	t.Run("order of statuses", func(t *testing.T) {
 		order := []string{"Unknown/Unknown/Unknown", "True/True/True"}
-		if first, last := k.past[0], k.past[len(k.past)-1]; first != order[0] || last != order[1] || strings.Contains(strings.Join(k.past, " "), "False") {
-			t.Errorf("%q", k.past)
+		if first, last := k.history[0], k.history[len(k.history)-1]; first != order[0] || last != order[1] || strings.Contains(strings.Join(k.history, " "), "False") {
+			t.Errorf("statuses: got %q, want %q first and %q last, and no False", k.history, order[0], order[1])
 		}
 	})
 	t.Run("revisions are numbered", func(t *testing.T) {
-		u := k.in(t).runs(next, "hello-00002")
-		if ready := textOf(u, "status", "latestReadyRevisionName"); ready != "hello-00002" || told(u) != "True/True/True" {
-			t.Errorf("%s: %s", ready, told(u))
+		u := k.with(t).deployImage(next, "hello-00002")
+		if ready := textOf(u, "status", "latestReadyRevisionName"); ready != "hello-00002" || summary(u) != "True/True/True" {
+			t.Errorf("got %s, %s, want hello-00002, True/True/True", ready, summary(u))
 		}
 		if o := r.observation("hello"); !o.Ready {
-			t.Errorf("%+v", o)
+			t.Errorf("observation: got %+v, want ready", o)
 		}
 	})
-	t.Run("the placeholder", func(t *testing.T) { r.in(t).placeholder("hello") })
-	t.Run("inside of the cluster alone", func(t *testing.T) {
-		r := r.in(t)
+	t.Run("the placeholder", func(t *testing.T) { r.with(t).placeholder("hello") })
+	t.Run("cluster-local visibility", func(t *testing.T) {
+		r := r.with(t)
 		patch := `{"metadata":{"labels":{"networking.knative.dev/visibility":"cluster-local"}}}`
 		_, err := r.services().Patch(t.Context(), "hello", types.MergePatchType, []byte(patch), meta.PatchOptions{})
 		check.OK(t, err)
-		r.eventually("be inside", func() error {
+		r.eventually("become cluster-local", func() error {
 			u, err := r.services().Get(t.Context(), "hello", meta.GetOptions{})
 			if host := "hello." + r.namespace + ".svc.cluster.local"; err == nil && strings.TrimSuffix(textOf(u, "status", "url"), "/") != "http://"+host {
 				return fmt.Errorf("url %s", textOf(u, "status", "url"))
 			}
 			return err
 		})
-		r.placeholder("hello") // it does not carry that label
+		r.placeholder("hello") // it does not have that label
 	})
 }
 
-// placeholder expects the Kubernetes Service that Knative makes for a service.
+// placeholder checks the Kubernetes Service that Knative creates for a service.
 func (r *runtime) placeholder(name string) {
 	r.Helper()
 	s, err := r.service(name)
@@ -153,53 +148,51 @@ func (r *runtime) placeholder(name string) {
 		"team": "shop", "app.kubernetes.io/managed-by": "sluice", "serving.knative.dev/service": name, "serving.knative.dev/route": name,
 	}
 	check.Equal(r, "labels", want, s.Labels)
-	if by := controls(s); by != "serving.knative.dev/v1 Route "+name || s.Spec.Type != core.ServiceTypeExternalName {
-		r.Errorf("it is controlled by %q, and a Service of type %s", by, s.Spec.Type)
+	if by := controllerOf(s); by != "serving.knative.dev/v1 Route "+name || s.Spec.Type != core.ServiceTypeExternalName {
+		r.Errorf("got controller %q and type %s, want Route %s and ExternalName", by, s.Spec.Type, name)
 	}
 }
 
-// TestKnativeImageThatIsMissing: of a first revision the summary says only that there is
-// none; the next leaves the one before it serving.
 func TestKnativeImageThatIsMissing(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	t.Run("at first", func(t *testing.T) {
-		r := r.in(t)
+		r := r.with(t)
 		r.knativeService("never", missingImage)
 		u, err := r.services().Get(t.Context(), "never", meta.GetOptions{})
 		check.OK(t, err)
 		failed, route := conditionOf(u, "ConfigurationsReady"), conditionOf(u, "RoutesReady")
-		if told(u) != "False/False/False" || failed.Reason != "RevisionFailed" || route.Reason != "RevisionMissing" {
-			t.Errorf("%s: %+v, %+v", told(u), failed, route)
+		if summary(u) != "False/False/False" || failed.Reason != "RevisionFailed" || route.Reason != "RevisionMissing" {
+			t.Errorf("got %s, %+v, %+v, want False, RevisionFailed and RevisionMissing", summary(u), failed, route)
 		}
 		if want := `Revision "never-00001" failed with message: `; !strings.HasPrefix(failed.Message, want) || !strings.Contains(failed.Message, missingImage) {
-			t.Errorf("it says %q", failed.Message)
+			t.Errorf("message: got %q, want %q and the image", failed.Message, want)
 		}
 		if o := r.observation("never"); o.Ready || o.Message != failed.Message {
-			t.Errorf("Sluice says %+v", o)
+			t.Errorf("observation: got %+v, want the message %q", o, failed.Message)
 		}
 		if _, err := r.service("never"); !kerrors.IsNotFound(err) {
-			t.Errorf("there is a placeholder already: %v", err)
+			t.Errorf("placeholder: got %v, want not found", err)
 		}
 	})
 	t.Run("later", func(t *testing.T) {
-		r := r.in(t)
-		u := r.knativeService("later", image).runs(missingImage, "later-00002")
-		if ready := textOf(u, "status", "latestReadyRevisionName"); ready != "later-00001" || told(u) != "False/True/False" {
-			t.Errorf("%s: %s", ready, told(u))
+		r := r.with(t)
+		u := r.knativeService("later", image).deployImage(missingImage, "later-00002")
+		if ready := textOf(u, "status", "latestReadyRevisionName"); ready != "later-00001" || summary(u) != "False/True/False" {
+			t.Errorf("got %s, %s, want later-00001, False/True/False", ready, summary(u))
 		}
 		if c := conditionOf(u, "Ready"); c.Reason != "RevisionFailed" || !strings.Contains(c.Message, missingImage) {
-			t.Errorf("%+v", c)
+			t.Errorf("condition: got %+v, want RevisionFailed with the image", c)
 		}
 		if o := r.observation("later"); o.Ready || !strings.Contains(o.Message, missingImage) {
-			t.Errorf("Sluice says %+v", o)
+			t.Errorf("observation: got %+v, want a message with the image", o)
 		}
 	})
 }
 
-// TestKnativeAndAnothersService: a Kubernetes Service of the name that is not Knative's keeps
-// the route from becoming ready, but not the revision.
-func TestKnativeAndAnothersService(t *testing.T) {
+// TestKnativeServiceNameTaken creates a Kubernetes Service with the same name first. It blocks the
+// route, but not the revision.
+func TestKnativeServiceNameTaken(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	_, err := r.kube.CoreV1().Services(r.namespace).Create(t.Context(), &core.Service{
@@ -209,21 +202,20 @@ func TestKnativeAndAnothersService(t *testing.T) {
 	r.knativeService("taken", image)
 	u, err := r.services().Get(t.Context(), "taken", meta.GetOptions{})
 	check.OK(t, err)
-	if c := conditionOf(u, "RoutesReady"); told(u) != "True/False/False" || c.Reason != "NotOwned" || !strings.Contains(c.Message, `"taken"`) {
-		t.Errorf("%s: %+v", told(u), c)
+	if c := conditionOf(u, "RoutesReady"); summary(u) != "True/False/False" || c.Reason != "NotOwned" || !strings.Contains(c.Message, `"taken"`) {
+		t.Errorf("got %s, %+v, want True/False/False, NotOwned", summary(u), c)
 	}
 	check.OK(t, r.kube.CoreV1().Services(r.namespace).Delete(t.Context(), "taken", meta.DeleteOptions{}))
 	r.eventually("take the name", func() error {
 		u, err := r.services().Get(t.Context(), "taken", meta.GetOptions{})
-		if err == nil && told(u) != "True/True/True" {
-			return fmt.Errorf("it is %s", told(u))
+		if err == nil && summary(u) != "True/True/True" {
+			return fmt.Errorf("it is %s", summary(u))
 		}
 		return err
 	})
 }
 
-// TestDeploymentImageThatIsMissing: it is told when the time that it may take is up.
-func TestDeploymentImageThatIsMissing(t *testing.T) {
+func TestDeploymentWithMissingImage(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	deployments := r.objects("apps", "v1", "deployments")
@@ -251,6 +243,6 @@ func TestDeploymentImageThatIsMissing(t *testing.T) {
 		return nil
 	})
 	if o := r.observation("never"); o.Ready || !strings.Contains(o.Message, "has timed out progressing") {
-		t.Errorf("Sluice says %+v", o)
+		t.Errorf("observation: got %+v, want has timed out progressing", o)
 	}
 }

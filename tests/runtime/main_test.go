@@ -35,16 +35,15 @@ const (
 	next         = "registry.example/echo:v2"
 	missingImage = "registry.example/missing/echo:v1"
 
-	patience = 3 * time.Minute // a cluster pulls images, and Knative looks for their digests
+	timeout = 3 * time.Minute // includes image pulls and digest lookups on a cluster
 )
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// elsewhere is the file that describes a stack with a cluster of its own; "" for the
-// emulators.
-func elsewhere() string { return os.Getenv("SLUICE_STACK") }
+// stackFile returns the description of a stack on a cluster, or "" for the emulators.
+func stackFile() string { return os.Getenv("SLUICE_STACK") }
 
-// runtime is a namespace on the cluster, or on an API server with the emulators.
+// runtime is a namespace on a cluster, or on an API server with the emulators.
 type runtime struct {
 	*testing.T
 	namespace string
@@ -53,7 +52,6 @@ type runtime struct {
 	sluice    *cluster.Cluster
 }
 
-// emulated is the sink of the builds emulator.
 var emulated struct {
 	start sync.Once
 	sink  *recorder
@@ -71,7 +69,7 @@ func newRuntime(t *testing.T) *runtime {
 	check.OK(t, err)
 	r.kube, err = kubernetes.NewForConfig(config)
 	check.OK(t, err)
-	if elsewhere() == "" {
+	if stackFile() == "" {
 		emulated.start.Do(func() { emulated.sink, emulated.err = emulate(config, r.dynamic) })
 		check.OK(t, emulated.err)
 	}
@@ -86,8 +84,7 @@ func newRuntime(t *testing.T) *runtime {
 	return r
 }
 
-// in gives the same namespace to a subtest.
-func (r *runtime) in(t *testing.T) *runtime {
+func (r *runtime) with(t *testing.T) *runtime {
 	t.Helper()
 	other := *r
 	other.T = t
@@ -96,10 +93,10 @@ func (r *runtime) in(t *testing.T) *runtime {
 
 func kubeconfigOf(t *testing.T) string {
 	t.Helper()
-	if elsewhere() == "" {
+	if stackFile() == "" {
 		return clustertest.Kubeconfig(t)
 	}
-	text, err := os.ReadFile(elsewhere())
+	text, err := os.ReadFile(stackFile())
 	check.OK(t, err)
 	var info struct {
 		Kubeconfig string `json:"kubeconfig"`
@@ -108,7 +105,7 @@ func kubeconfigOf(t *testing.T) string {
 	return info.Kubeconfig
 }
 
-// emulate runs the emulators for as long as the process, as the API server.
+// emulate runs the emulators until the process ends.
 func emulate(config *rest.Config, client dynamic.Interface) (*recorder, error) {
 	if err := definitions.Define(context.Background(), filepath.Join("..", ".."), client, definitions.Tekton(), definitions.Serving()); err != nil {
 		return nil, err
@@ -131,15 +128,13 @@ func emulate(config *rest.Config, client dynamic.Interface) (*recorder, error) {
 	return sink, nil
 }
 
-// objects are those of a kind in the test's namespace.
 func (r *runtime) objects(group, version, resource string) dynamic.ResourceInterface {
 	return r.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: resource}).Namespace(r.namespace)
 }
 
-// eventually waits until there is no error any more.
 func (r *runtime) eventually(what string, ready func() error) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	for {
 		err := ready()
@@ -154,7 +149,6 @@ func (r *runtime) eventually(what string, ready func() error) {
 	}
 }
 
-// condition is a condition of an object's status.
 type condition struct{ Type, Status, Reason, Message string }
 
 func conditionOf(u *unstructured.Unstructured, kind string) condition {
@@ -173,8 +167,8 @@ func textOf(u *unstructured.Unstructured, path ...string) string {
 	return s
 }
 
-// controls tells by whom an object is controlled, e.g. "serving.knative.dev/v1 Route hello".
-func controls(o meta.Object) string {
+// controllerOf returns, for example, "serving.knative.dev/v1 Route hello".
+func controllerOf(o meta.Object) string {
 	owner := meta.GetControllerOf(o)
 	if owner == nil {
 		return ""

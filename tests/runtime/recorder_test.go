@@ -21,14 +21,12 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// received is an event as it came.
 type received struct {
 	header http.Header
 	body   map[string]any
 	event  cloudevents.Event
 }
 
-// recorder is a sink that keeps what comes.
 type recorder struct {
 	address string // host:port
 
@@ -66,9 +64,8 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// about gives the events about a run or a TaskRun of a namespace, in the order in which they
-// came.
-func (r *recorder) about(namespace, name string) []received {
+// eventsFor returns the events about a run or TaskRun in order of arrival.
+func (r *recorder) eventsFor(namespace, name string) []received {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.events), func(e received) bool {
@@ -76,15 +73,15 @@ func (r *recorder) about(namespace, name string) []received {
 	})
 }
 
-// sink is where the events go of all runs that are made from now on.
+// sink returns the recorder of the events of all later runs.
 func sink(t *testing.T, r *runtime) *recorder {
 	t.Helper()
-	if elsewhere() == "" {
+	if stackFile() == "" {
 		return emulated.sink
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigOf(t))
 	check.OK(t, err)
-	// The cluster's pods reach this machine at the address by which it reaches the cluster.
+	// The pods reach this machine at the address that it uses to reach the cluster.
 	towards, err := (&net.Dialer{}).DialContext(t.Context(), "udp", strings.TrimPrefix(config.Host, "https://"))
 	check.OK(t, err)
 	host, _, err := net.SplitHostPort(towards.LocalAddr().String())

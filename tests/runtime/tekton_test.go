@@ -21,7 +21,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestBuildThatFails: a build by the shipped Pipeline of a repository that is not there.
 func TestBuildThatFails(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
@@ -35,41 +34,40 @@ func TestBuildThatFails(t *testing.T) {
 	})
 	check.OK(t, err)
 	if run.UID == "" || run.Done {
-		t.Errorf("at first: %+v", run)
+		t.Errorf("new run: got %+v, want a UID and not done", run)
 	}
-	run = r.ends(name)
+	run = r.waitDone(name)
 	if run.OK || run.Message != "Failed: Tasks Completed: 1 (Failed: 1, Cancelled 0), Skipped: 0" {
-		t.Errorf("at last: %+v", run)
+		t.Errorf("ended run: got %+v, want the failure", run)
 	}
 	t.Run("its TaskRun", func(t *testing.T) {
-		r := r.in(t)
+		r := r.with(t)
 		task := r.taskRun(name)
 		want := map[string]string{
 			"app.kubernetes.io/managed-by": "sluice", "sluice.dev/build-of": "hello", "sluice.dev/build": "1",
 			"tekton.dev/pipelineRun": name, "tekton.dev/pipelineRunUID": run.UID, "tekton.dev/pipelineTask": "build", "tekton.dev/memberOf": "tasks",
 		}
 		got := task.GetLabels()
-		delete(got, "tekton.dev/pipeline") // of the Pipeline's name, which the emulator does not look for
+		delete(got, "tekton.dev/pipeline") // the emulator does not set this label
 		check.Equal(t, "labels", want, got)
-		if by := controls(task); by != "tekton.dev/v1 PipelineRun "+name {
-			t.Errorf("controlled by %q", by)
+		if by := controllerOf(task); by != "tekton.dev/v1 PipelineRun "+name {
+			t.Errorf("controller: got %q, want PipelineRun %s", by, name)
 		}
 		c := conditionOf(task, "Succeeded")
-		if said := regexp.MustCompile(`^"step-[a-z-]+" exited with code 1: Error$`); c.Status != "False" || c.Reason != "Failed" || !said.MatchString(c.Message) {
-			t.Errorf("%+v", c)
+		if message := regexp.MustCompile(`^"step-[a-z-]+" exited with code 1: Error$`); c.Status != "False" || c.Reason != "Failed" || !message.MatchString(c.Message) {
+			t.Errorf("condition: got %+v, want Failed with the exit code of a step", c)
 		}
 	})
-	t.Run("what Sluice says", func(t *testing.T) {
+	t.Run("failure message", func(t *testing.T) {
 		failure, err := r.sluice.Failure(t.Context(), r.namespace, name)
-		said := regexp.MustCompile(`^step (clone|build-and-push) exited with 1: \S.*$`)
-		if err != nil || !said.MatchString(failure) || strings.Contains(failure, "secret") {
-			t.Errorf("%q, %v", failure, err)
+		message := regexp.MustCompile(`^step (clone|build-and-push) exited with 1: \S.*$`)
+		if err != nil || !message.MatchString(failure) || strings.Contains(failure, "secret") {
+			t.Errorf("got %q, %v, want the exit code of a step and no credentials", failure, err)
 		}
 	})
 }
 
-// ends waits for the end of a run.
-func (r *runtime) ends(name string) deploy.Run {
+func (r *runtime) waitDone(name string) deploy.Run {
 	r.Helper()
 	var run deploy.Run
 	r.eventually("end "+name, func() (err error) {
@@ -81,7 +79,6 @@ func (r *runtime) ends(name string) deploy.Run {
 	return run
 }
 
-// taskRun finds a run's only TaskRun where the run says it is.
 func (r *runtime) taskRun(run string) *unstructured.Unstructured {
 	r.Helper()
 	u, err := r.objects("tekton.dev", "v1", "pipelineruns").Get(r.Context(), run, meta.GetOptions{})
@@ -91,7 +88,7 @@ func (r *runtime) taskRun(run string) *unstructured.Unstructured {
 	want := []any{map[string]any{"apiVersion": "tekton.dev/v1", "kind": "TaskRun", "name": run + "-build", "pipelineTaskName": "build"}}
 	for _, c := range children {
 		if fields, ok := c.(map[string]any); ok {
-			delete(fields, "displayName") // of newer Tektons
+			delete(fields, "displayName") // only newer versions of Tekton
 		}
 	}
 	check.Equal(r, "children", want, children)
@@ -100,8 +97,7 @@ func (r *runtime) taskRun(run string) *unstructured.Unstructured {
 	return task
 }
 
-// inline runs a Pipeline of its own whose one step has a script, in the image of the shipped
-// Pipeline's first step.
+// inline runs a Pipeline with one step, in the image of the shipped Pipeline's first step.
 func (r *runtime) inline(name, script string, params map[string]string) {
 	r.Helper()
 	var given []any
@@ -133,7 +129,7 @@ func (r *runtime) inline(name, script string, params map[string]string) {
 
 func (r *runtime) stepImage() string {
 	r.Helper()
-	if elsewhere() == "" {
+	if stackFile() == "" {
 		return "alpine/git"
 	}
 	pipeline, err := r.dynamic.Resource(schema.GroupVersionResource{Group: "tekton.dev", Version: "v1", Resource: "pipelines"}).Namespace("sluice-system").Get(r.Context(), "sluice-build", meta.GetOptions{})
@@ -146,8 +142,8 @@ func (r *runtime) stepImage() string {
 	return image
 }
 
-// TestEvents: what Tekton tells of a run and of its TaskRun, by its headers and bodies, and
-// what Sluice reads of it. It is not parallel: on a cluster all of Tekton's events come here.
+// TestEvents checks the events about a run and its TaskRun. It is not parallel: on a cluster, it
+// receives all events of Tekton.
 func TestEvents(t *testing.T) { //nolint:paralleltest // see above
 	r := newRuntime(t)
 	to := sink(t, r)
@@ -157,20 +153,20 @@ func TestEvents(t *testing.T) { //nolint:paralleltest // see above
 	r.inline("bad", "#!/bin/sh\nsleep 1\nexit 1\n", map[string]string{"repository": "https://git.invalid/emulate-fail/hello.git"})
 	for name, want := range map[string]struct{ run, result string }{"good": {"successful", "registry.example/built/hello:1"}, "bad": {"failed", ""}} {
 		t.Run(name, func(t *testing.T) {
-			r := r.in(t)
+			r := r.with(t)
 			last := "dev.tekton.event.pipelinerun." + want.run + ".v1"
-			r.eventually("be told of the end", func() error {
-				if all := to.about(r.namespace, name); len(all) == 0 || !slices.ContainsFunc(all, func(e received) bool { return e.event.Type() == last }) {
+			r.eventually("receive the last event", func() error {
+				if all := to.eventsFor(r.namespace, name); len(all) == 0 || !slices.ContainsFunc(all, func(e received) bool { return e.event.Type() == last }) {
 					return fmt.Errorf("%d events", len(all))
 				}
 				return nil
 			})
-			runs, tasks := to.about(r.namespace, name), to.about(r.namespace, name+"-build")
-			r.told("pipelineRun", runs, name, []string{"started", "running", want.run})
-			r.told("taskRun", tasks, name+"-build", []string{"started", "unknown", "running", want.run})
+			runs, tasks := to.eventsFor(r.namespace, name), to.eventsFor(r.namespace, name+"-build")
+			r.checkEvents("pipelineRun", runs, name, []string{"started", "running", want.run})
+			r.checkEvents("taskRun", tasks, name+"-build", []string{"started", "unknown", "running", want.run})
 			for _, e := range tasks {
 				if _, _, err := buildevent.Tekton(e.event); !errors.Is(err, buildevent.ErrOther) {
-					t.Errorf("%s was read: %v", e.event.Type(), err)
+					t.Errorf("parse %s: got %v, want ErrOther", e.event.Type(), err)
 				}
 			}
 			for _, e := range runs {
@@ -179,19 +175,19 @@ func TestEvents(t *testing.T) { //nolint:paralleltest // see above
 					continue
 				}
 				if err != nil || p.Metadata.Name != name || run.Done != (e.event.Type() == last) || run.Done && (run.OK != (want.run == "successful") || run.Image != want.result) {
-					t.Errorf("%s was read as %+v, %v", e.event.Type(), run, err)
+					t.Errorf("parse %s: got %+v, %v", e.event.Type(), run, err)
 				}
 			}
 			if status := statusOf(runs, last, "pipelineRun"); (status["pipelineResults"] != nil) != (want.result != "") || status["results"] != nil || status["childReferences"] == nil {
-				t.Errorf("status %v", status)
+				t.Errorf("status: got %v", status)
 			}
 		})
 	}
 }
 
-// told expects events about one object: each type that is wanted at least once, and all in
-// Tekton's form. In which order they come is nobody's promise.
-func (r *runtime) told(key string, all []received, name string, want []string) {
+// checkEvents checks the form of the events about one object. Each wanted type must occur, in any
+// order.
+func (r *runtime) checkEvents(key string, all []received, name string, want []string) {
 	r.Helper()
 	var got []string
 	ids := map[string]bool{}
@@ -204,19 +200,19 @@ func (r *runtime) told(key string, all []received, name string, want []string) {
 		}
 		for field, value := range header {
 			if e.header.Get(field) != value {
-				r.Errorf("%s of %s is %q, want %q", field, kind, e.header.Get(field), value)
+				r.Errorf("%s of %s: got %q, want %q", field, kind, e.header.Get(field), value)
 			}
 		}
 		body, ok := e.body[key].(map[string]any)
 		object := unstructured.Unstructured{Object: body}
 		if !ok || len(e.body) != 1 || body["apiVersion"] != nil || body["kind"] != nil || object.GetName() != name || object.GetNamespace() != r.namespace || object.GetUID() == "" {
-			r.Errorf("the body of %s is %v", kind, e.body)
+			r.Errorf("body of %s: got %v", kind, e.body)
 		}
 	}
 	kinds := slices.Compact(slices.Sorted(slices.Values(got)))
 	check.Equal(r, "types of events", slices.Sorted(slices.Values(want)), slices.DeleteFunc(kinds, func(k string) bool { return k == "unknown" && !slices.Contains(want, k) }))
 	if len(ids) != len(all) {
-		r.Errorf("%d events have %d ids", len(all), len(ids))
+		r.Errorf("IDs of %d events: got %d different", len(all), len(ids))
 	}
 }
 
