@@ -1,5 +1,5 @@
-// Package architecture keeps the layout what the README says it is: who may
-// import whom, and that the repository holds no secret.
+// Package architecture checks the imports, links, promises and vocabularies of the repository, and
+// that it contains no secrets.
 package architecture
 
 import (
@@ -23,7 +23,6 @@ const (
 	root   = "../.." // of the checkout
 )
 
-// pkg is a package of this module.
 type pkg struct {
 	ImportPath string
 	Dir        string
@@ -31,7 +30,6 @@ type pkg struct {
 	Imports    []string
 }
 
-// path is the package's folder in the repository.
 func (p pkg) path() string { return strings.TrimPrefix(p.ImportPath, module) }
 
 func packages(t *testing.T) []pkg {
@@ -50,8 +48,9 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
-// TestDirection: cmd → function → {store, cluster, httpapi} → domain → standard library.
-func TestDirection(t *testing.T) {
+// TestImportDirection checks cmd → function → {store, cluster, httpapi} → domain → standard
+// library.
+func TestImportDirection(t *testing.T) {
 	t.Parallel()
 	domain := []string{"shared/plan", "shared/apikey", "shared/usage", "shared/app", "shared/deploy", "shared/hook", "shared/problem", "shared/trace", "shared/audit", "shared/event"}
 	for _, p := range packages(t) {
@@ -60,12 +59,12 @@ func TestDirection(t *testing.T) {
 			switch {
 			case slices.Contains(domain, p.path()):
 				if ours && !slices.Contains(domain, own) || !ours && strings.Contains(imported, ".") {
-					t.Errorf("%s is domain and imports %s", p.path(), imported)
+					t.Errorf("%s is a domain package but imports %s", p.path(), imported)
 				}
 			case function(p.path()) != "" && function(own) != "" && function(p.path()) != function(own):
 				t.Errorf("%s imports another function: %s", p.path(), own)
 			case p.path() == "functions/console/internal/view" && own == "shared/client":
-				t.Errorf("%s renders values, and imports %s", p.path(), own)
+				t.Errorf("%s renders values but imports %s", p.path(), own)
 			case strings.HasPrefix(p.path(), "shared/") && (strings.HasPrefix(own, "functions/") || strings.HasPrefix(own, "scripts/")):
 				t.Errorf("%s imports %s", p.path(), own)
 			case !forTests(p.path()) && ours && forTests(own):
@@ -80,7 +79,6 @@ func forTests(path string) bool {
 	return strings.HasPrefix(path, "emulators/") || strings.HasPrefix(path, "tests/") || path == "scripts/test"
 }
 
-// function names the function that a folder belongs to, or "".
 func function(path string) string {
 	rest, ok := strings.CutPrefix(path, "functions/")
 	if !ok {
@@ -90,7 +88,7 @@ func function(path string) string {
 	return name
 }
 
-// TestOnlyImporter: each foreign system is known in one place.
+// TestOnlyImporter restricts the libraries of external systems to the listed packages.
 func TestOnlyImporter(t *testing.T) {
 	t.Parallel()
 	only := map[string][]string{
@@ -110,7 +108,7 @@ func TestOnlyImporter(t *testing.T) {
 			continue
 		}
 		for _, imported := range p.Imports {
-			foreign := "" // the longest that fits
+			foreign := "" // the longest matching prefix
 			for prefix := range only {
 				if strings.HasPrefix(imported, prefix) && len(prefix) > len(foreign) {
 					foreign = prefix
@@ -118,25 +116,22 @@ func TestOnlyImporter(t *testing.T) {
 			}
 			allowed := slices.ContainsFunc(only[foreign], func(place string) bool { return strings.HasPrefix(p.path(), place) })
 			if foreign != "" && !allowed {
-				t.Errorf("%s imports %s; only %v may", p.path(), imported, only[foreign])
+				t.Errorf("%s imports %s; only %v may import it", p.path(), imported, only[foreign])
 			}
 		}
 	}
 }
 
-// TestSharedHasNoFiles: the folder is a list of packages, not one itself.
 func TestSharedHasNoFiles(t *testing.T) {
 	t.Parallel()
 	for _, p := range packages(t) {
 		if p.path() == "shared" || p.path() == "functions" {
-			t.Errorf("%s holds Go files", p.path())
+			t.Errorf("%s contains Go files", p.path())
 		}
 	}
 }
 
-// TestEventsAreTheSDKs: what CloudEvents look like on the wire is the SDK's to know;
-// nobody writes their headers by hand.
-func TestEventsAreTheSDKs(t *testing.T) {
+func TestOnlySDKWritesCloudEvents(t *testing.T) {
 	t.Parallel()
 	header := regexp.MustCompile(`(?i)"ce-[a-z]+"`)
 	for _, p := range packages(t) {

@@ -10,17 +10,17 @@ import (
 
 var (
 	promise  = regexp.MustCompile(`(?m)^\| ([A-Z])([0-9]+)([a-z]?) \| (.+) \| ([^|]+) \|$`)
-	holder   = regexp.MustCompile("^\\[`((?:Test|Fuzz)\\w+)(?:/[^`]+)?`\\]\\(([^)]+)\\)$")
+	testLink = regexp.MustCompile("^\\[`((?:Test|Fuzz)\\w+)(?:/[^`]+)?`\\]\\(([^)]+)\\)$")
 	citation = regexp.MustCompile(`\bpromises?[\s/#]+[A-Z][0-9]+(?:(?:,|[\s/#]+(?:to|and))[\s/#]+[A-Z][0-9]+)*`)
 	number   = regexp.MustCompile(`[A-Z][0-9]+`)
 	outside  = regexp.MustCompile(`(?i)\b(?:specification|decisions|architecture)[\s/#]+sections?[\s/#]+[0-9]|\.\./shared/(?:spec|design)\b`)
 )
 
-const contract = "tests/README.md"
+const promisesPage = "tests/README.md"
 
-// promises returns the numbers of the promises. It reports an error if the numbers of a letter
-// are not consecutive, or the further bounds of a promise (K4b, K4c) are not.
-func promises(t *testing.T, page string) map[string]bool {
+// promiseNumbers returns the numbers of the promises. The numbers of a letter, and the further
+// bounds of a promise (K4b, K4c), must be consecutive.
+func promiseNumbers(t *testing.T, page string) map[string]bool {
 	t.Helper()
 	numbers, last, bound := map[string]bool{}, map[string]int{}, byte('a')
 	for _, m := range promise.FindAllStringSubmatch(page, -1) {
@@ -40,25 +40,24 @@ func promises(t *testing.T, page string) map[string]bool {
 		numbers[m[1]+m[2]] = true
 	}
 	if len(numbers) < 50 {
-		t.Fatalf("number of promises in %s: got %d, want at least 50", contract, len(numbers))
+		t.Fatalf("number of promises in %s: got %d, want at least 50", promisesPage, len(numbers))
 	}
 	return numbers
 }
 
-// TestPromises checks that each promise names tests, and that the linked files contain them.
-func TestPromises(t *testing.T) {
+func TestPromisesHaveTests(t *testing.T) {
 	t.Parallel()
-	files := kept(t, "*_test.go")
-	page := kept(t, contract)[contract]
-	promises(t, page)
+	files := trackedFiles(t, "*_test.go")
+	page := trackedFiles(t, promisesPage)[promisesPage]
+	promiseNumbers(t, page)
 	for _, m := range promise.FindAllStringSubmatch(page, -1) {
 		for test := range strings.SplitSeq(m[5], ", ") {
-			h := holder.FindStringSubmatch(test)
+			h := testLink.FindStringSubmatch(test)
 			if h == nil {
 				t.Errorf("promise %s%s%s: %q is not a link to a test", m[1], m[2], m[3], test)
 				continue
 			}
-			file := filepath.Join(filepath.Dir(contract), h[2])
+			file := filepath.Join(filepath.Dir(promisesPage), h[2])
 			if !strings.Contains(files[file], "\nfunc "+h[1]+"(") {
 				t.Errorf("promise %s%s%s: test %s is not in %s", m[1], m[2], m[3], h[1], file)
 			}
@@ -66,12 +65,11 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// TestCitations checks that comments and pages cite only existing promises, and nothing outside
-// the repository.
-func TestCitations(t *testing.T) {
+// TestCitedPromisesExist also checks that no text outside the repository is cited.
+func TestCitedPromisesExist(t *testing.T) {
 	t.Parallel()
-	files := kept(t, "*.go", "*.md", "*.yaml", "*.yml", "Makefile")
-	numbers, seen := promises(t, files[contract]), 0
+	files := trackedFiles(t, "*.go", "*.md", "*.yaml", "*.yml", "Makefile")
+	numbers, seen := promiseNumbers(t, files[promisesPage]), 0
 	for name, text := range files {
 		for _, c := range citation.FindAllString(text, -1) {
 			for _, n := range number.FindAllString(c, -1) {

@@ -9,9 +9,9 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestBuildListsAgree checks that modules which this machine compiles next to Sluice have the versions of
-// Sluice's go.mod. One different version compiles all packages again that import the module: a
-// difference in golang.org/x/sys costs some 400 s of processor time.
+// TestBuildListsAgree checks that the modules compiled next to Sluice have the versions of its
+// go.mod. Another version recompiles all packages that import the module: for golang.org/x/sys,
+// about 400 s of processor time.
 func TestBuildListsAgree(t *testing.T) {
 	t.Parallel()
 	sluice := requirements(t, ".")
@@ -24,16 +24,16 @@ func TestBuildListsAgree(t *testing.T) {
 			}
 			shared++
 			if version != own {
-				t.Errorf("%s: %s requires %s, go.mod requires %s; go get the newer one in both", module, folder, version, own)
+				t.Errorf("%s: %s requires %s, go.mod requires %s; run go get with the newer version in both", module, folder, version, own)
 			}
 		}
 		if shared < 20 {
-			t.Errorf("%s shares only %d modules with go.mod", folder, shared)
+			t.Errorf("modules that %s shares with go.mod: got %d, want at least 20", folder, shared)
 		}
 	}
 }
 
-// requirements returns the versions of a go.mod, without modules that a fork replaces.
+// requirements returns the versions in a go.mod, without modules replaced by a fork.
 func requirements(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")

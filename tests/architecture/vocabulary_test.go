@@ -24,7 +24,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestVocabularies: a list of a closed vocabulary has each constant of its type.
+// TestVocabularies checks that the list of a closed vocabulary contains each constant of its type.
 func TestVocabularies(t *testing.T) {
 	t.Parallel()
 	for _, list := range []any{
@@ -48,7 +48,7 @@ func TestVocabularies(t *testing.T) {
 	}
 }
 
-// constants are the values of a package's constants of a type, as they are written.
+// constants returns the literals of the constants of a type.
 func constants(t *testing.T, folder, kind string) (values []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", folder, "*.go"))
@@ -64,7 +64,7 @@ func constants(t *testing.T, folder, kind string) (values []string) {
 			if of, ok := spec.Type.(*ast.Ident); ok && of.Name == kind && len(spec.Values) == 1 {
 				value, ok := spec.Values[0].(*ast.BasicLit)
 				if !ok {
-					t.Fatalf("%s is no text", spec.Names[0])
+					t.Fatalf("%s is not a literal", spec.Names[0])
 				}
 				values = append(values, value.Value)
 			}
