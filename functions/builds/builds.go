@@ -2,35 +2,34 @@
 // (promises D8 to D11). Package api lists its routes. Tekton's CloudEvents about PipelineRuns
 // arrive at POST /events/{token}. The function receives these CloudEvents at "/":
 //
-//	dev.knative.sources.ping                reconcile every pending build
+//	dev.knative.sources.ping                reconcile every pending build (the periodic tick)
 //	dev.sluicegate.app.build_requested.v1   reconcile the pending builds of the app in the subject
 //
 // # Builds
 //
-// A build is stored with the app's current git source. Its PipelineRun has a name derived from
-// the build, so that only one run exists. Tekton's events and the periodic check of the run
-// update the build with the same rule ([deploy.Build.Observe]).
+// A build is stored with the app's current git source. The name of its PipelineRun is derived from
+// the build, so only one run exists. Tekton's events and the tick, which reads the run, update the
+// build with the same rule ([deploy.Build.Observe]).
 //
 // A build starts once fewer than BUILDS_PER_APP earlier builds of its app are pending. This needs
 // no coordination: the number of earlier builds only decreases. If the git source changed before
 // the start, the build is superseded.
 //
-// A build fails if its run fails, is canceled, times out or is deleted. It also fails if Tekton
-// rejects it, or if it cannot be started within BUILD_TIMEOUT. The message names the failed step
-// and its last output, from the TaskRun's result ERROR.
+// A build fails if its run fails, is canceled, times out or is deleted. It also fails if the
+// cluster rejects the run, or if the run cannot be started within BUILD_TIMEOUT. The message
+// names the failed step and its last output, from the TaskRun's result ERROR.
 //
 // # The newer build wins
 //
-// One transaction finishes a successful build and stores its image as the app's new revision.
-// Instead, [deploy.Build.Deploys] can supersede the build, for example if a newer build is
-// deployed.
+// One transaction marks a build as successful and stores its image as the app's new revision. If a
+// newer build is already deployed, the build is superseded instead ([deploy.Build.Deploys]).
 //
 // # Trust
 //
 // Tekton's events are not signed. They are accepted only on the path with the secret
 // BUILDS_TOKEN, which is compared in constant time and never logged. The image comes from the
 // run's results IMAGE_URL and IMAGE_DIGEST, as in Tekton Chains; without a digest, the registry
-// is queried. A run whose result COMMIT does not match the requested commit fails the build.
+// is queried. If the result COMMIT does not match the requested commit, the build fails.
 package builds
 
 import (
@@ -115,7 +114,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	httpapi.Serve(s.api, api.RequestBuild, s.requestBuild)
 	httpapi.Serve(s.api, api.GetBuild, s.getBuild)
 	s.api.Mount("POST /{$}", funcmain.Events(s.log, s.Receive))
-	// Mounted outside the access log, which would contain the token.
+	// Mounted outside the access log, which would otherwise contain the token.
 	s.api.Mount("/events/", s.withToken(funcmain.Events(s.log, s.receiveTekton)))
 	return s, nil
 }
@@ -123,7 +122,6 @@ func New(cfg Config, p Parts) (*Service, error) {
 // Handler returns the handler of routes and events.
 func (s *Service) Handler() http.Handler { return s.api }
 
-// withToken rejects requests without the token in their path.
 func (s *Service) withToken(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /events/{token}", func(w http.ResponseWriter, r *http.Request) {
@@ -143,7 +141,7 @@ func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	return reconcile.Receive(ctx, s.log, e, app.BuildRequested, s.pass, s.requested)
 }
 
-// Close stops the work on builds; the next pass continues it.
+// Close stops the work on builds; the next resync continues it.
 func (s *Service) Close() { s.queue.Close() }
 
 // timestamp returns the current time with the store's precision.

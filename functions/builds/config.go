@@ -25,7 +25,7 @@ const minToken = 32
 // Token is the secret in the path for Tekton's events.
 type Token string
 
-// String hides the token from logs.
+// String returns a redacted value.
 func (Token) String() string { return "[redacted]" }
 
 // Config is the function's configuration.
@@ -34,16 +34,16 @@ type Config struct {
 	cluster.Connection
 	registry.Access // for pipelines without a digest
 
-	// Token is the secret in the path /events/{token} for Tekton's events. TokenFile is a file
-	// that contains it. Exactly one must be set.
+	// Token is the secret in the path /events/{token}. TokenFile is a file that contains it.
+	// Exactly one must be set.
 	Token     Token  `env:"BUILDS_TOKEN"`
 	TokenFile string `env:"BUILDS_TOKEN_FILE"`
 
-	// DeploysURL receives CloudEvents for the deploys function. Without it, images wait for its
-	// next tick.
+	// DeploysURL is the address of the deploys function. Without it, new images are deployed at that
+	// function's next tick.
 	DeploysURL string `env:"DEPLOYS_URL"`
 
-	// ImagePrefix is the destination of images: "{prefix}/{namespace}/{app}:{build}".
+	// ImagePrefix is the destination of images: "{prefix}/{namespace}/{app}:{build ID}".
 	ImagePrefix string `env:"IMAGE_PREFIX, required"`
 
 	Pipeline          string `env:"BUILD_PIPELINE, default=sluice-build"`
@@ -54,7 +54,7 @@ type Config struct {
 	// namespace.
 	ServiceAccount string `env:"BUILD_SERVICE_ACCOUNT, default=default"`
 
-	// Timeout limits a run, and the time until a build starts.
+	// Timeout limits the duration of a run, and the time in which failed starts are retried.
 	Timeout time.Duration `env:"BUILD_TIMEOUT, default=30m"`
 
 	// PerApp is the maximum number of concurrent builds of an app.

@@ -125,7 +125,7 @@ func (o *origin) branch(name string, commits ...string) {
 	}
 }
 
-// alike creates a branch with two commits whose hashes share a prefix, which it returns.
+// alike creates a branch with two commits whose hashes share a prefix, and returns the prefix.
 func (o *origin) alike(name string) string {
 	o.Helper()
 	commits := make([]string, 1000)

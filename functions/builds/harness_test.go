@@ -93,7 +93,7 @@ func runBuilds(t testing.TB) {
 	})
 }
 
-// world is the function with a real store, a real Kubernetes API and the builds emulator.
+// world is the function with a real store, a real Kubernetes API and the Tekton emulator.
 type world struct {
 	testing.TB
 	service *Service
@@ -220,7 +220,7 @@ func (w *world) becomesAfter(each func(), n int64, want deploy.BuildStatus) depl
 	return w.build(n)
 }
 
-// history expects the app's revisions, newest first, as "number actor".
+// history checks the app's revisions, newest first, as "number actor".
 func (w *world) history(want ...string) {
 	w.Helper()
 	revisions, _, err := w.store.Deployments(w.Context(), w.ref, store.Page{Size: 100})

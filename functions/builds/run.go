@@ -55,7 +55,6 @@ func (s *Service) requested(ctx context.Context, ref app.Ref) error {
 	return nil
 }
 
-// eachPending calls f for each pending build until f returns false.
 func (s *Service) eachPending(ctx context.Context, f func(store.PendingBuild) bool) error {
 	for page := (store.Page{Size: pendingPage}); ; {
 		pending, next, err := s.store.PendingBuilds(ctx, page)
@@ -85,7 +84,7 @@ func (s *Service) reconcile(ctx context.Context, p store.PendingBuild) error {
 	return s.advance(ctx, p.App, b)
 }
 
-// receiveTekton accepts events that it cannot use, because sending them again does not help.
+// receiveTekton ignores events that it cannot use: an error would only make Tekton send them again.
 func (s *Service) receiveTekton(ctx context.Context, e cloudevents.Event) error {
 	ctx = context.WithoutCancel(ctx)
 	p, run, err := buildevent.Tekton(e)
@@ -113,8 +112,8 @@ func (s *Service) receiveTekton(ctx context.Context, e cloudevents.Event) error 
 	return s.observe(ctx, ref, b, s.withCause(ctx, ref, b, run))
 }
 
-// withCause replaces the message of a failed run, which contains only the number of failed tasks,
-// with the cause.
+// withCause replaces the message of a failed run with the cause of the failure. The original
+// message contains only the number of failed tasks.
 func (s *Service) withCause(ctx context.Context, ref app.Ref, b deploy.Build, run deploy.Run) deploy.Run {
 	if !run.Done || run.OK || b.Final() {
 		return run
@@ -189,7 +188,7 @@ func (s *Service) built(ctx context.Context, run deploy.Run) deploy.Run {
 	return run
 }
 
-// startNext reconciles the waiting builds of an app. Errors are left to the next tick.
+// startNext reconciles the waiting builds of an app. After an error, the next tick does it.
 func (s *Service) startNext(ctx context.Context, ref app.Ref) {
 	open, err := s.store.OpenBuilds(ctx, ref)
 	if err != nil {
@@ -200,8 +199,7 @@ func (s *Service) startNext(ctx context.Context, ref app.Ref) {
 	}
 }
 
-// refusal returns the end of a build that must not start or be deployed. Otherwise the run is not
-// done.
+// refusal returns a Done run if the build must not start or be deployed, and the zero Run otherwise.
 func (s *Service) refusal(ctx context.Context, ref app.Ref, b deploy.Build, reference string) (deploy.Run, error) {
 	a, err := s.store.App(ctx, ref.Namespace, ref.Name)
 	if err != nil {
@@ -231,7 +229,7 @@ func (s *Service) waits(ctx context.Context, ref app.Ref, b deploy.Build) (bool,
 	return earlier >= s.cfg.PerApp, err
 }
 
-// advance starts or reads the run of a build, and updates the build.
+// advance starts the run of a build or reads its state, and updates the build.
 func (s *Service) advance(ctx context.Context, ref app.Ref, b deploy.Build) error {
 	if b.RunUID == "" {
 		refused, err := s.refusal(ctx, ref, b, s.imageOf(ref, b))

@@ -19,7 +19,7 @@ import (
 
 const (
 	announceLimit   = 100              // entries in memory
-	announceAtOnce  = 8                // concurrent sends; this many consecutive failures mean that the sink is down
+	announceAtOnce  = 8                // concurrent sends; after as many consecutive failures, the sink counts as down
 	announceTimeout = 10 * time.Second // per entry
 
 	// Pauses for a failing sink, and for a subject whose event it rejects. They double.
@@ -30,15 +30,14 @@ const (
 	maxHeld = 10_000 // subjects in memory
 )
 
-// errNoSink is returned if events are enabled without a sink.
 var errNoSink = errors.New("K_SINK is not set")
 
 // outboxSender sends the outbox; package event describes the guarantees. It works in rounds, from
-// the oldest entry to the newest, one page at a time. If an entry fails, later entries of its
-// subject wait for the next round, so a rejected entry delays only its subject.
+// the oldest entry to the newest, one page at a time. If an entry fails, the later entries of its
+// subject wait for the next round. A rejected entry therefore delays only its subject.
 type outboxSender struct {
 	store   Store
-	sink    Sink // nil accepts nothing
+	sink    Sink // if nil, every send fails
 	every   time.Duration
 	wakeups chan struct{}
 	sent    *prometheus.CounterVec
@@ -46,7 +45,7 @@ type outboxSender struct {
 	log     *slog.Logger
 	now     func() time.Time
 
-	// State of the round, for run only.
+	// State of the current round; only run uses it.
 	place event.Place
 	held  map[string]bool
 	rest  backOff // pause for the sink
@@ -86,8 +85,8 @@ type outcome string
 
 const (
 	delivered outcome = "delivered"
-	refused   outcome = "refused" // 4xx: an error of this event
-	failed    outcome = "failed"  // any other error, of the sink
+	refused   outcome = "refused" // 4xx: the fault of this event
+	failed    outcome = "failed"  // any other error: the fault of the sink
 	dropped   outcome = "dropped" // not accepted within a day
 )
 
@@ -100,7 +99,7 @@ func (n *outboxSender) wake() {
 	}
 }
 
-// run sends entries until ctx ends. It polls for entries of other functions.
+// run sends entries until ctx ends. It polls, because other functions also add entries.
 func (n *outboxSender) run(ctx context.Context) {
 	look := time.NewTicker(n.every)
 	defer look.Stop()
@@ -157,8 +156,8 @@ func (n *outboxSender) updateAge(waiting []event.Waiting) {
 	}
 }
 
-// page sends a page: subjects concurrently, each in order. It returns an error if the sink is
-// down.
+// page sends the entries of a page: those of one subject in order, subjects concurrently. It
+// returns an error if the sink is down.
 func (n *outboxSender) page(ctx context.Context, waiting []event.Waiting) error {
 	subjects := map[string][]event.Waiting{}
 	var order []string
@@ -224,7 +223,8 @@ func (s *failureRun) away() bool {
 	return s.asked || s.failed >= announceAtOnce
 }
 
-// error returns the last error if the sink is down. A sink that accepts some entries is not.
+// error returns the last error if the sink is down, or if it failed without accepting or rejecting
+// any entry.
 func (s *failureRun) error() error {
 	if s.away() || s.failed > 0 && !s.there {
 		return s.last
@@ -290,7 +290,6 @@ func (n *outboxSender) try(ctx context.Context, w event.Waiting, away *failureRu
 	return of
 }
 
-// aboutEvent reports whether a status concerns only this event.
 func aboutEvent(status int) bool {
 	return status/100 == 4 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout
 }

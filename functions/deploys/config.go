@@ -26,17 +26,19 @@ type Config struct {
 	// ProgressDeadline is the longest time without progress before a rollout fails (promise D3).
 	ProgressDeadline time.Duration `env:"PROGRESS_DEADLINE, default=120s"`
 
-	// FollowEvery is the first interval between checks of a new rollout.
+	// FollowEvery is the first interval between checks of a rollout; it grows up to tenfold.
 	FollowEvery time.Duration `env:"FOLLOW_EVERY, default=500ms"`
 
 	Workers int `env:"WORKERS, default=8"`
 
 	store.Outbox
 
-	// Sink receives events. With a sink, the ends of deployments are sent even without EVENTS.
+	// Sink is the URL to which events are sent. With a sink, the ends of deployments are sent even
+	// if EVENTS is not set.
 	Sink string `env:"K_SINK"`
 
-	// SinkOverrides are attributes for every event: {"extensions":{"name":"value"}}.
+	// SinkOverrides are CloudEvents attributes to add to every event, as
+	// {"extensions":{"name":"value"}}.
 	SinkOverrides string `env:"K_CE_OVERRIDES"`
 
 	// LookEvery is the interval between checks for events of other functions.

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// recordAttempts limits the attempts of a rollback without a number, if other deployments
-	// come in between.
+	// recordAttempts limits the attempts of a rollback without a revision number: other deployments
+	// can come in between.
 	recordAttempts = 8
 
 	historyPage = 20
@@ -40,7 +40,7 @@ func (s *Service) createDeployment(ctx context.Context, in httpapi.Scope, body w
 	if err := registry.Check(*body.Image); err != nil {
 		return wire.Deployment{}, err
 	}
-	if err := takesImages(in.App); err != nil { // before the registry is called; the rule repeats it
+	if err := takesImages(in.App); err != nil { // saves the call to the registry; recordImage repeats the check
 		return wire.Deployment{}, err
 	}
 	digest, note := s.registry.Resolve(ctx, *body.Image)
@@ -77,8 +77,8 @@ func (s *Service) rollBack(ctx context.Context, in httpapi.Scope, body wire.Roll
 	}
 }
 
-// rollBackFrom rolls back to [deploy.Previous]. It returns a conflict problem if a is no longer
-// current.
+// rollBackFrom rolls back to [deploy.Previous]. It returns a conflict problem if a newer revision
+// than that of a was recorded.
 func (s *Service) rollBackFrom(ctx context.Context, in httpapi.Scope, body wire.Rollback, a app.App) (wire.Deployment, error) {
 	source, ok, err := deploy.Previous(s.history(ctx, a.Ref()), a.Revision)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Service) promote(ctx context.Context, in httpapi.Scope, body wire.Promo
 	return s.recordImage(ctx, in, body, rev)
 }
 
-// promoted returns revision n, or the newest revision that ever had a ready pod.
+// promoted returns the source of a promotion; n is nil for the default.
 func (s *Service) promoted(ctx context.Context, from app.App, n *int64) (deploy.Revision, error) {
 	if n != nil {
 		rev, err := s.revision(ctx, from.Ref(), *n)
@@ -147,7 +147,7 @@ func (s *Service) revision(ctx context.Context, ref app.Ref, n int64) (deploy.Re
 	return s.store.Deployment(ctx, ref, n)
 }
 
-// history returns an app's revisions, newest first, then an error.
+// history returns an app's revisions, newest first. It ends with an error if a read fails.
 func (s *Service) history(ctx context.Context, ref app.Ref) iter.Seq2[deploy.Revision, error] {
 	return func(yield func(deploy.Revision, error) bool) {
 		for page := (store.Page{Size: historyPage}); ; {
@@ -172,7 +172,7 @@ func (s *Service) recordImage(ctx context.Context, in httpapi.Scope, body any, r
 	return s.record(ctx, in, body, func(a app.App, _ deploy.Revision) (deploy.Revision, error) { return rev, takesImages(a) })
 }
 
-// record stores a deployment and starts its rollout, unless the same request already did.
+// record stores a deployment, unless the same request already did, and enqueues the rollout.
 func (s *Service) record(ctx context.Context, in httpapi.Scope, body any, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (wire.Deployment, error) {
 	request, err := in.Delivery(body)
 	if err != nil {

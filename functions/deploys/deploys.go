@@ -1,31 +1,31 @@
 // Package deploys is the function that deploys images, stores the history, and makes the cluster
 // run the current revision (promises D1 to D6, D15). Package api lists its routes, and package
-// deploy has the rules. It receives these CloudEvents at "/":
+// deploy contains the rules. It receives these CloudEvents at "/":
 //
-//	dev.knative.sources.ping                 reconcile every app
+//	dev.knative.sources.ping                 reconcile every app (the periodic tick)
 //	dev.sluicegate.app.deploy_requested.v1   reconcile the app in the subject
 //
 // # Reconciliation
 //
-//  1. The tag's digest is resolved, for at most 3 seconds; without a digest, the tag itself is
-//     deployed. One transaction stores the deployment as the app's current revision. The call then
-//     gets its response.
-//  2. A worker reads the workload, then the app, and writes the workload with the version that it
-//     read.
-//  3. Of concurrent writers, the one with the newest record therefore wins. After a crash, the
+//  1. An API call resolves the tag's digest, for at most 3 seconds; without a digest, the tag
+//     itself is deployed. One transaction stores the deployment as the app's current revision. The
+//     call then returns.
+//  2. A worker reads the workload first and then the app's record. It writes the workload only if
+//     the workload has not changed since it was read.
+//  3. Of concurrent workers, the one with the newest record therefore wins. After a crash, the
 //     next tick continues.
 //
 // # Status
 //
-// A revision is live when all pods have it and serve. It fails if it makes no progress for
-// PROGRESS_DEADLINE after the cluster accepted it, or if the cluster rejects it. If the cluster
-// does not respond, the rollout stays in progress. The previous pods serve until new ones are
-// ready. Each tick retries a failed revision.
+// A revision is live when all pods run it and serve. It fails if the cluster rejects it, or if it
+// makes no progress for PROGRESS_DEADLINE after the cluster accepted it. If the cluster does not
+// respond, the rollout stays in progress. The previous pods serve until new ones are ready. Each
+// tick retries a failed revision.
 //
 // # Events
 //
 // The transaction that records the end of a deployment also writes an event to the outbox. If
-// K_SINK is set, one goroutine sends the outbox, including the events of other functions; see
+// K_SINK is set, this function sends the outbox, including the events of other functions; see
 // package event.
 package deploys
 
@@ -95,7 +95,7 @@ type Service struct {
 	api          *httpapi.API
 	outboxSender *outboxSender
 	queue        *reconcile.Queue[app.Ref]
-	live         sync.Map // last revision known to be live, by app.Ref
+	live         sync.Map // app.Ref to the last revision known to be live
 	gauges       *gauges
 	log          *slog.Logger
 	now          func() time.Time
@@ -150,7 +150,7 @@ func (s *Service) Background(ctx context.Context) error {
 	return nil
 }
 
-// Close stops following rollouts; the next pass continues them.
+// Close stops following rollouts; the next resync continues.
 func (s *Service) Close(context.Context) error {
 	s.queue.Close()
 	return nil

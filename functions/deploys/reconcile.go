@@ -20,13 +20,14 @@ const (
 	// maxRounds limits the reads of an app in one reconciliation.
 	maxRounds = 6
 
-	// followGrace is the time after the deadline in which a failure is recorded.
+	// followGrace is the time after the deadline during which a rollout is still checked, so that
+	// its failure is recorded.
 	followGrace = 10 * time.Second
 
-	// maxFollowed is the number of rollouts that are checked in addition to a pass.
+	// maxFollowed is the number of workers that a resync cannot use; they follow rollouts.
 	maxFollowed = 64
 
-	// slowest is the factor by which the interval between checks grows.
+	// slowest is the longest interval between checks of a rollout, as a multiple of the first.
 	slowest = 10
 
 	notResponding = "The cluster does not respond. Sluice retries automatically."
@@ -42,8 +43,8 @@ func (s *Service) newQueue() *reconcile.Queue[app.Ref] {
 	})
 }
 
-// pass lists the workloads before it reads the apps. It skips an app only if the stored revision
-// is live and its workload runs it, or if its rollout is already followed.
+// pass runs a resync of all apps. It lists the workloads before it reads the apps. It skips an app if
+// its revision is live and the workload runs it, or if the app is already in the queue.
 func (s *Service) pass(ctx context.Context) error {
 	return s.queue.Pass(ctx, func(ctx context.Context, work func(app.Ref) bool) error {
 		s.outboxSender.wake()
@@ -70,14 +71,14 @@ func (s *Service) pass(ctx context.Context) error {
 	})
 }
 
-// upToDate reports whether the workload runs the stored revision, and the app shows whether it is
-// idle.
+// upToDate reports whether the workload runs the stored revision, and whether the app's stored
+// status shows correctly that it is idle or not.
 func upToDate(w cluster.Workload, a app.App) bool {
 	return w.Runs(a) && w.Observation().Idle == (a.Deployed.Status == string(deploy.Idle))
 }
 
-// reconcile rolls out an app's current revision. It requests another run until that is live or
-// failed.
+// reconcile rolls out an app's current revision. It returns [reconcile.ErrUnfinished] until the
+// revision is live or failed.
 func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 	span.Of(ctx).Set(span.OfApp(ref)...)
 	rev, err := s.rollOut(ctx, ref)
@@ -87,8 +88,8 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 	return err
 }
 
-// rollOut applies an app's current revision and records its status. It returns the zero value if
-// the app has none or was deleted.
+// rollOut applies an app's current revision and records its status. It returns the zero Revision
+// if the app has none or was deleted.
 func (s *Service) rollOut(ctx context.Context, ref app.Ref) (deploy.Revision, error) {
 	wrote := false
 	var last error
@@ -124,8 +125,8 @@ func (s *Service) rollOut(ctx context.Context, ref app.Ref) (deploy.Revision, er
 	return deploy.Revision{}, errors.Join(fmt.Errorf("%s keeps changing", ref), last)
 }
 
-// setReady records that the workload's earlier revision has a ready pod: such a revision worked,
-// and a rollback can return to it.
+// setReady records that the earlier revision in the workload has a ready pod: rollbacks prefer
+// such revisions.
 func (s *Service) setReady(ctx context.Context, a app.App, o deploy.Observation) error {
 	if o.Revision == 0 || o.Revision >= a.Revision || !o.Ready && !o.PodReady {
 		return nil
@@ -133,7 +134,7 @@ func (s *Service) setReady(ctx context.Context, a app.App, o deploy.Observation)
 	return s.store.SetReady(ctx, a.Ref(), o.Revision, s.timestamp())
 }
 
-// forget removes the workload of a deleted app if this work may have created it again.
+// forget removes the workload of a deleted app if rollOut may have created it again.
 func (s *Service) forget(ctx context.Context, ref app.Ref, wrote bool) error {
 	s.live.Delete(ref)
 	if !wrote {
@@ -157,7 +158,7 @@ func (s *Service) recordBlocked(ctx context.Context, a app.App, cause error) (de
 		}
 		return r.Delayed(notResponding)
 	})
-	if problem.Is(err, problem.Conflict) { // a newer revision has its own worker
+	if problem.Is(err, problem.Conflict) { // a newer revision was recorded
 		err = nil
 	}
 	return rev, errors.Join(cause, err)

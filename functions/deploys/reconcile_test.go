@@ -48,7 +48,7 @@ func (w *world) ticked() bool { w.Helper(); return w.tick() < http.StatusMultipl
 
 var errKilled = errors.New("killed")
 
-// fault simulates the death of a process before or after its n-th step.
+// fault simulates a process that is killed before or after its n-th step.
 type fault struct {
 	steps atomic.Int64
 	at    int64

@@ -39,7 +39,7 @@ func TestRollback(t *testing.T) {
 	w.runs("hello:v1", 6)
 }
 
-// Without a number, a rollback skips a failed revision. With its number, it retries it.
+// By default, a rollback skips a failed revision. With that revision's number, it deploys it again.
 func TestRollbackAndFailedRevisions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = brokenAfter })
@@ -169,7 +169,6 @@ func TestRollbackToOvertakenRevisionWithReadyPod(t *testing.T) {
 	}
 }
 
-// The revision in progress is superseded.
 func TestRollbackDuringARollout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

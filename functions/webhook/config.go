@@ -28,8 +28,8 @@ type Config struct {
 	cluster.Webhooks
 	registry.Access
 
-	// DeploysURL and BuildsURL receive CloudEvents for those functions. Without them, work starts
-	// with the next tick.
+	// DeploysURL and BuildsURL are the addresses of the deploys and builds functions. Without an
+	// address, that function is not notified and starts work at its next tick.
 	DeploysURL string `env:"DEPLOYS_URL"`
 	BuildsURL  string `env:"BUILDS_URL"`
 
@@ -38,7 +38,7 @@ type Config struct {
 	CallsPerMinute int `env:"CALLS_PER_MINUTE, default=60"`
 
 	// RefusalsPerMinute is the number of unverified calls from one address in a minute that get
-	// 401; later ones get 429. It is high because many users can share an address.
+	// 401; further calls get 429. It is high because many users can share an address.
 	RefusalsPerMinute int `env:"REFUSALS_PER_MINUTE, default=300"`
 
 	// BaseURL is the public base URL of the API, for status_url. The default is the URL of the

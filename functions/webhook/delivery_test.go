@@ -75,7 +75,7 @@ func TestDeliveryOfAnotherApp(t *testing.T) {
 	w.call(hello, `{"image":"`+image2+`"}`).with("Idempotency-Key", "1").refused(http.StatusUnauthorized, "invalid_token")
 }
 
-// A rejected call can be sent again once its cause is removed.
+// A rejected call can be sent again once the cause of the rejection is removed.
 func TestRefusedIsNotKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

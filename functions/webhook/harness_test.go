@@ -78,7 +78,8 @@ func (t *tokens) Token(ref app.Ref) (hook.Token, bool) {
 	return token, ok
 }
 
-// set changes a token, in the watch only if told is true. An empty token deletes it.
+// set changes a token in the API server and, if told is true, in the watch. An empty token
+// deletes it.
 func (t *tokens) set(ref app.Ref, token hook.Token, told bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -282,7 +283,6 @@ func (c *call) by(method string) answer {
 	return answer{sent.Send(c.world, h), c}
 }
 
-// is expects a status and a JSON body, with the matching status_url.
 func (a answer) is(status int, want any) {
 	a.call.world.Helper()
 	if st, ok := want.(wire.WebhookStatus); ok && st.StatusURL == "" {

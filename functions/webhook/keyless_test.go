@@ -40,7 +40,7 @@ func (v *vouching) Verify(_ context.Context, token string) (app.Pipeline, error)
 	}, nil
 }
 
-// trusting returns a world in which the app quiet trusts org/repo on main.
+// trusting returns a world whose app quiet trusts org/repo on main.
 func trusting(t *testing.T) (*world, *vouching) {
 	t.Helper()
 	w, v := newWorld(t), &vouching{}

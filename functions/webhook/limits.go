@@ -13,7 +13,8 @@ const (
 	// maxBody is the maximum size of a body in bytes (promise W6).
 	maxBody = 1 << 20
 
-	// heldBodies is the maximum total size of buffered bodies of one kind.
+	// heldBodies is the maximum total size of the buffered bodies of calls with a token, and of
+	// calls with a signature.
 	heldBodies = 16 << 20
 
 	bodyPatience = 3 * time.Second
@@ -22,15 +23,15 @@ const (
 	unverifiedRead = 5 * time.Second
 )
 
-// newBodies returns the buffers of one kind of bodies. With both kinds full, the process stays
+// newBodies returns the buffers for one kind of call. With both kinds full, the process stays
 // well below its memory limit of 192 MiB.
 func newBodies() *httpapi.Bodies {
 	return httpapi.NewBodies(httpapi.BodyQuota{Body: maxBody, All: heldBodies, Share: heldBodies / 4, Wait: bodyPatience, Retry: bodyPatience})
 }
 
 const (
-	// slots is the number of hash slots of a limit, which bounds its memory: 2 MiB with 60 calls
-	// a slot, 10 MiB with 300. Names in one slot share its limit. The random seed prevents
+	// slots is the number of hash slots of a limit. It bounds the memory: 2 MiB with 60 calls a
+	// slot, 10 MiB with 300. Names in the same slot share its limit. The random seed prevents
 	// clients from choosing a slot.
 	slots = 1 << 12
 
@@ -57,8 +58,7 @@ func newLimit(most int, start time.Time) *limit {
 	return &limit{most: most, seed: maphash.MakeSeed(), start: start}
 }
 
-// take counts a call. If the limit is reached, it counts nothing and returns a rate_limited
-// problem.
+// take counts a call. If the limit is reached, it returns a rate_limited problem instead.
 func (l *limit) take(name string, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

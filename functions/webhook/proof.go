@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// syncPatience is the time after startup for the first list of tokens.
+	// syncPatience is the time after startup by which the first list of tokens must arrive.
 	syncPatience = 10 * time.Second
 
 	lookupsPerSecond = 5
@@ -21,16 +21,16 @@ const (
 )
 
 type proof struct {
-	verified bool // has the app's token, or is a trusted pipeline
+	verified bool // the caller has the app's token, or is a trusted pipeline
 	body     []byte
-	actor    string // in the deployment history
+	actor    string // for the deployment history
 
 	// pipeline is nil if the call was verified with the app's token.
 	pipeline *app.Pipeline
 }
 
-// prove verifies the call and reads the body. Even with an error, verified is true for a verified
-// caller. free releases the body's memory and is never nil.
+// prove verifies the call and reads the body. p.verified can be true even with an error: the call
+// was then rejected for another reason. free releases the body's memory and is never nil.
 func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p proof, free func(), err error) {
 	p, free = proof{actor: actor}, func() {}
 	claim, ok := hook.ClaimOf(r.Header)
@@ -55,7 +55,7 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 	if p.body, free, err = s.tokenBodies.Read(w, r, ref.String()); err != nil || p.pipeline != nil {
 		return p, free, err
 	}
-	// The token may have changed during the body, and the call may also carry a signature.
+	// The token may have changed while the body was read, and the call may also carry a signature.
 	token, err := s.tokens.WebhookToken(r.Context(), ref)
 	switch {
 	case err != nil && !problem.Is(err, problem.NotFound):
@@ -68,7 +68,7 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 }
 
 // identify returns the pipeline of the request's token and its name in the deployment history. It
-// reads the app each time, so a removed trust ends immediately.
+// reads the app each time, so the removal of a trust takes effect immediately.
 func (s *Service) identify(r *http.Request, ref app.Ref, limit *limit) (*app.Pipeline, string, error) {
 	raw, ok := hook.BearerOf(r.Header)
 	if !ok || !app.ValidNamespace(ref.Namespace) || !app.ValidLabel(ref.Name) {
@@ -100,9 +100,9 @@ func (s *Service) logUntrusted(ctx context.Context, err error) error {
 	return err
 }
 
-// admit verifies a claim against the app's token in memory, then against the API server. A claim
-// that memory verifies counts against the app's limit. known reports whether the claim is
-// verified, even with an error.
+// admit verifies a claim against the app's token, first in memory and then in the API server. It
+// counts verified calls against the limit. known reports whether the call is verified; it can be
+// true even with an error.
 func (s *Service) admit(ctx context.Context, ref app.Ref, limit *limit, claim hook.Claim, proves func(hook.Token) bool) (known bool, err error) {
 	remembered, err := s.remembered(ctx, ref)
 	if err != nil {
@@ -129,8 +129,8 @@ func (s *Service) admit(ctx context.Context, ref app.Ref, limit *limit, claim ho
 	return true, nil
 }
 
-// remembered returns the app's token from the watch, or a decoy if there is none. It returns an
-// unavailable problem before the first list has arrived.
+// remembered returns the app's token from the watch, or the decoy if there is none. It waits for
+// the first list of tokens. It returns an unavailable problem if the list does not arrive in time.
 func (s *Service) remembered(ctx context.Context, ref app.Ref) (hook.Token, error) {
 	ctx, cancel := context.WithDeadline(ctx, s.started.Add(syncPatience))
 	defer cancel()
@@ -149,8 +149,8 @@ func (s *Service) remembered(ctx context.Context, ref app.Ref) (hook.Token, erro
 	return s.decoy, nil
 }
 
-// mayLookUp reports whether to check a call that memory rejects against the API server. Its token
-// may be newer than the watch.
+// mayLookUp reports whether to check a claim in the API server although memory rejects it. Its
+// token may be newer than the watch.
 func (s *Service) mayLookUp(ref app.Ref, claim hook.Claim) bool {
 	valid := app.ValidNamespace(ref.Namespace) && app.ValidLabel(ref.Name) // they become part of paths
 	return valid && claim.Formed() && s.lookups.AllowN(s.clock(), 1)

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// queued limits the receipts to write: the calls of four apps at their rate limit in one
+	// queued is the capacity of the queue: the calls of four apps at their rate limit in one
 	// minute.
 	queued = 256
 
-	// Calls share a receipt for gatheredFor. It is written at most once in rewritten.
+	// A shared receipt covers at most gatheredFor. It is written at most once per rewritten.
 	gatheredFor = time.Hour
 	rewritten   = time.Minute
 
@@ -71,7 +71,7 @@ type sharedReceipt struct {
 	hook.Receipt
 
 	written time.Time // zero if never
-	dirty   bool      // changed since then
+	dirty   bool      // changed since the last write
 }
 
 func (g sharedReceipt) due(now time.Time) bool {
@@ -90,7 +90,6 @@ func newReceipts(s Apps, log *slog.Logger, now func() time.Time) *receipts {
 	return &receipts{store: s, outcomes: outcomes, log: log, now: now, wake: make(chan struct{}, 1), gathered: map[shared]*sharedReceipt{}}
 }
 
-// put enqueues a receipt, or drops it if the queue is full.
 func (k *receipts) put(r hook.Receipt) {
 	r.ID = store.ReceiptID(r.At)
 	k.mu.Lock()
@@ -144,7 +143,6 @@ func (k *receipts) due(now time.Time, end bool) []hook.Receipt {
 	return all
 }
 
-// run writes receipts until ctx ends, and then the remaining ones.
 func (k *receipts) run(ctx context.Context) error {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// receipts writes the due receipts and returns those of an app, newest first.
+// receipts writes the due receipts and returns the app's receipts, newest first.
 func (w *world) receipts(address string) []hook.Receipt {
 	w.Helper()
 	w.service.receipts.writeDue(w.Context(), false)

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// actor is the actor of calls with the app's token.
+// actor is the name of callers with the app's token in the deployment history.
 const actor = "webhook"
 
 func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
@@ -59,8 +59,8 @@ func (s *Service) reject(w http.ResponseWriter, r *http.Request, err error) erro
 	return problem.Of(problem.InvalidToken)
 }
 
-// perform records the work of a verified call and notifies the next function. fresh is false for
-// a repeated delivery.
+// perform records the work of a verified call and notifies the function that does it. fresh is
+// false for a repeated delivery.
 func (s *Service) perform(r *http.Request, ref app.Ref, p proof) (answer hook.Answer, fresh bool, err error) {
 	trace.Identify(r.Context(), trace.Actor{Kind: trace.Webhook, Name: p.actor})
 	call, err := readCall(r, p.body)
@@ -105,7 +105,7 @@ func (s *Service) record(ctx context.Context, ref app.Ref, call hook.Call, d hoo
 	return answer, fresh, hideMissing(err)
 }
 
-// hideMissing hides a missing app: it must look like an app without a webhook.
+// hideMissing replaces a not_found problem: a missing app must look like one without a webhook.
 func hideMissing(err error) error {
 	if problem.Is(err, problem.NotFound) {
 		return problem.Of(problem.InvalidToken).Because(err)
@@ -134,8 +134,8 @@ func readCall(r *http.Request, body []byte) (hook.Call, error) {
 	return parseCall(body)
 }
 
-// parseCall parses a CI pipeline's body. Empty and null fields count as absent; unknown fields
-// are ignored. It does not check the image: a git app rejects all images.
+// parseCall parses the body of a CI pipeline's call. It does not check the image, because an app
+// with a git source rejects every image.
 func parseCall(body []byte) (hook.Call, error) {
 	var in wire.WebhookCall
 	if err := httpapi.UnmarshalKnown(body, &in); err != nil {
@@ -150,8 +150,8 @@ type content struct {
 	registries   []string // allowed by the project
 }
 
-// resolve resolves the call's image. It runs before the transaction, which must not wait for
-// other systems. If the app becomes an image app in between, the deployment has no digest.
+// resolve resolves the image's digest. It runs before the transaction, which must not wait for
+// other systems. If the app's git source is removed in between, the deployment has no digest.
 func (s *Service) resolve(ctx context.Context, ref app.Ref, call hook.Call) (content, error) {
 	if call.Image == "" || registry.Check(call.Image) != nil {
 		return content{}, nil //nolint:nilerr // outcome returns the problem
@@ -172,7 +172,6 @@ func (s *Service) resolve(ctx context.Context, ref app.Ref, call hook.Call) (con
 	return c, nil
 }
 
-// outcome returns the work that a call adds to an app.
 func (c content) outcome(a app.App, call hook.Call, actor string, now time.Time) (hook.Outcome, error) {
 	d, err := hook.Decide(a, call)
 	if err != nil {
@@ -214,7 +213,8 @@ func (s *Service) reply(w http.ResponseWriter, r *http.Request, in httpapi.Scope
 	return fmt.Errorf("unknown action %q", a.Action)
 }
 
-// replyStarted responds with 202, or with 200 and the result if the call waited until the end.
+// replyStarted responds with 202, or with 200 and the result if the work ended while the call
+// waited.
 func (s *Service) replyStarted(w http.ResponseWriter, r *http.Request, in httpapi.Scope, what startedWork, first wire.WebhookStatus) error {
 	got, status := first, http.StatusAccepted
 	if wait := httpapi.PreferredWait(r.Header, s.maxWait); wait > 0 {

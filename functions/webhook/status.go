@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// waiters is the maximum number of waiting calls. Further calls do not wait.
+	// waiters is the maximum number of waiting calls. Further calls return at once.
 	waiters = 64
 )
 
-// startedWork is the work that a call has started.
+// startedWork is the build or revision that a call has started; the other number is 0.
 type startedWork struct{ build, revision int64 }
 
 func (b startedWork) statusURL(base string, ref app.Ref) string {
@@ -32,7 +32,7 @@ func (b startedWork) statusURL(base string, ref app.Ref) string {
 	return base + row.URL(url.PathEscape, ref.Namespace, ref.Name, strconv.FormatInt(number, 10))
 }
 
-// showStatus returns the status of a build or a revision. It does not use up a pipeline's token.
+// showStatus serves the status of a build or a revision. It does not use up a pipeline's token.
 func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
 	ref := appOf(in)
 	if err := s.mayRead(r, ref); err != nil {
@@ -68,8 +68,8 @@ func appOf(in httpapi.Scope) app.Ref {
 	return app.Ref{Namespace: in.Param("namespace"), Name: in.Param("app")}
 }
 
-// progress reads the status of a build or a revision. idle reports whether the revision waits
-// until its workload is scaled up.
+// progress reads the status of a build or a revision. idle is true if the workload is scaled to
+// zero; the revision then waits until it is scaled up.
 func (s *Service) progress(ctx context.Context, ref app.Ref, what startedWork) (got wire.WebhookStatus, idle bool, err error) {
 	if what.build == 0 {
 		return s.rollout(ctx, ref, what.revision)
@@ -105,8 +105,8 @@ func ended(got wire.WebhookStatus) bool {
 }
 
 // await waits until the work has ended, its revision is idle, d has passed, the client
-// disconnects or the process stops. It returns the last known status. It retries store errors:
-// the work continues without this response.
+// disconnects or the process stops. It returns the last known status. It ignores store errors,
+// because they do not stop the work.
 func (s *Service) await(w http.ResponseWriter, r *http.Request, ref app.Ref, what startedWork, d time.Duration, got wire.WebhookStatus) (last wire.WebhookStatus, over bool) {
 	select {
 	case s.waiting <- struct{}{}:

@@ -2,35 +2,36 @@
 // (promises W1 to W13). Package api lists its routes. The apps function manages webhook tokens;
 // this function only reads them. A call takes these steps:
 //
-//  1. Verify the call ([hook.Claim]) against the app's token in memory, which a watch maintains.
-//     An app without a webhook has a random decoy token. Missing and wrong tokens and unknown
-//     apps therefore get the same 401, without a request to the API server.
+//  1. Verify the call's token or signature ([hook.Claim]) against the app's token in memory, which
+//     a watch keeps up to date. If there is none, check against a random decoy token. Wrong
+//     tokens and unknown apps therefore get the same 401.
 //  2. Apply the rate limit: 60 verified calls in any minute for each app, then 429.
-//  3. Verify the call against the Secret in the API server, so that a replaced token is invalid
-//     immediately. A few lookups per second find tokens that the watch has not delivered. While
-//     the API server does not respond, the call gets 503.
+//  3. Verify the call against the Secret in the Kubernetes API server, so that a replaced token is
+//     invalid immediately. Of the calls that step 1 rejects, at most 5 per second are checked too:
+//     their token may be newer than the watch. If the API server does not respond, respond with 503.
 //  4. Check the content type (415) and the payload (400, 422).
 //  5. Resolve the digest of an image, for at most 3 seconds.
-//  6. In one transaction, look up the delivery, decide ([hook.Decide]), and store the revision or
-//     build and the response.
-//  7. Notify the function that continues. Otherwise it continues a few seconds later.
+//  6. In one transaction, look up the delivery ([hook.Delivery]), decide ([hook.Decide]), and
+//     store the response and the new revision or build.
+//  7. Notify the deploys or builds function. Without the notification, it starts a few seconds
+//     later.
 //
 // Instead of the app's token, a call may carry a token that a CI system issued to the pipeline
 // (package issuers). The app must have a matching [app.Trust]. The transaction checks the trust
-// again and stores the token's ID until it expires. The token is therefore valid for one call
-// across all replicas, except for a repeated delivery.
+// again and stores the token's ID until it expires. The token is therefore valid for only one
+// call across all replicas, and for repeats of its delivery.
 //
 // # Receipts
 //
 // Verified calls leave a receipt ([hook.Receipt]). One goroutine writes receipts from a bounded
 // queue: the store cannot delay responses, but receipts can be lost. Unverified calls share one
-// receipt per hour, app and process; rate-limited calls share another. Every unverified call is
-// counted in memory in the same way, so its timing does not reveal whether the app exists.
+// receipt per hour, app and process; rate-limited calls share another. Unverified calls for
+// unknown apps are counted in memory too, so the timing does not reveal whether an app exists.
 //
 // # Limits
 //
-// Each process has its own limits. An unverified call counts against its address (for IPv6, the
-// /64 network), never against the app.
+// Each process has its own limits. An unverified call counts against its client address (for
+// IPv6, the /64 network), never against the app.
 package webhook
 
 import (
@@ -52,7 +53,7 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 )
 
-// Tokens reads webhook tokens from the API server; *cluster.Cluster implements it.
+// Tokens reads webhook tokens from the Kubernetes API server; *cluster.Cluster implements it.
 type Tokens interface {
 	// WebhookToken returns a not_found problem if the app has no webhook.
 	WebhookToken(ctx context.Context, ref app.Ref) (hook.Token, error)
@@ -71,7 +72,8 @@ type Apps interface {
 	App(ctx context.Context, namespace, name string) (app.App, error)
 	Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error)
 	Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error)
-	// Receive records the work of a call, once for each delivery.
+	// Receive records the work that rule returns, once for each delivery. fresh is false if the
+	// delivery was already recorded.
 	Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error)
 	// KeepReceipts replaces receipts with the same ID.
 	KeepReceipts(ctx context.Context, receipts []hook.Receipt) error
@@ -84,7 +86,7 @@ type Issuers interface {
 
 // Registry resolves tags; *registry.Resolver implements it.
 type Registry interface {
-	// Resolve never fails: without a digest, note contains the reason.
+	// Resolve never fails. If it returns no digest, note contains the reason.
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 

@@ -18,11 +18,11 @@ const (
 	Queued          BuildStatus = "queued"  // without a run
 	Running         BuildStatus = "running" // has a run
 	Succeeded       BuildStatus = "succeeded"
-	BuildFailed     BuildStatus = "failed"     // also if canceled or timed out
+	BuildFailed     BuildStatus = "failed"     // includes canceled and timed out
 	BuildSuperseded BuildStatus = "superseded" // succeeded, but not deployed
 )
 
-// BuildStatuses returns all statuses in order.
+// BuildStatuses returns all statuses of a build.
 func BuildStatuses() []BuildStatus {
 	return []BuildStatus{Queued, Running, Succeeded, BuildFailed, BuildSuperseded}
 }
@@ -30,10 +30,10 @@ func BuildStatuses() []BuildStatus {
 // MaxQueued is the maximum number of queued builds of an app.
 const MaxQueued = 20
 
-// Final reports whether the status cannot change.
+// Final reports whether the status can no longer change.
 func (s BuildStatus) Final() bool { return s != Queued && s != Running }
 
-// maxSeen limits the stored events. A run sends four types; the rest is for restarted runs.
+// maxSeen limits the stored events. A run normally sends four types.
 const maxSeen = 16
 
 // Build is a build of a git app.
@@ -50,7 +50,7 @@ type Build struct {
 	Image    string `firestore:"image"`   // with a tag
 	Digest   string `firestore:"digest"`
 	Note     string `firestore:"note"`     // about the digest
-	Revision int64  `firestore:"revision"` // that deployed it, or 0
+	Revision int64  `firestore:"revision"` // deployed from the build, or 0
 
 	Seen []string `firestore:"seen"` // processed events, "{run uid}/{type}"
 
@@ -67,14 +67,14 @@ func NewBuild(source app.GitSource, commit string, trigger Trigger, actor string
 // that a build runs only once. It has at most 63 characters up to build 999999.
 func (b Build) RunName(ref app.Ref) string { return ref.Name + "-" + b.ID() }
 
-// ID returns an ID that differs even from those of a later app with the same name, e.g.
-// "build-7-1f0c9a2b".
+// ID returns the build's ID, e.g. "build-7-1f0c9a2b". A later app with the same name has different
+// IDs.
 func (b Build) ID() string {
 	sum := sha256.Sum256([]byte(b.RequestedAt.UTC().Format(time.RFC3339Nano)))
 	return fmt.Sprintf("build-%d-%x", b.Number, sum[:4])
 }
 
-// Final reports whether the build's status is final.
+// Final reports whether the build has ended.
 func (b Build) Final() bool { return b.Status.Final() }
 
 // Run is the state of a build's run, from an event or the cluster.
@@ -83,18 +83,18 @@ type Run struct {
 	Event   string // e.g. "successful", or "" if read from the cluster
 	Done    bool
 	OK      bool // with Done: succeeded
-	Stale   bool // with Done: not started, because the git source changed
+	Stale   bool // with Done: never started, because the git source changed
 	Image   string
 	Digest  string
-	Note    string // see [Build]
+	Note    string // about the digest
 	Commit  string
 	Message string
 }
 
 // Observe updates a build from the state of its run, and reports whether it changed. Events can
-// be repeated, late and unordered: known events, events of other runs and events after the end
-// have no effect. A successful run does not make the build final; see [Build.Deploys]. A run that
-// built another commit than requested fails the build.
+// be repeated, late and unordered: events of other runs, events of a final build, and repeated
+// events before the end of the run have no effect. A successful run does not make the build
+// final; see [Build.Deploys]. If the run built another commit than requested, the build fails.
 func (b Build) Observe(r Run, now time.Time) (Build, bool) {
 	if b.Final() || b.RunUID != "" && b.RunUID != r.UID {
 		return b, false
@@ -127,8 +127,8 @@ func (b Build) Observe(r Run, now time.Time) (Build, bool) {
 	return b, true
 }
 
-// commitProblem returns the problem with the commit that a run built, or "". Without a requested
-// commit, the run need not report one.
+// commitProblem describes the problem with the commit that the run reports, or returns "". The
+// run may omit the commit if none was requested.
 func (b Build) commitProblem(commit string) string {
 	switch {
 	case commit == "" && b.Commit == "":
@@ -147,9 +147,9 @@ func fullCommit(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// Deploys reports whether the build's image is deployed (promises D7, D9, D10). It is superseded
-// if a newer build was deployed, the app was rolled back after the request, or the git source
-// changed. Deploys returns the finished build and the revision to store.
+// Deploys returns the final build and reports whether to deploy its image as rev (promises D7,
+// D9, D10). The build is superseded if a newer build was deployed, the app was rolled back after
+// the request, or the git source changed.
 func (b Build) Deploys(a app.App, current Revision, now time.Time) (done Build, rev Revision, deploy bool) {
 	b.FinishedAt = now
 	switch {

@@ -1,9 +1,9 @@
-// Package deploy holds the rules of deployments and builds (promises D1, D3, D4, D6, D9, D10).
+// Package deploy contains the rules for deployments and builds (promises D1, D3, D4, D6, D9, D10).
 //
 // # Revisions
 //
-// Each deployment of an app is a [Revision] with an ascending number. The newest one is the app's
-// current revision. Its status changes as follows:
+// Each deployment of an app is a [Revision]; their numbers ascend. The newest one is the app's
+// current revision. The status of a revision changes as follows:
 //
 //	rolling_out ──► live ──────► superseded
 //	     │  ▲         (a newer revision became live)
@@ -11,29 +11,29 @@
 //	   failed                    rolling_out ──► superseded
 //	                               (a newer revision was recorded)
 //
-// A live revision stays live while the next one rolls out or fails, because it still serves. A
-// failed revision stays current, and becomes live if its pods become ready after all.
+// A live revision stays live while the next one rolls out or fails, because its pods still serve.
+// A failed revision stays current, and becomes live if its pods become ready after all.
 //
 // # Rollback
 //
-// A rollback is a new revision with the image, digest and commit of an earlier one, its source.
+// A rollback is a new revision with the image, digest and commit of another revision, its source.
 //
-//   - With a number, the source is that revision, even if it is the current one or failed.
-//   - Without a number, it is the last earlier revision that ever had a ready pod, or else the
-//     nearest earlier revision that did not fail. Without one, the call returns
-//     no_previous_revision.
-//   - A rollback is an earlier revision like any other, so two rollbacks without a number cancel
-//     each other out.
+//   - If the caller names a revision, it is the source, even if it is current or failed.
+//   - Otherwise the source is the newest earlier revision that ever had a ready pod. If there is
+//     none, it is the newest earlier revision that did not fail. Without a source, the call
+//     returns a no_previous_revision problem.
+//   - A second rollback undoes the first one, because revisions created by a rollback also count
+//     as earlier revisions.
 //   - Builds that were requested before a rollback are superseded. The order of the store's
 //     transactions decides, not clocks. Later builds are deployed. Promotions and manual
 //     deployments do not supersede builds.
 //
 // # Promotion
 //
-// A promotion is a new revision with the image, digest and commit of a revision of the app with
-// the same name in another environment. The source must have had a ready pod; otherwise the call
-// returns revision_not_live. Without a number, it is the newest such revision. A git app rejects
-// promotions and manual deployments.
+// A promotion is a new revision with the image, digest and commit of a source revision of the app
+// with the same name in another environment. By default, the source is the newest revision that
+// ever had a ready pod. The call returns a revision_not_live problem if the source never had one.
+// A git app rejects promotions and manual deployments.
 package deploy
 
 import (
@@ -49,8 +49,8 @@ type Trigger string
 
 // The triggers.
 const (
-	Webhook   Trigger = "webhook" // a CI system's call or its build
-	Manual    Trigger = "manual"  // a user's call or its build
+	Webhook   Trigger = "webhook" // a webhook call, directly or through a build
+	Manual    Trigger = "manual"  // a user, directly or through a build
 	Promotion Trigger = "promotion"
 	Rollback  Trigger = "rollback"
 )
@@ -61,7 +61,7 @@ func Triggers() []Trigger { return []Trigger{Webhook, Manual, Promotion, Rollbac
 // Status is the status of a revision.
 type Status string
 
-// The statuses; see the package documentation.
+// The statuses of a revision.
 const (
 	RollingOut Status = "rolling_out"
 	Live       Status = "live"
@@ -75,8 +75,8 @@ func Statuses() []Status { return []Status{RollingOut, Live, Failed, Superseded}
 // AppStatus is the status of an app: that of its current revision, or Idle.
 type AppStatus string
 
-// Idle is the status of an app whose workload has zero desired replicas. Its revision keeps its
-// status, and its deadline starts when the workload is scaled up.
+// Idle is the status of an app whose workload has zero desired replicas. The status of its
+// revision does not change, and the revision's deadline starts when the workload is scaled up.
 const Idle AppStatus = "idle"
 
 // AppStatuses returns all statuses of an app.
@@ -106,17 +106,17 @@ type Revision struct {
 	Actor             string  `firestore:"actor"`              // username, "webhook" or e.g. "build 7"
 	Source            int64   `firestore:"source_revision"`    // of a rollback or promotion, or 0
 	SourceEnvironment string  `firestore:"source_environment"` // of a promotion, or ""
-	Note              string  `firestore:"note"`               // about the digest
+	Note              string  `firestore:"note"`               // why the digest is missing
 	Status            Status  `firestore:"status"`
 	Message           string  `firestore:"message"` // reason for the status
 	Idle              bool    `firestore:"idle"`    // zero desired replicas
 
 	DeployedAt time.Time `firestore:"deployed_at"`
-	AppliedAt  time.Time `firestore:"applied_at"` // by the cluster; zero before
+	AppliedAt  time.Time `firestore:"applied_at"` // accepted by the cluster; zero before
 	ReadyAt    time.Time `firestore:"ready_at"`   // first ready pod; zero before
 	FinishedAt time.Time `firestore:"settled_at"` // last became live or failed; zero before
 
-	Build       int64 `firestore:"build"`        // that created it, or 0
+	Build       int64 `firestore:"build"`        // build of the image, or 0
 	NewestBuild int64 `firestore:"newest_build"` // highest deployed build so far, see [Build.Deploys]
 	HeldBuild   int64 `firestore:"held_build"`   // highest build before the last rollback
 }
@@ -126,14 +126,14 @@ func New(image, digest string, trigger Trigger, actor string, at time.Time) Revi
 	return Revision{Image: image, Digest: digest, Trigger: trigger, Actor: actor, Status: RollingOut, DeployedAt: at}
 }
 
-// First returns an app's first revision, without actor and digest.
+// First returns an app's first revision. It has no actor and no digest.
 func First(a app.App) Revision {
 	r := New(a.Image, "", Manual, "", a.CreatedAt)
 	r.Number = a.Revision
 	return r
 }
 
-// Copy returns a revision without a number that rolls back to r or promotes r.
+// Copy returns a revision without a number that rolls back to r or promotes it.
 func (r Revision) Copy(trigger Trigger, actor string, at time.Time) Revision {
 	c := New(r.Image, r.Digest, trigger, actor, at)
 	c.Commit, c.Source = r.Commit, r.Number
@@ -166,8 +166,8 @@ func (r Revision) NoDigest() string {
 	return "The tag was deployed without a digest: no registry was queried."
 }
 
-// After returns the revision with its number after current. highest is the highest used revision
-// number, builds the highest build number.
+// After returns r as the successor of current, with a number. highest is the highest revision
+// number in use, builds the highest build number.
 func (r Revision) After(current Revision, highest, builds int64) Revision {
 	r.Number = max(current.Number, highest) + 1
 	r.NewestBuild = max(current.NewestBuild, r.Build)
@@ -178,8 +178,8 @@ func (r Revision) After(current Revision, highest, builds int64) Revision {
 	return r
 }
 
-// FirstReady returns the time at which a pod was first ready, or zero. Earlier versions stored no
-// ReadyAt; their revisions had a ready pod if they were ever live.
+// FirstReady returns the time at which a pod was first ready, or zero. Earlier versions of Sluice
+// stored no ReadyAt; their revisions had a ready pod if they were ever live.
 func (r Revision) FirstReady() time.Time {
 	if r.ReadyAt.IsZero() && (r.Status == Live || r.Status == Superseded) {
 		return r.FinishedAt
@@ -190,8 +190,8 @@ func (r Revision) FirstReady() time.Time {
 // Worked reports whether a pod of the revision was ever ready.
 func (r Revision) Worked() bool { return !r.FirstReady().IsZero() }
 
-// Previous returns the target of a rollback without a number, from a history in descending order.
-// It returns false if there is none.
+// Previous returns the default source of a rollback, from a history in descending order. It
+// returns false if there is none.
 func Previous(history iter.Seq2[Revision, error], current int64) (Revision, bool, error) {
 	var fallback Revision
 	for r, err := range history {
@@ -209,7 +209,7 @@ func Previous(history iter.Seq2[Revision, error], current int64) (Revision, bool
 	return fallback, fallback.Number != 0, nil
 }
 
-// Overtaken returns r after a newer revision was recorded.
+// Overtaken returns r after a newer revision was recorded, and reports whether r changed.
 func (r Revision) Overtaken(by int64) (Revision, bool) {
 	if r.Status != RollingOut {
 		return r, false
@@ -235,8 +235,8 @@ const (
 	Broke      Outcome = "failed"
 )
 
-// OutcomeOf returns the outcome of a finished revision. first is true if no other one was live
-// before.
+// OutcomeOf returns the outcome of a finished revision. first is true if no earlier revision was
+// live.
 func OutcomeOf(r Revision, first bool) Outcome {
 	switch {
 	case r.Status == Failed:

@@ -8,16 +8,16 @@ import (
 // Observation is the state of an app's workload in the cluster.
 type Observation struct {
 	Revision   int64
-	Ready      bool      // all pods have that revision and serve
+	Ready      bool      // all pods run that revision and serve
 	PodReady   bool      // at least one pod of that revision is ready
 	Idle       bool      // zero desired replicas
 	Message    string    // if not ready
-	ProgressAt time.Time // of the rollout; zero if unknown
+	ProgressAt time.Time // last progress of the rollout; zero if unknown
 }
 
-// Observe updates a revision from the state of its workload, and reports whether it changed.
-// deadline (120 s by default, promise D3) replaces Kubernetes' deadline, so that it is the same
-// for every kind of workload.
+// Observe updates a revision from the state of its workload, and reports whether it changed. A
+// rollout without progress for deadline fails (promise D3). The deadline of Kubernetes is not
+// used, because it differs between the kinds of workload.
 func (r Revision) Observe(o Observation, deadline time.Duration, now time.Time) (Revision, bool) {
 	before := r
 	if o.Revision != r.Number {
@@ -58,7 +58,7 @@ func (r Revision) Observe(o Observation, deadline time.Duration, now time.Time) 
 	return r, r != before
 }
 
-// Refused returns a revision that the cluster rejected.
+// Refused returns r after the cluster rejected it, and reports whether r changed.
 func (r Revision) Refused(reason string, now time.Time) (Revision, bool) {
 	before := r
 	switch r.Status {
@@ -74,7 +74,8 @@ func (r Revision) Refused(reason string, now time.Time) (Revision, bool) {
 
 const refusal = "The cluster rejected the revision: "
 
-// Delayed sets the reason why the cluster has not accepted a rollout yet.
+// Delayed sets the reason why the cluster has not accepted a rollout yet, and reports whether r
+// changed.
 func (r Revision) Delayed(reason string) (Revision, bool) {
 	before := r
 	if r.Status == RollingOut {

@@ -32,8 +32,8 @@ type Decision struct {
 
 const branchPrefix = "refs/heads/"
 
-// Decide returns the effect of a call on an app. A push builds a git app only if its ref is
-// exactly the branch of the git source. It returns an image_required or git_source_attached
+// Decide returns the effect of a call on an app. A push starts a build only if its ref is exactly
+// the branch of the app's git source. Decide returns an image_required or git_source_attached
 // problem if the call does not match the kind of app.
 func Decide(a app.App, c Call) (Decision, error) {
 	switch c.Event {
@@ -75,7 +75,7 @@ func decideCall(a app.App, c Call) (Decision, error) {
 	return Decision{Action: Build, Commit: c.Commit}, nil
 }
 
-// Remembered is the duration for which responses are stored.
+// Remembered is the retention period of stored responses.
 const Remembered = 24 * time.Hour
 
 // Delivery identifies a call that can be repeated: the same delivery with the same body gets the
@@ -91,10 +91,10 @@ type Delivery struct {
 // Spent is a pipeline token that a call has used.
 type Spent struct {
 	ID    string    // hash of the issuer and the token's ID, in hex
-	Until time.Time // after its expiry
+	Until time.Time // the ID is stored until then
 }
 
-// NewDelivery returns the delivery of a call with the sender's ID.
+// NewDelivery returns the delivery of a call. id is the sender's ID of it ([DeliveryOf]).
 func NewDelivery(ref app.Ref, id string, body []byte) Delivery {
 	named := sha256.Sum256([]byte(ref.String() + "\n" + id)) // neither part contains a line break
 	content := sha256.Sum256(body)
@@ -109,7 +109,7 @@ func NewRequest(caller string, ref app.Ref, name string, content []byte) Deliver
 	return Delivery{ID: hex.EncodeToString(named[:]), Body: hex.EncodeToString(sum[:])}
 }
 
-// NewSpent returns a pipeline's token as used.
+// NewSpent returns the used token of a pipeline.
 func NewSpent(p app.Pipeline) Spent {
 	named := sha256.Sum256([]byte("token\n" + p.Issuer + "\n" + p.TokenID)) // an issuer contains no line break
 	return Spent{ID: hex.EncodeToString(named[:]), Until: p.Expires}
@@ -125,14 +125,15 @@ type Answer struct {
 	Reason   string // with Ignore
 }
 
-// Outcome is the work of a call: with Deploy a revision, with Build a build, without a number.
+// Outcome is a decision with the work to record, which has no number yet: Revision for Deploy,
+// Build for Build.
 type Outcome struct {
 	Decision
 	Revision deploy.Revision
 	Build    deploy.Build
 }
 
-// Answer returns the response, given the recorded number.
+// Answer returns the response. number is the number of the recorded revision or build.
 func (o Outcome) Answer(number int64) Answer {
 	a := Answer{Action: o.Action, Image: o.Image, Commit: o.Commit, Reason: o.Reason}
 	switch o.Action {

@@ -18,13 +18,13 @@ const (
 	Push    Event = "push"
 )
 
-// The headers with the event.
+// The headers that name the event.
 const (
 	EventHeader       = "X-GitHub-Event"
 	gitLabEventHeader = "X-Gitlab-Event"
 )
 
-// gitLabPush is a push to a branch. A push of a tag has another name.
+// gitLabPush is GitLab's name of a push to a branch. A push of a tag has another name.
 const gitLabPush = "Push Hook"
 
 // EventOf returns a call's event. Gitea sends GitHub's header in addition to its own.
@@ -118,5 +118,5 @@ func ParseCommit(s string) (string, error) {
 	return s, nil
 }
 
-// zeroCommit reports whether s is git's null hash.
+// zeroCommit reports whether s is git's null hash, which marks a deleted branch.
 func zeroCommit(s string) bool { return s != "" && strings.Trim(s, "0") == "" }

@@ -59,11 +59,11 @@ func BearerOf(header http.Header) (token string, ok bool) {
 
 func (c Claim) empty() bool { return len(c.tokens)+len(c.signatures) == 0 }
 
-// CarriesToken reports whether the call carries the token, so that it can be verified before its
-// body is read.
+// CarriesToken reports whether the claim has a token. It can then be verified before the body is
+// read.
 func (c Claim) CarriesToken() bool { return len(c.tokens) > 0 }
 
-// Formed reports whether the claim has a valid format.
+// Formed reports whether all tokens and signatures have a valid format.
 func (c Claim) Formed() bool {
 	for _, given := range c.tokens {
 		if !Token(given).Valid() {
@@ -78,7 +78,7 @@ func (c Claim) Formed() bool {
 	return true
 }
 
-// Knows reports whether the call carries the given token.
+// Knows reports whether the claim has tokens and all of them equal the given token.
 func (c Claim) Knows(token Token) bool {
 	ok := token.Valid() && c.CarriesToken()
 	for _, given := range c.tokens {
@@ -90,7 +90,7 @@ func (c Claim) Knows(token Token) bool {
 // Proves reports whether the claim is valid for the token and the raw body.
 func (c Claim) Proves(token Token, body []byte) bool {
 	ok := token.Valid() && !c.empty()
-	// Check all, so that the time does not reveal which one is wrong.
+	// Check all of them, so that the duration does not reveal which one is wrong.
 	for _, given := range c.tokens {
 		ok = sameToken(token, given) && ok
 	}
@@ -100,7 +100,7 @@ func (c Claim) Proves(token Token, body []byte) bool {
 	return ok
 }
 
-// sameToken takes a time that depends only on the lengths, which are public.
+// sameToken compares in a time that depends only on the lengths, which are public.
 func sameToken(token Token, given string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(given)) == 1
 }
@@ -135,18 +135,18 @@ func NewToken(random io.Reader) (Token, error) {
 	return Token(base64.RawURLEncoding.EncodeToString(b)), nil
 }
 
-// Valid reports whether t has the format of a token. An empty or damaged Secret must not
-// authenticate a call.
+// Valid reports whether t has the format of a token. It prevents an empty or damaged Secret from
+// authenticating calls.
 func (t Token) Valid() bool {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(string(t))
 	return err == nil && len(b) == tokenBytes
 }
 
-// LogValue keeps the token out of logs.
+// LogValue returns a redacted value.
 func (Token) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// String keeps the token out of anything printed.
+// String returns a redacted value.
 func (Token) String() string { return "[redacted]" }
 
-// GoString keeps the token out of %#v.
+// GoString returns a redacted value for %#v.
 func (Token) GoString() string { return "[redacted]" }

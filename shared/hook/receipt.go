@@ -21,7 +21,7 @@ const (
 	Refused   Result = "refused"   // authenticated, but not valid
 	Unproven  Result = "unproven"  // without a valid token
 	Throttled Result = "throttled" // above the rate limit
-	Broken    Result = "error"     // the store or the cluster failed
+	Broken    Result = "error"     // internal or unavailable
 )
 
 // Results lists all results.
@@ -29,8 +29,8 @@ func Results() []Result {
 	return []Result{Deployed, Building, Ignored, Ponged, Replayed, Refused, Unproven, Throttled, Broken}
 }
 
-// ResultOf returns the result of a call from its response or error. fresh is false for a repeated
-// delivery.
+// ResultOf returns the result of a call with the given response or error. fresh is false for a
+// repeated delivery.
 func ResultOf(a Answer, fresh bool, err error) Result {
 	if err != nil {
 		return failure(problem.From(err))
@@ -65,8 +65,8 @@ func failure(p *problem.Error) Result {
 // Changes reports whether the call changed its app.
 func (r Result) Changes() bool { return r == Deployed || r == Building }
 
-// Gathers reports whether calls with this result share a receipt, because unauthenticated clients
-// can make many.
+// Gathers reports whether calls with this result share a receipt, because their number is
+// unbounded.
 func (r Result) Gathers() bool { return r == Unproven || r == Throttled }
 
 // ReceiptsKept is the retention period of receipts.
@@ -80,13 +80,13 @@ type Receipt struct {
 	App    app.Ref   `firestore:"-"`
 	Result Result    `firestore:"result"`
 
-	// A shared receipt has the number of calls, the first and the latest time, and the latest
-	// RequestID. Others have 1 and Last equal to At.
+	// Count is the number of calls: 1 unless the receipt is shared. Last is the time of the latest
+	// call, and At the time of the first.
 	Count int       `firestore:"count"`
 	Last  time.Time `firestore:"last_at"`
 
 	Code      problem.Code `firestore:"code"`     // reason for a rejection, or ""
-	Reason    string       `firestore:"reason"`   // for ignoring the call
+	Reason    string       `firestore:"reason"`   // for ignoring the call, or ""
 	Event     Event        `firestore:"event"`    // "" for a pipeline's call
 	Revision  int64        `firestore:"revision"` // also for a replay; else 0
 	Build     int64        `firestore:"build"`    // also for a replay; else 0
@@ -95,7 +95,7 @@ type Receipt struct {
 	Delivery  string       `firestore:"delivery"` // the sender's ID, or ""
 }
 
-// Says returns the reason why the call changed nothing, or "".
+// Says returns the reason why the call had no effect, or "".
 func (r Receipt) Says() string {
 	if r.Code != "" {
 		return problem.Of(r.Code).Message
@@ -103,8 +103,8 @@ func (r Receipt) Says() string {
 	return r.Reason
 }
 
-// The maximum lengths of texts in bytes. GitHub's delivery IDs have 36, its longest event name
-// 40.
+// The maximum lengths of texts in bytes. GitHub's delivery IDs have 36 bytes, and its longest
+// event name 40.
 const (
 	maxDelivery = 128
 	maxEvent    = 64

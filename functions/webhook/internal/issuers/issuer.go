@@ -21,7 +21,7 @@ type issuer struct {
 	transport http.RoundTripper
 	log       *slog.Logger
 	now       func() time.Time
-	waiting   chan struct{} // semaphore of the waiting calls
+	waiting   chan struct{} // semaphore
 	turn      chan struct{} // semaphore of one slot, for discovery
 
 	mu     sync.Mutex
@@ -29,11 +29,10 @@ type issuer struct {
 	since  time.Time // last discovery
 	failed time.Time // last failed discovery; zero if the last one succeeded
 	asked  time.Time // last request for the keys
-	answer error     // its error
+	answer error     // of the last request for the keys
 }
 
-// verify checks a token's signature. It returns an invalid_token problem, or an unavailable
-// problem if the keys cannot be read.
+// verify checks a token's signature. It returns an unavailable problem if the keys cannot be read.
 func (i *issuer) verify(ctx context.Context, raw string) error {
 	select {
 	case i.waiting <- struct{}{}:
@@ -135,7 +134,6 @@ type trackingKeySet struct {
 	unavailable error
 }
 
-// VerifySignature implements [oidc.KeySet].
 func (h *trackingKeySet) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
 	payload, err := h.KeySet.VerifySignature(ctx, raw)
 	if errors.Is(err, outbound.ErrNoAnswer) || ctx.Err() != nil {
@@ -146,10 +144,9 @@ func (h *trackingKeySet) VerifySignature(ctx context.Context, raw string) ([]byt
 
 var errTooSoon = errors.New("the issuer's keys were read recently")
 
-// limitedTransport limits the requests for keys: each unknown key ID in a token causes one.
+// limitedTransport limits the rate of requests for keys: each unknown key ID in a token causes one.
 type limitedTransport struct{ *issuer }
 
-// RoundTrip implements [http.RoundTripper].
 func (r limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	now := r.now()

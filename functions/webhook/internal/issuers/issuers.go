@@ -1,12 +1,12 @@
 // Package issuers verifies the OpenID Connect tokens that CI systems issue to pipelines (promise
 // W13).
 //
-// Only configured issuers are accepted. Their keys are found with OpenID Connect Discovery at the
-// issuer's own origin, without redirects. Header members that contain or locate keys (jwk, jku,
-// x5c, x5u) are rejected: no token can make this process call a URL.
+// Only configured issuers are accepted. OpenID Connect Discovery finds their keys, which must be
+// at the issuer's own origin, without redirects. Header members that contain or locate keys (jwk,
+// jku, x5c, x5u) are rejected: no token can make this process call a URL.
 //
-// A token must name its key and be valid for at most 24 hours. Its ID (jti), or a digest if it
-// has none, can therefore be stored until it expires.
+// A token must name its key and be valid for at most 24 hours. Its ID (jti), or its digest if it
+// has no ID, can therefore be stored until it expires.
 //
 // Malformed and expired tokens cause no requests. An unknown key ID causes at most one request in
 // [minInterval] for all waiting calls. After [rediscoverAfter], discovery runs again, and
@@ -40,10 +40,10 @@ const (
 
 	maxValidity = 24 * time.Hour
 
-	// rediscoverAfter is the time after which discovery is repeated.
 	rediscoverAfter = 15 * time.Minute
 
-	// minInterval is the shortest interval between two requests.
+	// minInterval is the shortest interval between two requests to an issuer for keys, and the
+	// pause after a failed discovery.
 	minInterval = 10 * time.Second
 
 	// waiters is the maximum number of waiting calls per issuer.
@@ -62,13 +62,13 @@ var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.P
 //nolint:gochecknoglobals // a constant list
 var unsupportedHeaders = []string{"jwk", "jku", "x5c", "x5u", "crit", "b64"}
 
-// Issuers verifies the tokens of the configured issuers.
+// Issuers verifies tokens.
 type Issuers struct {
 	known map[string]*issuer
 	now   func() time.Time
 }
 
-// New returns the issuers with the given addresses. It returns an error if an address is invalid.
+// New returns Issuers for the given addresses. It returns an error if an address is invalid.
 func New(addresses []string, transport http.RoundTripper, log *slog.Logger, now func() time.Time) (*Issuers, error) {
 	i := &Issuers{known: map[string]*issuer{}, now: now}
 	for _, address := range addresses {
@@ -82,7 +82,6 @@ func New(addresses []string, transport http.RoundTripper, log *slog.Logger, now 
 	return i, nil
 }
 
-// refused returns an invalid_token problem. Only the log shows the reason.
 func refused(reason string) error {
 	return problem.Of(problem.InvalidToken).Because(errors.New(reason))
 }
@@ -110,7 +109,7 @@ func (i *Issuers) Verify(ctx context.Context, raw string) (app.Pipeline, error) 
 	if err != nil {
 		return app.Pipeline{}, err
 	}
-	if p.TokenID == "" { // the digest covers the signed part
+	if p.TokenID == "" { // the digest excludes the signature, which may have several valid forms
 		signed := sha256.Sum256([]byte(raw[:strings.LastIndexByte(raw, '.')]))
 		p.TokenID = hex.EncodeToString(signed[:])
 	}

@@ -37,13 +37,12 @@ const (
 type system struct {
 	*ci.Issuer
 
-	asked atomic.Int64 // requests
+	asked atomic.Int64
 
 	mu    sync.Mutex
 	spoil http.HandlerFunc // responds instead, unless nil
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (s *system) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.asked.Add(1)
 	s.mu.Lock()
