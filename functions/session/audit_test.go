@@ -21,7 +21,7 @@ func (d *desk) audited(t *testing.T, action audit.Action) []audit.Record {
 	return records
 }
 
-// Sign-ins are recorded, also failed ones, but never text that may be a password.
+// Successful and failed sign-ins are recorded, but never text that may be a password.
 func TestSignInsAreRecorded(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)

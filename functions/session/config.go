@@ -27,27 +27,27 @@ func (Password) GoString() string { return "[redacted]" }
 
 // Config is the function's configuration.
 type Config struct {
-	management.Config // its keys include the private one
+	management.Config // SESSION_KEYS_DIR must contain a private key
 
 	// The first admin, created at startup if the user does not exist. Set both or neither.
 	AdminUsername string   `env:"ADMIN_USERNAME"`
 	AdminPassword Password `env:"ADMIN_PASSWORD"`
 
-	// HashesAtOnce is the number of concurrent password hashes, of 19 MiB each.
+	// HashesAtOnce is the number of concurrent password hashes. Each takes 19 MiB.
 	HashesAtOnce int `env:"HASHES_AT_ONCE, default=4"`
 
-	// Limits of failed sign-ins per user and known device or address: the number at once, and the
-	// interval for one more. A guesser gets 2,890 attempts on the first day, then 2,880.
+	// Burst and Every limit the failed sign-ins of a user from one device or address: the number
+	// at once, and the interval after which one more is allowed.
 	Burst int           `env:"SIGN_IN_BURST, default=10"`
 	Every time.Duration `env:"SIGN_IN_EVERY, default=30s"`
 
-	// Limits per user for all unknown clients: 17,280 attempts a day, and 3,000 more on the
-	// first. Using them up takes 300 addresses, keeping them used up 6.
+	// UserBurst and UserEvery limit the failed sign-ins of a user from all unknown clients
+	// together. It takes 300 addresses to reach this limit, and 6 to stay at it.
 	UserBurst int           `env:"SIGN_IN_USER_BURST, default=3000"`
 	UserEvery time.Duration `env:"SIGN_IN_USER_EVERY, default=5s"`
 
-	// Limits per address of an unknown client. They are higher, because an office can share an
-	// address.
+	// AddressBurst and AddressEvery limit the failed sign-ins from an unknown address, for all
+	// users together. They are higher because an office can share an address.
 	AddressBurst int           `env:"SIGN_IN_ADDRESS_BURST, default=60"`
 	AddressEvery time.Duration `env:"SIGN_IN_ADDRESS_EVERY, default=2s"`
 }

@@ -106,7 +106,6 @@ func credentials(username, password string) string {
 	return marshal(wire.SignIn{Username: &username, Password: &password})
 }
 
-// signInFrom returns a sign-in from an address, with a device token or "".
 func signInFrom(username, password, address, device string) functest.Call {
 	in := wire.SignIn{Username: &username, Password: &password}
 	if device != "" {

@@ -26,8 +26,8 @@ func (s *Service) recordSuccess(ctx context.Context, of success) error {
 	return err
 }
 
-// recordFailure records a failed sign-in. name is "" if the user does not exist. Errors do not
-// change the response.
+// recordFailure records a failed sign-in. name is "" if the user does not exist. It only logs
+// errors.
 func (s *Service) recordFailure(ctx context.Context, name string) {
 	left, ok := s.failures.take(s.now())
 	if !ok {
@@ -46,8 +46,8 @@ func (s *Service) recordFailure(ctx context.Context, name string) {
 	}
 }
 
-// Records at once, and the interval for one more. Sign-ins from a known address have lower
-// limits, because pipelines make many.
+// The limits of audit records: the number at once, and the interval after which one more is
+// written. Sign-ins from a known address have lower limits, because pipelines make many.
 const (
 	recordsAtOnce = 100
 	recordsEvery  = time.Second
@@ -56,20 +56,21 @@ const (
 	familiarEvery  = time.Hour
 )
 
-// budget limits records by the monotonic clock. It counts omitted sign-ins for the next record.
+// budget limits the number of audit records, by the monotonic clock. The next record contains the
+// number of omitted ones.
 type budget struct {
 	limits limits // one slot
 	start  time.Time
 
 	mu   sync.Mutex
-	left int // omitted since the last record
+	left int // records omitted since the last one
 }
 
 func newBudget(start time.Time, atOnce int, every time.Duration) *budget {
 	return &budget{limits: newLimits(atOnce, every, 1), start: start}
 }
 
-// take reports whether to record an attempt, and returns the number of omitted ones.
+// take reports whether to record an attempt, and returns the number of omitted records.
 func (b *budget) take(now time.Time) (left int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +95,7 @@ func unrecorded(n int) audit.Values {
 	return audit.Values{"unrecorded": n}
 }
 
-// successes holds the budgets by user.
+// successes holds the budgets for successful sign-ins.
 type successes struct {
 	start time.Time
 

@@ -1,30 +1,30 @@
 // Package session is the function that signs users in and out and manages users (promises S3 to
 // S8). Package api lists its routes.
 //
-// Users change their own password with the current one; admins set those of others. Either ends
-// all sessions of that user. Users cannot be deleted, because keys and deployments name them. A
+// Users change their own password with the current one; admins set those of other users. Both end
+// all sessions of the user. Users cannot be deleted, because keys and deployments name them. A
 // service token can only read its own session.
 //
 // # Sign-in
 //
 // A wrong password and an unknown user cause the same work and response. [throttle] limits
-// failures so that no client can guess for long, and no client can block another user. After a
-// sign-in, the client has a device token for the next one. Known devices and addresses have
-// separate limits, and their passwords are hashed first ([identity.Hasher]).
+// failures: it slows guessing, and does not let one client block another user. A sign-in returns
+// a device token to send with the next one. Known devices and addresses have separate limits, and
+// their passwords are hashed first ([identity.Hasher]).
 //
-// On each replica, a guesser gets at most 2,880 attempts a day at a user from one address (10
-// more on the first day). From any number of addresses, it gets 17,280 (3,000 more on the first
-// day).
+// By default, each replica allows an attacker to guess a user's password 2,880 times a day from
+// one address (10 times more on the first day), and 17,280 times a day from all unknown addresses
+// together (3,000 times more on the first day).
 //
 // # Audit
 //
-// Sign-ins are recorded before the response. Failures are recorded up to a limit ([budget]), so
-// that guessers cannot fill the store; sluice_sign_ins_total counts all. The username of a failed
-// sign-in is recorded only if the user exists, because users sometimes type their password there.
+// Sign-ins are recorded before the response, up to a limit ([budget]), so that attackers cannot
+// fill the store; sluice_sign_ins_total counts all. The username of a failed sign-in is recorded
+// only if the user exists, because users sometimes type their password there.
 //
 // # First admin
 //
-// The function creates the user ADMIN_USERNAME at startup, if it does not exist. Later changes of
+// At startup, the function creates the user ADMIN_USERNAME if it does not exist. Later changes of
 // ADMIN_PASSWORD have no effect.
 package session
 
@@ -44,7 +44,7 @@ import (
 type Service struct {
 	store    *store.Store
 	api      *httpapi.API
-	failures *budget // records of failures
+	failures *budget
 	opened   *successes
 	counts   *counts
 	keys     *identity.Keyring

@@ -83,9 +83,9 @@ func (s *Service) signOut(w http.ResponseWriter, r *http.Request, in httpapi.Sco
 	return nil
 }
 
-// authenticate verifies a password. version is the version for which the attempt's proof was
-// issued; after a password change, the proof is ignored. Each attempt is charged before the
-// check, so that concurrent attempts cannot exceed the limits, and refunded if the password is
+// authenticate verifies a password. version is the password version for which the attempt's proof
+// was issued; after a password change, the proof is ignored. Each attempt is charged before the
+// check, so that concurrent attempts cannot exceed the limits. It is refunded if the password is
 // right. The user's name is "" if the user does not exist.
 func (s *Service) authenticate(ctx context.Context, f attempt, version int64, password string) (user.User, error) {
 	lane, refund, err := s.throttle.charge(s.now(), f)
@@ -117,7 +117,7 @@ func (s *Service) authenticate(ctx context.Context, f attempt, version int64, pa
 	return u, nil
 }
 
-// find returns a user without a name and hash if the user does not exist.
+// find returns the zero User if the user does not exist.
 func (s *Service) find(ctx context.Context, username string) (user.User, error) {
 	if !user.ValidName(username) {
 		return user.User{}, nil

@@ -13,7 +13,7 @@ import (
 const (
 	slots             = 1 << 16 // per table
 	addressGroups     = 1 << 11 // of known addresses
-	addressesPerGroup = 8       // per group
+	addressesPerGroup = 8
 
 	// addressMemory is the time for which an address is known after a sign-in.
 	addressMemory = 30 * 24 * time.Hour
@@ -22,15 +22,15 @@ const (
 // throttle limits failed attempts, whether or not the user exists:
 //
 //   - A known device ([identity.Device]) or session has a strict limit.
-//   - A known address of the user has a strict limit for user and address.
+//   - A known address of the user has a strict limit for this user and address.
 //   - Any other client also has that limit, and generous limits for the user and for the address.
 //
-// Unknown clients can thus block only users with a new address and a new device. Limits and known
-// addresses belong to one process.
+// Unknown clients can therefore block a user only on a new device with a new address. Limits and
+// known addresses belong to one process.
 //
 // Names are hashed to a fixed number of slots with a random seed, so attackers can neither fill
-// the tables nor choose a slot. Known clients have separate tables. Times come from the monotonic
-// clock: setting the clock back blocks no one.
+// the tables nor choose a slot. Times come from the monotonic clock: setting the clock back blocks
+// no one.
 type throttle struct {
 	seed      maphash.Seed
 	start     time.Time
@@ -40,7 +40,7 @@ type throttle struct {
 	addresses limits // by address, for unknown clients
 
 	mu     sync.Mutex
-	places [][addressesPerGroup]userAddress // known, grouped by hash
+	places [][addressesPerGroup]userAddress // known addresses, grouped by hash
 }
 
 type userAddress struct {
@@ -67,8 +67,8 @@ func newThrottle(cfg Config, start time.Time) *throttle {
 	}
 }
 
-// charge counts an attempt, and returns its lane and the undo function. If a limit is reached, it
-// counts nothing and returns a rate_limited problem.
+// charge counts an attempt, and returns its lane and a function that undoes it. If a limit is
+// reached, it counts nothing and returns a rate_limited problem.
 func (t *throttle) charge(now time.Time, f attempt) (lane identity.Lane, refund func(), err error) {
 	at := now.Sub(t.start)
 	pair := bucket{t.pairs, t.slot(f.username, f.address)}
@@ -89,8 +89,7 @@ func (t *throttle) charge(now time.Time, f attempt) (lane identity.Lane, refund 
 	return lane, refund, err
 }
 
-// remember stores a user's address in place of the least recently used one of its group. Several
-// per group prevent a user's addresses from replacing each other.
+// remember stores an address of a user. It replaces the least recently used address of its group.
 func (t *throttle) remember(now time.Time, f attempt) {
 	hash := t.hash(f.username, f.address)
 	t.mu.Lock()
@@ -129,7 +128,7 @@ type bucket struct {
 
 func (b bucket) isFull(at time.Duration) bool { return b.limits.isFull(b.slot, at) }
 
-// takeAll takes one from each bucket, or returns a rate_limited problem.
+// takeAll takes a token from each bucket, or none and returns a rate_limited problem.
 func takeAll(at time.Duration, buckets ...bucket) (refund func(), err error) {
 	taken := 0
 	refund = func() {
@@ -150,7 +149,7 @@ func takeAll(at time.Duration, buckets ...bucket) (refund func(), err error) {
 // limits is a table of token buckets (generic cell rate algorithm). A bucket is the time at which
 // it will be full again.
 type limits struct {
-	every time.Duration // interval for one more
+	every time.Duration // interval between tokens
 	burst time.Duration // burst × every
 
 	mu   *sync.Mutex
@@ -161,7 +160,7 @@ func newLimits(burst int, every time.Duration, size int) limits {
 	return limits{every: every, burst: time.Duration(burst) * every, mu: &sync.Mutex{}, full: make([]time.Duration, size)}
 }
 
-// take takes one, or returns the time until one is available.
+// take takes a token, or returns the time until one is available.
 func (l limits) take(slot int, now time.Duration) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

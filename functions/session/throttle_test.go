@@ -37,7 +37,7 @@ func TestThrottlePerUserAndAddress(t *testing.T) {
 	d.trySignIn("root", "wrong password").Refused(429, "rate_limited")
 }
 
-// Unknown clients cannot use up the limits of known devices and addresses.
+// Unknown clients do not count against the limits of known devices and addresses.
 func TestNobodyKeepsAnotherOut(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)

@@ -77,7 +77,6 @@ func checkUser(name, password string) error {
 
 func wireUser(u user.User) wire.User { return wire.User{Username: u.Name, Admin: u.Admin} }
 
-// changePassword ends all sessions of the user.
 func (s *Service) changePassword(ctx context.Context, in httpapi.Scope, body wire.ChangePassword) (api.None, error) {
 	name := in.Param("username")
 	own := name == in.Caller.Username
@@ -103,14 +102,15 @@ func (s *Service) changePassword(ctx context.Context, in httpapi.Scope, body wir
 
 const anyVersion int64 = 0
 
-// proveOwn verifies the current password like a sign-in and returns its version. Failures count
-// only against the session, so that a stolen session cannot block its owner.
+// proveOwn verifies the caller's current password and returns its version. Failures count only
+// against the session, so that a stolen session cannot block its owner.
 func (s *Service) proveOwn(ctx context.Context, in httpapi.Scope, body wire.ChangePassword) (int64, error) {
 	u, err := s.authenticate(ctx, s.attempt(ctx, in.Caller.Username, in.Session.ID), in.Session.Version, httpapi.Given(body.CurrentPassword))
 	return u.Version, err
 }
 
-// setPassword returns a conflict problem if the password was changed concurrently.
+// setPassword sets a user's password. It returns a conflict problem if the password no longer has
+// the given version.
 func (s *Service) setPassword(ctx context.Context, name, password string, version int64) error {
 	if !user.ValidName(name) {
 		return noUser()

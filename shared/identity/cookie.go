@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// CookieName has the prefix __Host-: browsers accept the cookie only from the console's own
-	// host.
+	// CookieName has the prefix __Host-, so browsers accept the cookie only from the console's host.
 	CookieName = "__Host-sluice_session"
 
 	// CSRFHeader contains the session's CSRF value.
@@ -19,8 +18,8 @@ const (
 	maxCookies = 4 // session cookies read from one request
 )
 
-// Cookies returns the distinct tokens of session cookies, except service tokens. Several cookies
-// mean that an attacker may have set one; see [Guard.Session].
+// Cookies returns the distinct tokens in the session cookies, without service tokens. If there are
+// several, an attacker may have set one; see [Guard.Session].
 func Cookies(r *http.Request) []Token {
 	var tokens []Token
 	for _, c := range r.CookiesNamed(CookieName) {
@@ -31,8 +30,8 @@ func Cookies(r *http.Request) []Token {
 	return tokens
 }
 
-// SetCookie stores a session in a browser, hidden from scripts and other sites, and only for
-// HTTPS and localhost.
+// SetCookie stores a session in a browser. The cookie is hidden from scripts and other sites.
+// Browsers send it only over HTTPS and to localhost.
 func SetCookie(w http.ResponseWriter, t Token, expires time.Time) {
 	c := cookie(string(t))
 	c.Expires = expires

@@ -18,7 +18,7 @@ const (
 	deviceIssuer = "sluice-device"
 )
 
-// Device is a browser or command line from which a user has signed in. It grants no access. Its
+// Device is a browser or command line with which a user has signed in. It grants no access. Its
 // failed sign-ins have a separate limit, so that other clients cannot block the user.
 type Device struct {
 	ID       string // 26 of [A-Z2-7]

@@ -6,17 +6,17 @@
 // value and has precedence over cookies. Programs send a service token (package servicetoken) as
 // a bearer token.
 //
-// Each request also queries the store, so that signing out, changing the password or revoking a
-// token takes effect immediately. If the store does not respond, the request fails.
+// Each request also queries the store: signing out, changing the password and revoking a token
+// therefore take effect immediately. If the store does not respond, the request fails.
 //
-// A [Device] token lets the throttle distinguish a user who signs in again from guessers. It
-// becomes invalid with its signing key, with a password change, and after [DeviceTTL].
+// A [Device] token distinguishes a user who signs in again from an attacker who guesses passwords.
+// It is valid until the password changes, its signing key is removed, or [DeviceTTL] has passed.
 //
 // # Signing keys
 //
-// Keys are files in a directory, usually a mounted Secret: "{kid}.pub" (PKIX PEM, or a PEM
-// certificate whose dates are ignored) where sessions are verified, and "{kid}.key" (PKCS#8 PEM)
-// where they are signed. All keys are accepted; the private key with the last kid in lexical
+// Keys are PEM files in a directory, usually a mounted Secret. Functions that verify sessions need
+// "{kid}.pub", a public key (PKIX) or a certificate. The session function, which signs them, needs
+// "{kid}.key", a private key (PKCS#8). All keys verify; the private key with the last kid in lexical
 // order signs. To rotate, add the new .pub everywhere, then the new .key to the session function,
 // and remove the old pair [SessionTTL] later. No restart is required.
 package identity

@@ -15,8 +15,8 @@ import (
 
 // Sessions queries the store; *store.Store implements it.
 type Sessions interface {
-	// SignedOut reports whether a session was signed out, its user does not exist, or the user's
-	// password has another version.
+	// SignedOut reports whether a session has ended: it was signed out, its user does not exist,
+	// or the user's password has another version.
 	SignedOut(ctx context.Context, tokenID, username string, version int64) (bool, error)
 
 	// ServiceToken returns a not_found problem if the token does not exist.
@@ -35,9 +35,8 @@ type Guard struct {
 // NewGuard returns a guard.
 func NewGuard(keys *Keyring, sessions Sessions) *Guard { return &Guard{keys: keys, sessions: sessions} }
 
-// Session authenticates a request and sets its actor ([trace.Identify]). Invalid cookies are
-// ignored if there is a valid one. Valid cookies of two users are rejected, because one may come
-// from an attacker.
+// Session authenticates a request and sets its actor ([trace.Identify]). It ignores invalid cookies
+// if one is valid. It rejects valid cookies of two users, because one may come from an attacker.
 //
 // It returns an unauthenticated problem, a csrf_required problem for a change by cookie without
 // the CSRF value, or an unavailable problem.
@@ -114,8 +113,8 @@ func (g *Guard) service(ctx context.Context, full servicetoken.Full) (Session, e
 	return Session{ID: string(t.ID), Caller: c, IssuedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt}, nil
 }
 
-// credentials ignores other Authorization schemes, which a proxy may need, and rejects two bearer
-// tokens.
+// credentials returns the bearer token or the session cookies of a request. It ignores other
+// Authorization schemes, which a proxy may need, and rejects two bearer tokens.
 func credentials(r *http.Request) (tokens []Token, byCookie bool, err error) {
 	var bearers []string
 	for _, v := range r.Header.Values("Authorization") {

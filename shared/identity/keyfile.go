@@ -24,8 +24,8 @@ type keySet struct {
 	signerKid string
 }
 
-// readKeys reads all keys in a directory. One invalid file fails the call, because sessions of a
-// missing key would be rejected.
+// readKeys reads all keys in a directory. It fails if one file is invalid: without that key,
+// valid sessions would be rejected.
 func readKeys(dir string) (keySet, error) {
 	set := keySet{public: map[string]ed25519.PublicKey{}}
 	entries, err := os.ReadDir(dir) // sorted by name
@@ -85,8 +85,8 @@ func (s *keySet) accept(kid string, key ed25519.PublicKey) error {
 	return nil
 }
 
-// parsePublic accepts certificates because Helm can generate them, but not bare public keys.
-// Their dates, names and signatures are ignored.
+// parsePublic also accepts a certificate, because Helm can generate certificates but not public
+// keys. It ignores the certificate's dates, names and signature.
 func parsePublic(content []byte) (ed25519.PublicKey, error) {
 	block, _ := pem.Decode(content)
 	if block == nil {

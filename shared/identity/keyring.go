@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// keysMinAge is the shortest interval between reads, which clients can cause with unknown
-	// kids.
+	// keysMinAge is the shortest interval between reads of the directory: clients can cause reads
+	// with unknown kids.
 	keysMinAge = 2 * time.Second
-	// keysMaxAge is the longest time for which a removed key is accepted.
+	// keysMaxAge is the age after which keys are read again.
 	keysMaxAge = time.Minute
-	// keysStale is the longest use of keys from an unreadable directory.
+	// keysStale is the maximum age of keys if the directory cannot be read.
 	keysStale = 10 * time.Minute
 )
 
@@ -25,15 +25,14 @@ var (
 )
 
 // Keyring holds the keys that sign and verify sessions. It reads the directory again for an
-// unknown kid (at most every 2 s), and if the last read is a minute old. If reading fails, it
-// uses the previous keys for up to 10 minutes.
+// unknown kid, and once a minute.
 type Keyring struct {
 	dir string
 	now func() time.Time
 
 	mu    sync.Mutex
 	keys  keySet
-	read  time.Time // successfully
+	read  time.Time // last successful read
 	tried time.Time
 	err   error
 }
@@ -50,7 +49,7 @@ func openKeyring(dir string, now func() time.Time) (*Keyring, error) {
 	return k, k.err
 }
 
-// verifier returns a public key. The kid is never part of a path.
+// verifier returns a public key. The kid comes from the client and never becomes part of a path.
 func (k *Keyring) verifier(kid string) (ed25519.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -29,7 +29,7 @@ func NewHasher(concurrent int) (*Hasher, error) {
 	}, nil
 }
 
-// Hash returns the PHC string of a known client's new password.
+// Hash returns the PHC string of a new password. It waits in the lane [Known].
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	p := phc{cost: current, salt: random(saltLength)}
 	sum, err := h.sum(ctx, Known, p, password, sumLength)

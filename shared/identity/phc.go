@@ -21,7 +21,7 @@ type cost struct {
 	threads uint8
 }
 
-// current is the cost of new hashes, as recommended by OWASP. most is the maximum of stored
+// current is the cost of new hashes, as recommended by OWASP. most is the maximum cost of stored
 // hashes.
 //
 //nolint:gochecknoglobals // constants; Go has no constant composite values

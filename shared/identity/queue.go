@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Lane is the priority of a password hash. Known clients must not wait for others.
+// Lane is the priority of a password hash.
 type Lane int
 
 // The lanes in order of priority.
@@ -27,9 +27,10 @@ const (
 	maxStrangerWait = 2 * time.Second // for other clients, which can retry
 )
 
-// queue limits concurrent hashes by lane. One of several places is reserved for known clients.
+// queue limits concurrent hashes by lane. If it has several places, one is reserved for known
+// clients.
 type queue struct {
-	reserved int // places reserved for known clients
+	reserved int
 
 	mu      sync.Mutex
 	free    int
@@ -40,8 +41,8 @@ func newQueue(places int) *queue {
 	return &queue{reserved: min(places-1, 1), free: places}
 }
 
-// enter waits for a place. If too many calls wait, it returns a rate_limited problem. After the
-// longest wait, it returns an unavailable problem for known clients and a rate_limited problem
+// enter waits for a place. It returns a rate_limited problem if too many calls wait. If the wait
+// takes too long, it returns an unavailable problem for known clients and a rate_limited problem
 // for others.
 func (q *queue) enter(ctx context.Context, lane Lane) error {
 	q.mu.Lock()
@@ -88,7 +89,7 @@ func tooManyWaiting() error {
 	return problem.New(problem.RateLimited, "Too many users are signing in. Retry after the time in Retry-After.").After(time.Second)
 }
 
-// leave hands the place to the first waiting call.
+// leave frees a place and hands it to the first waiting call.
 func (q *queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // SessionTTL is the duration of a session (promise S3).
 const SessionTTL = 12 * time.Hour
 
-// Caller is the author of a request.
+// Caller is the user or service token that makes a request.
 type Caller struct {
 	Username string // or the actor of a service token, e.g. "token:nightly"
 	Admin    bool   // owner of all projects, manages users
@@ -43,17 +43,18 @@ func (c Caller) RoleIn(p app.Project) app.Role {
 	return ""
 }
 
-// Session is an authenticated session. A service token's has only an ID, a caller and times.
+// Session is an authenticated session. The session of a service token has only an ID, a caller
+// and times.
 type Session struct {
 	ID        string // 26 of [A-Z2-7], 130 random bits; or a service token's ID
 	Caller    Caller
-	CSRF      string // required in X-CSRF-Token for changes by cookie
-	Version   int64  // of the user's password; a change ends the session
+	CSRF      string // required in X-CSRF-Token for changes with a cookie
+	Version   int64  // of the user's password
 	IssuedAt  time.Time
 	ExpiresAt time.Time
 
-	// Forgeable reports whether another site may have caused the request: it came by cookie
-	// without the CSRF value.
+	// Forgeable is true if another site may have caused the request: it has a cookie, but not the
+	// CSRF value.
 	Forgeable bool
 }
 
@@ -69,7 +70,7 @@ func (Token) String() string { return "[redacted]" }
 // GoString implements [fmt.GoStringer].
 func (Token) GoString() string { return "[redacted]" }
 
-// NewSession starts a session, in whole seconds. version is that of the user's password.
+// NewSession returns a new session. version is that of the user's password.
 func NewSession(c Caller, version int64, now time.Time) Session {
 	now = now.UTC().Truncate(time.Second)
 	return Session{

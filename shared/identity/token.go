@@ -15,7 +15,7 @@ const (
 	issuer   = "sluice"
 	maxToken = 4 << 10 // bytes; session tokens have about 500
 
-	// clockSkew is the tolerated difference to the clock of another replica.
+	// clockSkew is the tolerated difference between the clocks of replicas.
 	clockSkew = time.Minute
 )
 

@@ -2,8 +2,8 @@
 // (promises S9, S10).
 //
 // A token belongs to a project and remains valid when its creator leaves. It has a role in that
-// project, but cannot make changes that would outlive it: members, service tokens, webhook tokens
-// and trusts. It can create and rotate API keys; its revocation lists them.
+// project, but cannot create access that outlives it: it cannot change members, service tokens,
+// webhook tokens and trusts. It can create and rotate API keys; its revocation lists them.
 //
 // A full token is "sluice_st_<id>_<secret>", with the same kind of secret as an API key (package
 // apikey): 190 random bits and a checksum. Only its SHA-256 is stored. The position of the second
@@ -33,14 +33,14 @@ const (
 
 	day = 24 * time.Hour
 
-	// usedEvery is the shortest interval between writes of the last use.
+	// usedEvery is the shortest interval between writes of the time of last use.
 	usedEvery = 5 * time.Minute
 )
 
 // Pattern is a regular expression for full tokens, for scanners.
 const Pattern = `sluice_st_[0-9a-z]{12}_[0-9A-Za-z]{38}`
 
-// Limits of tokens (promise S9).
+// The limits of tokens (promise S9).
 const (
 	MaxPerProject = 100      // including expired ones
 	DefaultLife   = 90 * day // without an explicit expiry
@@ -86,7 +86,8 @@ type Token struct {
 	CreatedBy string      `firestore:"created_by"` // username
 	LastUsed  time.Time   `firestore:"-"`          // up to 5 minutes old; zero if never used
 
-	// Version prevents two processes from writing the same use.
+	// Version is the time of the last write to the document. It prevents two processes from
+	// writing the same use.
 	Version time.Time `firestore:"-"`
 }
 
@@ -117,7 +118,7 @@ func (f Full) ID() (id ID, ok bool) {
 	return id, id.Valid() && apikey.Sealed([]byte(f))
 }
 
-// Valid reports whether id is safe as part of a document path.
+// Valid reports whether id has the format of a token ID. It is then safe in a document path.
 func (id ID) Valid() bool {
 	s, ok := strings.CutPrefix(string(id), idPrefix)
 	return ok && apikey.ValidHandle(s, handle)
@@ -131,12 +132,12 @@ func (t Token) Status(now time.Time) Status {
 	return Expired
 }
 
-// Opens reports whether f is this token and valid at now.
+// Opens reports whether f is this token and the token is valid at now.
 func (t Token) Opens(f Full, now time.Time) bool {
 	return t.Hash.Equal(apikey.HashOf([]byte(f))) && t.Status(now) == Active
 }
 
-// UseDue reports whether a use at now must be written.
+// UseDue reports whether a use at now must be stored.
 func (t Token) UseDue(now time.Time) bool { return !now.Before(t.LastUsed.Add(usedEvery)) }
 
 // Actor returns the token's name as an actor, e.g. "token:nightly".

@@ -28,9 +28,8 @@ func New(name, hash string, admin bool, now time.Time) User {
 	return User{Name: name, Admin: admin, CreatedAt: now.UTC()}.WithPassword(hash, now)
 }
 
-// WithPassword returns the user with a new password hash and a higher version: now in
-// microseconds since 1970. Old sessions are therefore invalid even for a user who was created
-// again.
+// WithPassword returns the user with a new password hash and a higher version, the time in
+// microseconds since 1970. Old sessions are therefore invalid even if the user was created again.
 func (u User) WithPassword(hash string, now time.Time) User {
 	u.Hash, u.Version = hash, max(u.Version+1, now.UnixMicro())
 	return u
