@@ -88,8 +88,8 @@ func (s *Service) change(ctx context.Context, in httpapi.Scope, f func(*app.App)
 	return a, err
 }
 
-// deleteLeftToken deletes the webhook token of a previous app of that name whose deletion was
-// incomplete. It returns an already_exists problem if the app exists.
+// deleteLeftToken deletes the webhook token that an incomplete deletion of a previous app with the
+// same name has left. It returns an already_exists problem if the app exists.
 func (s *Service) deleteLeftToken(ctx context.Context, ref app.Ref) error {
 	_, err := s.store.App(ctx, ref.Namespace, ref.Name)
 	if err == nil {
@@ -101,8 +101,8 @@ func (s *Service) deleteLeftToken(ctx context.Context, ref app.Ref) error {
 	return s.cluster.DeleteWebhookToken(ctx, ref)
 }
 
-// checkCluster returns a name_taken problem if the app cannot adopt an existing object of its
-// name. It returns nil if the cluster does not respond.
+// checkCluster returns a name_taken problem if the cluster has an object with the app's name that
+// the app cannot adopt. It returns nil if the cluster does not respond.
 func (s *Service) checkCluster(ctx context.Context, a app.App) error {
 	seen, err := s.cluster.Objects(ctx, a.Ref())
 	if err != nil {
@@ -168,8 +168,6 @@ func (s *Service) first(ctx context.Context, a app.App, actor string) (app.App, 
 	return a, store.First{Revision: rev}
 }
 
-// firstRevision returns revision 1 with the tag's current digest, or a note with the reason for
-// its absence.
 func (s *Service) firstRevision(ctx context.Context, a app.App, actor string) deploy.Revision {
 	rev := deploy.First(a)
 	rev.Actor = actor
@@ -177,8 +175,8 @@ func (s *Service) firstRevision(ctx context.Context, a app.App, actor string) de
 	return rev
 }
 
-// place creates an app's objects. It reads them before the document, so that it never overwrites
-// newer ones. It returns a not_found problem if the app was deleted in the meantime.
+// place creates an app's objects. It reads them before the app's document, so that it never
+// overwrites newer objects. It returns a not_found problem if the app was deleted in the meantime.
 func (s *Service) place(ctx context.Context, ref app.Ref) error {
 	err := s.tryPlace(ctx, ref)
 	for n := 1; n < placeAttempts && problem.Is(err, problem.Conflict); n++ {
@@ -206,8 +204,7 @@ func (s *Service) tryPlace(ctx context.Context, ref app.Ref) error {
 	return s.cluster.Apply(ctx, seen, a)
 }
 
-// sweep deletes an app's objects if its document no longer exists. It then returns a not_found
-// problem.
+// sweep deletes an app's objects and returns a not_found problem if its document no longer exists.
 func (s *Service) sweep(ctx context.Context, ref app.Ref) error {
 	_, gone := s.store.App(ctx, ref.Namespace, ref.Name)
 	if !problem.Is(gone, problem.NotFound) {
@@ -219,7 +216,6 @@ func (s *Service) sweep(ctx context.Context, ref app.Ref) error {
 	return gone
 }
 
-// updateApp changes settings and returns immediately; the app's gate shows the progress.
 func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.UpdateApp) (wire.App, error) {
 	var rewired bool
 	var was app.App
@@ -275,9 +271,8 @@ func (s *Service) warnShared(ctx context.Context, a app.App) {
 
 // deleteApp deletes an app. The call can be repeated if it fails.
 //
-// With If-Match, it first updates the app's version in the transaction that compares it. Of
-// several calls for the same version, only one thus continues, and the others do not touch the
-// cluster.
+// With If-Match, it first changes the app's version in the transaction that compares it. Of
+// several calls with the same If-Match, only one therefore continues.
 func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (wire.DeletedApp, error) {
 	if in.Match.Asked() {
 		_, err := s.change(ctx, in, func(a *app.App) error {
@@ -313,8 +308,8 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// remove deletes an app, unless another app has its name now. It returns the keys whose scopes
-// named the app.
+// remove deletes an app, unless its name now belongs to a later app. It returns the keys whose
+// scopes named the app.
 func (s *Service) remove(ctx context.Context, a app.App) (narrowed store.Narrowed, err error) {
 	ref := a.Ref()
 	allowed := func(ctx context.Context) (bool, error) {

@@ -88,7 +88,6 @@ func TestCreateAppNameTaken(t *testing.T) {
 	}
 }
 
-// TestFirstRevision tests that revision 1 has the actor, and the digest or a note.
 func TestFirstRevision(t *testing.T) {
 	t.Parallel()
 	const digest = "sha256:1111111111111111111111111111111111111111111111111111111111111111"

@@ -7,34 +7,28 @@
 // Only admins create projects, because project names determine the names of Kubernetes
 // namespaces. A project keeps at least one owner.
 //
-// A host belongs to one app in the installation. Its default follows APP_HOST. An app cannot have
-// the default host of another environment's app, nor a host above or below it. With a pattern
-// such as "{app}-{namespace}", two apps can have the same default; the second gets host_taken and
-// must set a host.
+// A host belongs to one app in the installation. APP_HOST is the pattern of default hosts. An app
+// cannot have the default host of an app in another environment, nor a host above or below it.
+// With a pattern such as "{app}-{namespace}", two apps can have the same default host; the second
+// app gets a host_taken problem and must set another host.
 //
 // # Writes
 //
-// Creating an app writes the document first, which claims the name and the host, and then the
-// cluster. If the cluster does not respond, the call returns 503, the app remains recorded, and
-// wiring creates its objects. The document includes revision 1 of an image, resolved to a digest,
-// or a git app's first build.
+// Creating an app first stores the document, which claims the name and the host, and then writes
+// to the cluster. If the cluster does not respond, the call returns 503; the app remains stored,
+// and the wiring function creates its objects. With the document, the transaction stores revision
+// 1 of an image app or the first build of a git app.
 //
-// Deleting an app is repeatable. It deletes the route, the other objects, the app's name in the
-// scopes of keys, and the document. Then it deletes objects that wiring has restored in the
-// meantime. Namespaces remain. A scope without apps covers none, so a later app of the same name
-// is not open to old keys.
+// Deleting an app deletes the route, the other objects, the app's name in the scopes of keys, and
+// the document. Then it deletes the objects that the wiring function has restored in the meantime.
+// The call can be repeated if it fails. Namespaces remain. A key whose scope has no apps left
+// covers no app, so it gives no access to a later app with the same name.
 //
-// # Webhooks and service tokens
+// # Webhooks
 //
 // A webhook is enabled while its token exists, in a Secret. Since the token is not in the store,
-// its audit record is written before the change and completed afterwards. Developers with a
-// session can read the token; viewers and service tokens cannot. A test sends a signed ping to
-// the webhook's public address.
-//
-// A service token has at most its creator's rights in one project. It can change neither tokens,
-// members nor trusts, and cannot read webhook tokens, so that a leaked token leaves nothing
-// behind. API keys are the exception; a revocation lists the keys that the token issued. A token
-// remains valid when its creator leaves.
+// the audit record of a change is written before the change and completed afterwards. A test
+// sends a signed ping to the webhook's public address.
 package apps
 
 import (
@@ -137,7 +131,6 @@ type Parts struct {
 	Log      *slog.Logger
 }
 
-// eventSource identifies this function in events.
 const eventSource = "/sluice/apps"
 
 // New returns a service.
@@ -200,13 +193,13 @@ func (s *Service) serve() {
 	reference.Serve(s.api)
 }
 
-// storeTime returns the current time in the store's resolution.
+// storeTime returns the current time with the store's precision.
 func (s *Service) storeTime() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
 
 // Handler returns the handler of the function's routes.
 func (s *Service) Handler() http.Handler { return s.api }
 
-// Close waits for events to other functions, until ctx ends.
+// Close waits until the notifications to other functions are sent, or ctx ends.
 func (s *Service) Close(ctx context.Context) error {
 	return errors.Join(s.wiring.Close(ctx), s.deploys.Close(ctx), s.builds.Close(ctx))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// listAudit lists a project's records. Only admins see those of earlier projects of the same
-// name.
+// listAudit lists a project's records. Only admins see the records of earlier projects with the
+// same name.
 func (s *Service) listAudit(ctx context.Context, in httpapi.Scope, asked api.Audit) (wire.List[wire.AuditRecord], error) {
 	q, err := newQuery(asked)
 	if err != nil {
@@ -140,8 +140,7 @@ func wireRecord(r audit.Record) (wire.AuditRecord, error) {
 	return out, err
 }
 
-// recorded makes a change outside of the store. It writes the audit record before the change, and
-// completes it afterwards.
+// recorded makes a change outside the store and records it.
 func (s *Service) recorded(ctx context.Context, c audit.Change, change func() error) error {
 	c.Outcome = audit.Requested
 	id, err := s.store.Record(ctx, c)

@@ -63,8 +63,8 @@ func TestAudit(t *testing.T) {
 	o.as("").get(o.at("/audit")).Refused(401, "unauthenticated")
 }
 
-// TestActivity tests that all members see an environment's records, only owners see addresses,
-// and no one sees those of an earlier environment.
+// TestActivity tests that all members see an environment's records, but only owners see addresses,
+// and no one sees the records of an earlier environment.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

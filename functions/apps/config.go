@@ -31,39 +31,39 @@ type Config struct {
 	AppsDomain string `env:"APPS_DOMAIN, required"`
 
 	// AppHost is the pattern of default hosts, with {app}, {namespace} and {domain}
-	// (APPS_DOMAIN). By default it is one label below the domain, for a wildcard certificate.
-	// "{app}.{namespace}.{domain}" prevents equal defaults of different namespaces. Existing apps
-	// keep their hosts.
+	// (APPS_DOMAIN). The default pattern has one label below the domain, for a wildcard
+	// certificate. With "{app}.{namespace}.{domain}", default hosts in different namespaces
+	// always differ. Existing apps keep their hosts.
 	AppHost string `env:"APP_HOST, default={app}-{namespace}.{domain}"`
 
-	// AppURL is the public URL of a host; scheme and port depend on the ingress.
+	// AppURL is the pattern of an app's public URL.
 	AppURL string `env:"APP_URL, default=https://{host}"`
 
-	// BaseURL is the API's public address, which pipelines use for webhooks, e.g.
+	// BaseURL is the public address of the API and its webhooks, e.g.
 	// "https://sluice.example.com". By default the request's host is used, which is wrong behind
 	// a proxy that changes Host. Apps cannot have this host, nor one above or below it. Apps with
-	// the same registrable domain are logged, because they can fill browsers with cookies.
+	// the same registrable domain are logged: they can set cookies that browsers send here too.
 	BaseURL string `env:"BASE_URL"`
 
 	// ExtraHosts are other hosts of the API and the console, treated like BASE_URL.
 	ExtraHosts []string `env:"EXTRA_HOSTS"`
 
-	// IngressCAFile is a PEM file with certificate authorities for BASE_URL, in addition to the
-	// system's, e.g. "/var/run/sluice/ingress-ca/ca.crt". It is read for each webhook test. A
+	// IngressCAFile is a PEM file of CA certificates to trust for BASE_URL, in addition to the
+	// system's, e.g. "/var/run/sluice/ingress-ca/ca.crt". It is read for each webhook test; a
 	// missing file adds none.
 	IngressCAFile string `env:"INGRESS_CA_FILE"`
 
-	// WiringURL, DeploysURL and BuildsURL are the functions' addresses for CloudEvents. Without
-	// them, work waits for the function's next resync.
+	// WiringURL, DeploysURL and BuildsURL are the addresses of those functions. Without an
+	// address, that function is not notified and starts work at its next tick.
 	WiringURL  string `env:"WIRING_URL"`
 	DeploysURL string `env:"DEPLOYS_URL"`
 	BuildsURL  string `env:"BUILDS_URL"`
 
-	// Issuers are the CI systems that apps may trust, as in the webhook function.
+	// Issuers are the OIDC issuers that apps may trust, as in the webhook function.
 	Issuers []string `env:"OIDC_ISSUERS"`
 
-	// ReservedHosts cannot be hosts of apps. "example.com" is only that host, ".example.com"
-	// every host below it. APPS_DOMAIN is always reserved.
+	// ReservedHosts cannot be hosts of apps. "example.com" reserves only that host, and
+	// ".example.com" every host below it. APPS_DOMAIN is always reserved.
 	ReservedHosts []string `env:"RESERVED_HOSTS"`
 
 	// ReservedNamespaces cannot be namespaces of environments. WEBHOOK_NAMESPACE and names that
@@ -96,8 +96,6 @@ func (c Config) check() error {
 	return nil
 }
 
-// The functions framework finds the function by its registration.
-//
 //nolint:gochecknoinits // the framework's way
 func init() { funcmain.HTTP("apps", newFunction) }
 

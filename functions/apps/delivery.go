@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	// pingTimeout limits a test, and maxPong the part of the response that is read, in bytes.
+	// pingTimeout limits a test. maxPong limits the part of the response that is read, in bytes.
 	pingTimeout = 5 * time.Second
 	maxPong     = 4 << 10
 
-	// maxQuoted limits text from the response in a message, in bytes.
+	// maxQuoted limits a text that a message quotes from the response, in bytes.
 	maxQuoted = 200
 )
 
-// pingBody has an invalid commit and no ref. The signature does not cover the event's name, and
-// with any other name this body is rejected.
+// pingBody has an invalid commit and no ref. The signature does not cover the event's name, so a
+// copy of the ping could be sent as another event; the webhook then rejects this body.
 const pingBody = `{"zen":"This is a test.","commit":false}`
 
 func (s *Service) listDeliveries(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.WebhookDelivery], error) {

@@ -140,7 +140,7 @@ func TestHostsNearTheConsole(t *testing.T) {
 	}
 }
 
-// FuzzHost compares the check with Kubernetes' own, which the cluster applies to routes.
+// FuzzHost compares the check with that of Kubernetes, which the cluster applies to routes.
 func FuzzHost(f *testing.F) {
 	for _, s := range []string{"a.example.com", "A.example.com", "a", "10.0.0.1", "a..b", "-a.b", "a`b.c", "xn--mnchen-3ya.de", "a.1", "ａ.com"} {
 		f.Add(s)

@@ -50,9 +50,9 @@ func (s *Service) removeGitSource(ctx context.Context, in httpapi.Scope, _ api.N
 	return api.None{}, err
 }
 
-// checkGitSource returns an invalid_git_source problem unless the source is a clone URL, a branch
-// and a folder. It rejects text that git reads as an option or a command, and credentials, which
-// all viewers would see.
+// checkGitSource returns an invalid_git_source problem unless the source has a valid clone URL,
+// branch and folder. It rejects text that git could read as an option or a command, and
+// credentials, which all viewers could see.
 func checkGitSource(g app.GitSource) error {
 	var wrong []error
 	for _, f := range []struct {
@@ -118,7 +118,7 @@ func validFolder(s string) bool {
 }
 
 // visible reports whether s is visible ASCII without characters that are special to a shell or to
-// Tekton. Pipelines of others use it as a parameter.
+// Tekton: custom pipelines get it as a parameter.
 func visible(s string) bool {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c > '~' || strings.IndexByte("$`'\"\\;|&<>(){}", c) >= 0 {

@@ -150,7 +150,7 @@ func (p person) do(method, path, body string) functest.Answer {
 	return p.match(method, path, body)
 }
 
-// match is do with one If-Match line for each tag.
+// match is do with one If-Match line for each ETag.
 func (p person) match(method, path, body string, tags ...string) functest.Answer {
 	p.Helper()
 	if p.name != "" {

@@ -55,7 +55,7 @@ func checkHost(host string) error {
 	for _, l := range labels {
 		ok = ok && validHostLabel(l)
 	}
-	// Browsers read a name that ends in a number as an IPv4 address.
+	// Browsers read a name whose last label is a number as an IPv4 address.
 	if ok && strings.Trim(labels[len(labels)-1], "0123456789") == "" {
 		ok = false
 	}
@@ -88,8 +88,8 @@ const (
 	anyNamespace = anyLabel + "-" + anyLabel
 )
 
-// checkAppHost returns an error unless the pattern has one or two labels below the domain. The
-// last one must name the namespace, which owns the host.
+// checkAppHost returns an error unless the pattern has one or two labels below the domain, and the
+// label directly below it contains the namespace.
 func checkAppHost(pattern string) error {
 	for _, mark := range []string{appMark, namespaceMark, domainMark} {
 		if strings.Count(pattern, mark) != 1 {
@@ -126,9 +126,9 @@ func (c Config) defaultHost(ref app.Ref) (string, error) {
 	return host, nil
 }
 
-// otherDefaultHost reports whether a host may be the default host of an app in another namespace, or
-// is above or below one. The label below the domain decides. All names below a namespace's own
-// name belong to it, since apps keep their hosts when the pattern changes.
+// otherDefaultHost reports whether a host may be the default host of an app in another namespace,
+// or is above or below one. Only the label directly below the domain counts. All names below a
+// namespace's own name belong to it, since apps keep their hosts when the pattern changes.
 func (c Config) otherDefaultHost(host, namespace string) bool {
 	name, found := strings.CutSuffix(host, "."+c.AppsDomain)
 	if !found {
@@ -142,8 +142,8 @@ func (c Config) otherDefaultHost(host, namespace string) bool {
 	return !own && (nested || c.lastLabel(anyNamespace).MatchString(label))
 }
 
-// lastLabel matches the label directly below the domain in default hosts of a namespace, which is
-// given as a regular expression.
+// lastLabel returns a pattern for the label directly below the domain in the default hosts of a
+// namespace. namespace is a regular expression.
 func (c Config) lastLabel(namespace string) *regexp.Regexp {
 	name := strings.TrimSuffix(c.AppHost, "."+domainMark)
 	pattern := regexp.QuoteMeta(name[strings.LastIndexByte(name, '.')+1:])
@@ -151,7 +151,7 @@ func (c Config) lastLabel(namespace string) *regexp.Regexp {
 		regexp.QuoteMeta(appMark), anyLabel, regexp.QuoteMeta(namespaceMark), namespace).Replace(pattern) + "$")
 }
 
-// nameDefaultHost names the taken host in the problem, if it was the app's default.
+// nameDefaultHost adds the app's default host to the message of a host_taken problem.
 func nameDefaultHost(err error, host string) error {
 	if !problem.Is(err, problem.HostTaken) {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// TestAppTag tests that only settings change an app's tag, not its observed state.
+// TestAppTag tests that only settings change an app's ETag, not its observed state.
 func TestAppTag(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -98,7 +98,7 @@ func TestMembersAtOnce(t *testing.T) {
 	ada.match("DELETE", path+"/vic", "", "*").Refused(404, "not_found")
 }
 
-// once makes concurrent calls, of which exactly one must succeed. The others must find another
+// once makes concurrent calls and checks that exactly one succeeds. The others must find another
 // version, or no app.
 func (o *office) once(callers int, call func(i int) functest.Answer) {
 	o.Helper()

@@ -52,7 +52,7 @@ func (s *Service) getProject(_ context.Context, in httpapi.Scope, _ api.None) (w
 	return wireProject(in.Project, in.Role), nil
 }
 
-// settings are the fields of a project's tag. Members have a separate tag.
+// settings are the fields that a project's ETag covers. Members have a separate ETag.
 type settings struct {
 	LeakPolicy apikey.LeakPolicy
 	Registries []string
@@ -112,7 +112,7 @@ func label(what string, value *string) (string, error) {
 	return *value, app.CheckLabel(what, *value)
 }
 
-// listMembers returns a page of members. The tag covers all members.
+// listMembers returns a page of members. The ETag covers all members.
 func (s *Service) listMembers(_ context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Member], error) {
 	in.Tag(in.Project.Members)
 	return pageOfMembers(in.Project.Members, page)
@@ -236,7 +236,7 @@ func (s *Service) listEnvironments(ctx context.Context, in httpapi.Scope, page a
 }
 
 // createEnvironment creates an environment and tries to create its namespace. If that fails, the
-// first app creates it.
+// namespace is created with the first app.
 func (s *Service) createEnvironment(ctx context.Context, in httpapi.Scope, body wire.CreateEnvironment) (wire.Environment, error) {
 	name, err := label("environment", body.Name)
 	if err != nil {
@@ -265,8 +265,7 @@ func (s *Service) createEnvironment(ctx context.Context, in httpapi.Scope, body 
 }
 
 // createReleased stores an environment whose namespace belonged to another project. It returns a
-// namespace_not_empty problem if the namespace still exists, since it may hold that project's
-// data.
+// namespace_not_empty problem if the namespace still exists: it may contain that project's data.
 func (s *Service) createReleased(ctx context.Context, e app.Environment) error {
 	exists, err := s.cluster.NamespaceExists(ctx, e.Namespace)
 	if err != nil {

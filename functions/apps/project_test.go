@@ -170,8 +170,8 @@ func TestNamespaces(t *testing.T) {
 	o.as("root").post("/projects/"+long+"/environments", `{"name":"`+long+`"}`).Refused(422, "invalid_name")
 }
 
-// TestNamespaceOfADeletedEnvironment tests that only the same project can reuse a namespace,
-// until the cluster no longer has it. A new project of the same name is another project.
+// TestNamespaceOfADeletedEnvironment tests that only the same project can reuse a namespace while
+// the cluster still has it. A new project with the same name is another project.
 func TestNamespaceOfADeletedEnvironment(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

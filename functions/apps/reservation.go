@@ -10,7 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// listReservations lists the hosts of former apps that are reserved for their projects.
+// listReservations lists the hosts of deleted apps that are reserved for their projects.
 func (s *Service) listReservations(ctx context.Context, _ httpapi.Scope, page api.Page) (list wire.List[wire.HostReservation], err error) {
 	all, next, err := s.store.Reservations(ctx, store.Page(page))
 	if err != nil {

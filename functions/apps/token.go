@@ -33,7 +33,6 @@ func (s *Service) tokenOf(ctx context.Context, in httpapi.Scope) (servicetoken.T
 	return t, err
 }
 
-// createToken creates a service token. Only this response contains the full token.
 func (s *Service) createToken(ctx context.Context, in httpapi.Scope, body wire.CreateToken) (wire.IssuedToken, error) {
 	now := s.storeTime()
 	t, err := newToken(body, now)

@@ -31,8 +31,8 @@ func (s *Service) getTrust(_ context.Context, in httpapi.Scope, _ api.None) (wir
 	return wireTrust(in.App.Trusts[i]), nil
 }
 
-// addTrust allows pipelines to deploy an app. It adds the provider's default restrictions for
-// missing claims.
+// addTrust allows pipelines to deploy an app. For missing claims, it adds the provider's default
+// restrictions.
 func (s *Service) addTrust(ctx context.Context, in httpapi.Scope, body wire.AddTrust) (wire.Trust, error) {
 	provider := cmp.Or(app.Provider(body.Provider), app.Other)
 	t := app.Trust{

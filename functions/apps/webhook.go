@@ -14,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// getWebhook returns an app's webhook. Only developers with a session see its token. Service
-// tokens do not, because the webhook's token would remain valid after their revocation.
+// getWebhook returns an app's webhook. Only developers see its token. Service tokens do not,
+// because the webhook's token would remain valid after their revocation.
 func (s *Service) getWebhook(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Webhook, error) {
 	token, err := s.cluster.WebhookToken(ctx, in.App.Ref())
 	if err != nil && !problem.Is(err, problem.NotFound) {
@@ -37,8 +37,8 @@ func (s *Service) wireWebhook(in httpapi.Scope, token hook.Token, enabled bool) 
 	return out
 }
 
-// enableWebhook sets a new token. The previous token is no longer valid. It returns a conflict
-// problem if another call did the same concurrently.
+// enableWebhook sets a new token, which replaces the previous one. It returns a conflict problem
+// if another call did the same concurrently.
 func (s *Service) enableWebhook(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.Webhook, error) {
 	token, err := hook.NewToken(rand.Reader)
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *Service) enableWebhook(ctx context.Context, in httpapi.Scope, _ api.Emp
 	return s.wireWebhook(in, token, true), err
 }
 
-// setToken writes a token, and deletes it if the app was deleted in the meantime: a later app of
-// that name must not have it.
+// setToken writes a token, and deletes it if the app was deleted in the meantime: a later app with
+// the same name must not have it.
 func (s *Service) setToken(ctx context.Context, ref app.Ref, token hook.Token) error {
 	if err := s.cluster.SetWebhookToken(ctx, ref, token); err != nil {
 		return err

@@ -8,17 +8,16 @@ import (
 
 // Config is the stand-in's configuration.
 type Config struct {
-	// CheckersURL is the Service whose endpoints are only the checkers, e.g.
+	// CheckersURL is the URL of a Service whose only endpoints are the checkers, e.g.
 	// "https://sluice-checker-replicas.sluice-system.svc:8443".
 	CheckersURL string `env:"CHECKERS_URL, required"`
 
 	TLSDir string `env:"TLS_DIR, required"`
 
-	// Interval is the time between two probes of the checkers. It is part of the time in which
-	// clients get the proxy's response instead of the gate's.
+	// Interval is the time between two probes of the checkers.
 	Interval time.Duration `env:"INTERVAL, default=250ms"`
 
-	// Limit is the timeout of a probe. It is far longer than a response takes.
+	// Limit is the timeout of a probe.
 	Limit time.Duration `env:"LIMIT, default=1s"`
 }
 

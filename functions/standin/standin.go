@@ -1,30 +1,30 @@
 // Package standin responds for the checkers while none of them is reachable. Clients of gated
-// apps then get the gate's own 503 gate_unavailable (promise G13) instead of the proxy's bare
-// 500. The stand-in can only deny. CORS preflights pass, because browsers otherwise hide the
-// denial from a page.
+// apps then get 503 gate_unavailable (promise G13) instead of the proxy's 500. The stand-in
+// denies all requests except CORS preflights; without them, browsers would hide the denial from
+// the page.
 //
 // # Routing
 //
-// The stand-in is a pod of the checkers' own Service with inverted readiness: /readyz is 200 only
-// while no checker is reachable. While a checker serves, requests never reach the stand-in.
+// The stand-in is a pod of the checkers' own Service with inverted readiness: /readyz returns 200
+// only while no checker is reachable. Otherwise Kubernetes sends it no requests.
 //
-// It probes the checkers through a second Service, whose endpoints are only the checkers. A probe
-// first uses the connection of the previous one. If that fails, it opens several connections at
-// once, since each may reach another replica. Two failed probes in a row make the stand-in ready,
-// and one success makes it unready.
+// The stand-in probes the checkers through a second Service, whose only endpoints are the
+// checkers. A probe first uses the connection of the previous probe. If that fails, it opens
+// several connections at once, since each may reach another replica. Two consecutive failed probes
+// make the stand-in ready, and one success makes it unready.
 //
-// Proxies keep their connections. When a checker is reachable again, each response therefore
-// closes its connection. Before, one response a second does so, in case the probes miss a
-// checker. More would make proxies retry waiting requests with growing pauses.
+// Proxies keep their connections to the stand-in. Once a checker is reachable again, each response
+// therefore closes its connection. Until then, one response a second does so, in case the probes
+// miss a checker. If more did, proxies would retry waiting requests with growing pauses.
 //
-// After the last checker ends, proxies use their own response (Traefik: 500 without a body) for
-// the time of the probes (0.3 s), of the readiness probe (at most 1 s) and of the endpoint
-// update.
+// After the last checker stops, proxies send their own response (Traefik: 500 without a body)
+// until the probes have failed (0.3 s), the readiness probe has succeeded (at most 1 s) and the
+// endpoints are updated.
 //
 // # Certificates
 //
-// The stand-in serves the checkers' certificate, but does not verify theirs: it sends them no
-// data, and a mistake would turn away requests that a checker could allow.
+// The stand-in serves the checkers' certificate. Its probes do not verify the certificates of the
+// checkers: they send no data, and a failed verification would cause unnecessary denials.
 package standin
 
 import (
@@ -83,8 +83,7 @@ func (s *Standin) Run(ctx context.Context) error {
 // HandlesHealth prevents funcmain from serving /healthz itself.
 func (s *Standin) HandlesHealth() bool { return true }
 
-// ServeHTTP denies all requests except preflights, /healthz (200) and /readyz (200 while no
-// checker is reachable, otherwise 503).
+// ServeHTTP denies all requests except preflights, /healthz and /readyz.
 func (s *Standin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/healthz", r.URL.Path == "/readyz" && s.watch.alone.Load():

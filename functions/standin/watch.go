@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// tries is the number of new connections that a probe opens if its previous connection fails.
-	// If one of two replicas is down but still listed, 1 of 64 probes misses the other, and 1 of
-	// 4,096 pairs of probes.
+	// tries is the number of new connections that a probe opens if the previous connection fails.
+	// If one of two replicas is down but still an endpoint, one probe in 64 misses the other
+	// replica, and two consecutive probes miss it once in 4,096 times.
 	tries = 6
 
 	// misses is the number of consecutive failed probes that make the stand-in ready.
 	misses = 2
 
-	// retryPause is the pause after a first failed probe.
+	// retryPause is the pause after the first failed probe.
 	retryPause = 50 * time.Millisecond
 )
 
-// watch reports whether a replica behind an address responds. A connection may reach a replica
+// watch checks whether any replica behind a Service responds. A connection may reach a replica
 // that is down while others serve.
 type watch struct {
 	url    string        // e.g. "https://10.96.0.7:8443/readyz"
@@ -83,8 +83,7 @@ func (w *watch) note(missed int, err error) int {
 	return missed
 }
 
-// probe returns an error if no replica responds, neither on the previous connection nor on new
-// ones.
+// probe returns an error if no replica responds, on the previous connection or on new ones.
 func (w *watch) probe(ctx context.Context) error {
 	first, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()

@@ -2,8 +2,9 @@
 // (promises S9, S10).
 //
 // A token belongs to a project and remains valid when its creator leaves. It has a role in that
-// project, but cannot create access that outlives it: it cannot change members, service tokens,
-// webhook tokens and trusts. It can create and rotate API keys; its revocation lists them.
+// project, but cannot create access that would outlive it: it cannot add members, service tokens
+// or trusts, and cannot read or replace webhook tokens. The exception are API keys: the response
+// to a revocation lists the keys that the token issued.
 //
 // A full token is "sluice_st_<id>_<secret>", with the same kind of secret as an API key (package
 // apikey): 190 random bits and a checksum. Only its SHA-256 is stored. The position of the second

@@ -51,10 +51,10 @@ type operation struct {
 		Content  map[string]media
 	}
 	Responses map[string]response   // by status
-	Security  []map[string][]string // alternatives, each with all of its parts
+	Security  []map[string][]string // alternatives; each requires all of its schemes
 }
 
-// Proofs returns the ways to authenticate, each with all of its parts.
+// Proofs returns the alternative ways to authenticate. Each requires all of its security schemes.
 func (o operation) Proofs() [][]string {
 	var all [][]string
 	for _, one := range o.Security {
@@ -84,7 +84,7 @@ type securityScheme struct {
 	Description string
 }
 
-// Where returns the part of a request that carries the authentication.
+// Where returns the part of a request that contains the credentials.
 func (s securityScheme) Where() string {
 	if s.Type == "http" {
 		return "header Authorization: Bearer …"

@@ -107,7 +107,7 @@ func (d *document) kind(s schema) string {
 	return strings.Join(all, " or ")
 }
 
-// limits returns the constraints of a value, in words with `code`.
+// limits returns the constraints of a value as text, with values in backticks.
 func limits(s schema) []string {
 	var all []string
 	if len(s.Enum) > 0 {
@@ -170,8 +170,8 @@ func plain(value json.RawMessage) string {
 	return b.String()
 }
 
-// example returns JSON with the required fields, and with other fields that have an example and
-// are not objects. Such objects may be alternatives.
+// example returns JSON with the required fields, and with optional fields that have an example. It
+// omits optional objects, because they may exclude each other.
 func (d *document) example(s schema) string {
 	object, _ := d.resolve(s)
 	switch {
@@ -214,7 +214,7 @@ type run struct {
 	Text string
 }
 
-// marked splits a text with `code` in it.
+// marked splits a text at its backticks, into plain text and code.
 func marked(text string) []run {
 	var all []run
 	for i, part := range strings.Split(text, "`") {

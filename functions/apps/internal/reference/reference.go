@@ -135,7 +135,7 @@ type parameter struct {
 	field
 }
 
-// content is a body with one of several shapes.
+// content is a body, which has one of several shapes.
 type content struct {
 	Kind     string // media type
 	Optional bool
@@ -206,7 +206,7 @@ func (d *document) show(method, path string, op operation) shown {
 	return s
 }
 
-// content returns the first kind of a body, with its fields.
+// content returns the body for the first media type.
 func (d *document) content(kinds map[string]media) *content {
 	if len(kinds) == 0 {
 		return nil

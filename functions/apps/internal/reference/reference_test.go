@@ -18,7 +18,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// lines returns the text of a part of the page by rows, paragraphs and headings.
+// lines returns the text of a part of the page, split into rows, paragraphs and headings.
 func lines(t *testing.T, page, id string) []string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, `id="`+id+`">`)
@@ -117,8 +117,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// nothingFromOutside checks that a page has no script, no external resources, and only links to
-// its parts and its neighbors.
+// nothingFromOutside checks that a page has no scripts and no external resources, and links only
+// to its own parts and to pages of the same site.
 func nothingFromOutside(t *testing.T, page string) {
 	t.Helper()
 	if found := regexp.MustCompile(`(?i)<(?:script|link|img|iframe|object|form|base|embed|svg)\b|<[^>]*\s(?:style|on[a-z]+|src|action)=|@import|url\(`).FindString(page); found != "" {
@@ -132,7 +132,6 @@ func nothingFromOutside(t *testing.T, page string) {
 	}
 }
 
-// TestServe tests that the API's page has all routes.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	a := httpapi.NewAPI(slog.New(slog.DiscardHandler), nil, nil)
