@@ -15,7 +15,7 @@ const (
 	certEntry   = "tls.crt"
 	keyEntry    = "tls.key"
 	caEntry     = "ca.crt" // all trusted CAs, the oldest first
-	caKeysEntry = "ca.key" // their keys in the same order; only in the Secret of the CA
+	caKeysEntry = "ca.key" // their keys in the same order; only in the CA's own Secret
 )
 
 const (
@@ -23,8 +23,8 @@ const (
 	certifyRetry    = time.Second
 )
 
-// Background issues the checker's certificate, for which the checkers wait. It retries until it
-// succeeds or ctx ends.
+// Background issues the certificate that the checkers wait for. It retries until it succeeds, and
+// returns when ctx ends.
 func (s *Service) Background(ctx context.Context) error {
 	tick := time.NewTicker(certifyRetry)
 	defer tick.Stop()
@@ -99,9 +99,8 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 	return ca, nil
 }
 
-// authorities returns the CAs, and stores renewed ones before they sign. It replaces an
-// unreadable Secret; gates then deny all requests until the copies in the apps' namespaces are
-// updated.
+// authorities returns the CAs, and stores a new CA before it signs. It replaces an unreadable
+// Secret; gates then deny all requests until the copies in the apps' namespaces are updated.
 func (s *Service) authorities(ctx context.Context) (authority.Bundle, []byte, error) {
 	kept, err := s.secret(ctx, s.cfg.CheckerSecret+"-ca", cluster.OpaqueSecret)
 	if err != nil {

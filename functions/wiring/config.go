@@ -21,21 +21,21 @@ type Config struct {
 	cluster.Routes
 	cluster.Accounts
 
-	// CheckerURL is the checkers' address for the ingress, e.g.
-	// "https://sluice-checker.sluice-system.svc:8443". The checker's certificate is issued for
+	// CheckerURL is the address at which the ingress calls the checkers, e.g.
+	// "https://sluice-checker.sluice-system.svc:8443". The checkers' certificate is issued for
 	// its host.
 	CheckerURL string `env:"CHECKER_URL, required"`
 
-	// IngressURL is the ingress's address for probes, e.g.
+	// IngressURL is the address for probes of the ingress, e.g.
 	// "http://sluice-ingress.traefik.svc:8000". All addresses of its host are probed, at most 16.
-	// With a headless Service, these are the replicas, and the port is that of the pods.
+	// Use a headless Service, whose addresses are the replicas, and the port of the pods.
 	IngressURL string `env:"INGRESS_URL, required"`
 
-	// IngressCAFile is a PEM file with certificate authorities of the ingress, in addition to the
+	// IngressCAFile is a PEM file of CA certificates to trust for the ingress, in addition to the
 	// system's, e.g. "/var/run/sluice/ingress-ca/ca.crt". A missing file adds none.
 	IngressCAFile string `env:"INGRESS_CA_FILE"`
 
-	// BaseURL and ExtraHosts name the hosts of the API and the console, as in the apps function.
+	// BaseURL and ExtraHosts contain the hosts of the API and the console, as in the apps function.
 	BaseURL    string   `env:"BASE_URL"`
 	ExtraHosts []string `env:"EXTRA_HOSTS"`
 
@@ -43,16 +43,15 @@ type Config struct {
 	// key is in the Secret "{CHECKER_TLS_SECRET}-ca".
 	CheckerSecret string `env:"CHECKER_TLS_SECRET, default=sluice-checker-tls"`
 
-	// Workers is the number of apps that are processed at the same time. They mostly wait for the
-	// ingress.
+	// Workers is the number of apps that are processed at the same time.
 	Workers int `env:"WORKERS, default=16"`
 
-	// ProofPatience limits the wait for the proof of a gate that was just switched. By default,
-	// Traefik applies changes within 2 s. The next resync continues.
+	// ProofPatience limits the wait for the proof of a gate that was just switched; the next
+	// resync tries again. By default, Traefik applies changes within 2 s.
 	ProofPatience time.Duration `env:"PROOF_PATIENCE, default=8s"`
 
-	// ReproveEvery is the approximate interval between proofs of an engaged gate. Each resync
-	// also compares its objects.
+	// ReproveEvery is the approximate interval between proofs of an engaged gate. Its objects are
+	// compared in each resync.
 	ReproveEvery time.Duration `env:"REPROVE_EVERY, default=5m"`
 }
 
@@ -70,8 +69,6 @@ func (c Config) check() error {
 	return nil
 }
 
-// The functions framework finds the function by its registration.
-//
 //nolint:gochecknoinits // the framework's way
 func init() { funcmain.CloudEvent("wiring", newFunction) }
 

@@ -369,7 +369,7 @@ func TestTwoReplicasAtOnce(t *testing.T) {
 	}
 }
 
-// overtaken runs another replica between the read of the objects and that of the document.
+// overtaken runs another replica between the reads of the objects and of the document.
 type overtaken struct {
 	*cluster.Cluster
 	once  sync.Once

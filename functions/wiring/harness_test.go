@@ -37,8 +37,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.MainAlone(m)) }
 
-// site is the function on a real store, API server and Traefik, with a fake checker and one app,
-// which returns 200.
+// site is the function with a real store, API server and Traefik, a fake checker, and one app that
+// returns 200.
 type site struct {
 	*testing.T
 	cfg     Config
@@ -92,7 +92,7 @@ func (s *site) checkerHost() string {
 	return host
 }
 
-// writes restarts the function with a kind and a former kind of routes.
+// writes restarts the function with a kind of route and a former kind.
 func (s *site) writes(kind, former cluster.RouteKind) {
 	s.Helper()
 	s.cfg.Kind, s.cfg.FormerKind = kind, former
@@ -163,7 +163,7 @@ func (s *site) serveChecker() {
 	s.Cleanup(server.Close)
 }
 
-// serveApp serves the app at the loopback address that the API server gave its Service.
+// serveApp serves the app at the Service's address, a loopback address.
 func (s *site) serveApp() {
 	s.Helper()
 	service, err := s.kube.CoreV1().Services(s.ref.Namespace).Get(s.Context(), s.ref.Name, metav1.GetOptions{})
@@ -275,7 +275,6 @@ func (s *site) within(wrong func() string) {
 	}
 }
 
-// answers waits until requests without a key return a status.
 func (s *site) answers(want int) {
 	s.Helper()
 	s.within(func() string {

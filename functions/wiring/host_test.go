@@ -20,8 +20,8 @@ func (s *site) moveTo(host string) {
 	check.OK(s, err)
 }
 
-// serves waits until a host returns a status without a key. It fails if a gated app responds in
-// the meantime.
+// serves waits until a request without a key to a host returns a status. It fails if a gated app
+// responds in the meantime.
 func (s *site) serves(host string, want int) {
 	s.Helper()
 	s.host = host

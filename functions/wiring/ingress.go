@@ -21,7 +21,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// ProbePath is the path of probes. An app without an active gate receives the request.
+// ProbePath is the path of probes. If the gate is not active, the app receives the request.
 const ProbePath = "/.well-known/sluice-gate"
 
 const (
@@ -31,12 +31,12 @@ const (
 	maxProbeBody = 4096
 )
 
-// ingress requests an app's public URL through the ingress, as a client without a key.
+// ingress requests an app's public URL through the ingress without a key, as a client would.
 type ingress struct {
 	scheme    string
 	host      string
 	port      string
-	caFile    string // additional certificate authorities; read for each proof, since they are renewed
+	caFile    string // read for each proof, since CAs are renewed
 	lookup    func(ctx context.Context, host string) ([]string, error)
 	now       func() time.Time
 	proofKeys *proofKeys
@@ -66,8 +66,8 @@ type probeRequest struct {
 	// generation is the gate's generation, which the proof must name, or "".
 	generation string
 
-	// anyGeneration accepts a proof without a generation: checkers of an earlier release run, or
-	// a former route may respond.
+	// anyGeneration accepts a proof without a generation: a checker of an earlier release or a
+	// former route may respond.
 	anyGeneration bool
 }
 
@@ -124,7 +124,7 @@ func (i *ingress) probeOne(ctx context.Context, address string, q probeRequest, 
 	return got
 }
 
-// proven classifies a response with the gate's body by its proof.
+// proven classifies a denial by its proof.
 func (i *ingress) proven(q probeRequest, nonce, proof string) kind {
 	subject := q.Namespace + "/" + q.Name
 	switch {
@@ -157,7 +157,7 @@ const (
 	// Traefik waits 30 s for the checker.
 	late kind = "The ingress does not respond in time. Check that the checkers respond."
 
-	// These have the gate's own bodies.
+	// Responses with the gate's own bodies.
 	refused       kind = "The gate still denies requests. The ingress has not applied the route yet."
 	unavailable   kind = "The gate is on the route, but cannot verify keys. Check the checkers."
 	misconfigured kind = "The gate is on the route, but misconfigured. Check CHECKER_URL and the ingress."
@@ -169,7 +169,7 @@ const (
 	copied      kind = "The response lacks the checkers' proof for the current route. The ingress has not applied the route yet, or the app copies the gate's response."
 	stale       kind = "The ingress has not applied the current route yet. The previous gate still responds."
 
-	// The gate responds, but can be bypassed.
+	// The gate responds, but may be bypassed.
 	bypassed   kind = "The app is reachable without the gate at %s. Remove or gate it." //nolint:gosec // not a password
 	moving     kind = "The gate is on the route. Knative has not confirmed yet that the app is off its public gateway."
 	unsearched kind = "The gate is on the route, but the cluster cannot be checked for routes around it. Retrying."
@@ -179,7 +179,7 @@ const (
 type probeResult struct {
 	kind   kind
 	status int    // HTTP
-	detail string // the message for untrusted, the routes for bypassed
+	detail string // the message for untrusted, or the routes for bypassed
 }
 
 // classify identifies the gate's responses by their exact bodies: an app may return a 401 too.
@@ -208,8 +208,8 @@ func (a probeResult) passes() bool {
 	return a.kind == other || a.kind == unknownHost || a.kind == copied || a.kind == bypassed
 }
 
-// proves reports whether the result is as sought. A bare 500 allows the release of a gate: an app
-// may return it, and the route no longer names the gate.
+// proves reports whether the result is as sought. A 500 without a body counts as a released gate:
+// the app may have returned it, and the route no longer names the gate.
 func (a probeResult) proves(sought proof) bool {
 	switch sought {
 	case proveNothing:
@@ -262,8 +262,7 @@ func tlsMessage(err error, now time.Time) string {
 	return ""
 }
 
-// certificateMessage describes the error of a certificate. It quotes all text from the
-// certificate.
+// certificateMessage describes the error of a certificate.
 func certificateMessage(failed *tls.CertificateVerificationError, now time.Time) string {
 	var (
 		other   x509.HostnameError

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// watch calls the app with and without a key until stop is called. stop returns the number of
-// requests that passed without a key, and of those denied with one.
+// watch calls the app with and without a key until stop is called. stop returns the numbers of
+// requests that passed without a key, that were denied with a key, and of all.
 func (s *site) watch() (stop func() (open, refused, asked int64)) {
 	s.Helper()
 	var open, refused, asked atomic.Int64

@@ -18,8 +18,8 @@ const (
 	// bypassInterval is longer because each check needs several calls.
 	bypassInterval = time.Second
 
-	// freshFor is the time after a switch during which wiring waits for the proof. Later gates
-	// get one probe per resync, so that they do not delay others.
+	// freshFor is the time after a switch during which a worker waits for the proof. After that,
+	// the gate gets one probe per resync, so that it does not delay other apps.
 	freshFor = time.Minute
 
 	// engagedTimeout limits the wait for the proof of an engaged gate.
@@ -55,7 +55,7 @@ func (s *Service) earlierCheckers(ctx context.Context) bool {
 	return list.Without(checkers.RouteGenerations) != ""
 }
 
-// checkBypass returns got unless the app can be reached without its gate.
+// checkBypass returns got, or another result if the app may be reachable without its gate.
 func (s *Service) checkBypass(ctx context.Context, ref app.Ref, got probeResult) probeResult {
 	b, err := s.cluster.Bypass(ctx, ref)
 	switch {
@@ -70,8 +70,7 @@ func (s *Service) checkBypass(ctx context.Context, ref app.Ref, got probeResult)
 	return got
 }
 
-// proofTimeout returns the time to wait for a proof. wrote reports whether objects were just
-// written.
+// proofTimeout returns the time to wait for a proof. wrote is true if objects were just written.
 func (s *Service) proofTimeout(g app.Gate, wrote bool) time.Duration {
 	switch {
 	case g.State == app.Engaged && wrote:
@@ -84,8 +83,8 @@ func (s *Service) proofTimeout(g app.Gate, wrote bool) time.Duration {
 	return 0
 }
 
-// reproveSchedule schedules the proofs of engaged gates. It is not stored; a new process spreads
-// its first proofs over the interval.
+// reproveSchedule schedules repeated proofs of engaged gates. It is not stored; a new process
+// spreads its first proofs over the interval.
 type reproveSchedule struct {
 	every time.Duration
 	draw  func(time.Duration) time.Duration // random, below its argument
@@ -132,17 +131,17 @@ func (p *reproveSchedule) keepOnly(existing map[app.Ref]bool) {
 	}
 }
 
-// proofKeys holds the keys of the checkers' proofs, from the current and the previous
-// certificate. A new process knows only the current one, and may reject proofs for up to a minute
-// after a renewal.
+// proofKeys holds the keys that verify the checkers' proofs. They are derived from the private keys
+// of the current and the previous certificate. A new process knows only the current key, so it may
+// reject proofs for up to a minute after a renewal.
 type proofKeys struct {
 	mu                sync.Mutex
 	current, previous checkers.ProofKey
 	known             int // number of known keys
 }
 
-// learn adds the checkers' private key. It ignores an empty key, from which anyone could derive
-// proofs.
+// learn adds the key derived from the checkers' private key. It ignores an empty private key, from
+// which anyone could derive proofs.
 func (k *proofKeys) learn(privateKey []byte) error {
 	if len(privateKey) == 0 {
 		return nil
@@ -161,7 +160,7 @@ func (k *proofKeys) learn(privateKey []byte) error {
 	return nil
 }
 
-// proven reports whether a checker has proven that it was called for subject (see
+// proven reports whether proof shows that a checker was called for subject (see
 // [checkers.ProofKey.Prove]).
 func (k *proofKeys) proven(subject, nonce, proof string) bool {
 	k.mu.Lock()

@@ -44,7 +44,7 @@ const (
 
 type transition struct {
 	drifted bool   // the gate was engaged and has been changed
-	refused bool   // the host is reserved, and the gate does not report it yet
+	refused bool   // the host is reserved, and the gate's message does not say so yet
 	steps   []step // in this order; then decide again
 	prove   proof  // after the steps
 	after   []step // after the proof
@@ -54,8 +54,8 @@ func (p transition) idle() bool {
 	return len(p.steps) == 0 && !p.refused && p.prove == proveNothing && len(p.after) == 0
 }
 
-// decide compares an app's document with its objects. The parts of a gate exist before the route
-// names them, and remain until no route does.
+// decide compares an app's document with its objects and returns the next transition. The order of
+// the steps ensures that the parts of a gate exist while a route names them.
 func decide(a app.App, s cluster.State, due, reserved bool) transition {
 	var p transition
 	if s.Service == cluster.Absent {
@@ -92,7 +92,7 @@ func decide(a app.App, s cluster.State, due, reserved bool) transition {
 	return p
 }
 
-// leave removes routes for a previous host first.
+// leave removes routes for a previous host.
 func leave(p *transition, a app.App, s cluster.State) {
 	if s.Route == cluster.RouteElsewhere {
 		p.steps = append(p.steps, removeRoute)
@@ -135,9 +135,9 @@ func engage(p *transition, a app.App, s cluster.State, due bool) {
 		p.steps = append(p.steps, hideKnative)
 	}
 	engaged := a.Gate.State == app.Engaged
-	// These are not drift: a CA copy that differs was renewed; a closed route only needs its
-	// backend; during a move to another kind, the former route is still gated; a gate of an
-	// earlier release is replaced.
+	// These are not drift: a CA copy that differs (the CA was renewed), a closed route (it only
+	// needs its backend), a move to another kind of route (the former route is still gated), and a
+	// gate of an earlier release (it is replaced).
 	gated := s.Route == cluster.RouteGated || s.Route == cluster.RouteClosed || s.Route == cluster.RouteOutdated
 	moving := s.Former == cluster.RouteGated || s.Former == cluster.RouteClosed
 	changed := s.Middleware != cluster.Right && s.Middleware != cluster.Outdated
@@ -150,8 +150,8 @@ func engage(p *transition, a app.App, s cluster.State, due bool) {
 	}
 }
 
-// move removes the former route: after the new one is accepted and proven, or immediately if its
-// gate is not as wanted.
+// move removes the former route, immediately if its gate setting is wrong. Otherwise it waits until
+// the new route is accepted and proven.
 func move(p *transition, s cluster.State, wanted cluster.Route) {
 	switch {
 	case s.Former == cluster.RouteAbsent:
@@ -188,7 +188,7 @@ func (s *Service) pass(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// If the resync ends early, other apps are left each time.
+		// Shuffle, so that a resync that ends early does not always skip the same apps.
 		rand.Shuffle(len(todo), func(i, k int) { todo[i], todo[k] = todo[k], todo[i] }) //nolint:gosec // not security-relevant
 		for _, ref := range todo {
 			if !work(ref) {
@@ -229,10 +229,9 @@ func (s *Service) transition(a app.App, seen cluster.State) transition {
 	return decide(a, seen, s.schedule.due(a.Ref(), s.now()), s.baseHosts.Overlap(a.Host))
 }
 
-// maxRounds limits the reads of an app in one piece of work, including those after conflicts.
+// maxRounds limits the reads of an app in one reconciliation.
 const maxRounds = 8
 
-// reconcile processes one app until nothing is left to do, or it cannot continue for now.
 func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 	span.Of(ctx).Set(span.OfApp(ref)...)
 	ca, wrote, doubted := *s.ca.Load(), false, false
@@ -251,7 +250,7 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 		}
 		p := s.transition(a, s.cluster.State(seen, a, ca))
 		if p.drifted && !doubted {
-			doubted = true // another replica may have engaged the gate between the two reads
+			doubted = true // read again: another replica may have engaged the gate between the two reads
 			continue
 		}
 		if p.drifted {
@@ -359,8 +358,8 @@ func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.
 	return fmt.Errorf("unknown step %d", one)
 }
 
-// recordBlocked records in the gate's message that the cluster rejects writes, if a user waits
-// for the gate.
+// recordBlocked records in the message of a pending or releasing gate that the cluster rejects
+// writes.
 func (s *Service) recordBlocked(ctx context.Context, a app.App, err error) error {
 	if ctx.Err() == nil && (a.Gate.State == app.Pending || a.Gate.State == app.Releasing) {
 		message := blockedMessage
@@ -404,8 +403,8 @@ func (s *Service) record(ctx context.Context, a app.App, state app.GateState, me
 	return nil
 }
 
-// advance returns the next gate of the stored app, unless its gate differs from the one that was
-// read. A new message does not change the state's time.
+// advance returns the next gate of the stored app. It returns errSwitched if the stored gate is no
+// longer the one that was read, and errUnchanged if nothing changes.
 func advance(is, was app.App, next app.Gate) (app.Gate, error) {
 	if is.RequireAPIKey != was.RequireAPIKey || is.Gate.State != was.Gate.State || !is.Gate.Since.Equal(was.Gate.Since) {
 		return app.Gate{}, errSwitched

@@ -168,7 +168,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestGateOrder tests all states: the parts of a gate exist while the route names them.
+// TestGateOrder tests for all states that the parts of a gate exist while a route names them.
 func TestGateOrder(t *testing.T) {
 	t.Parallel()
 	all := []cluster.Status{cluster.Absent, cluster.Differs, cluster.Right, cluster.Outdated}
@@ -207,8 +207,8 @@ func checkOrder(t *testing.T, on bool, state app.GateState, seen cluster.State) 
 	}
 }
 
-// TestDecideForKnative tests that an app makes room for Knative first, and that the Middleware
-// exists before its route.
+// TestDecideForKnative tests that an app's superseded objects are removed first, and that the
+// Middleware exists before its route.
 func TestDecideForKnative(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -19,11 +19,9 @@ type replicas struct {
 	one    func(ctx context.Context, address string) probeResult
 }
 
-// probe probes all replicas concurrently. It returns a result that proves what is sought only if
-// all do.
-//
-// If a replica that did not respond is gone, the replicas that replaced it are probed. The next
-// proof finds replicas that are added later.
+// probe probes all replicas concurrently. Its result proves what is sought only if the results of
+// all replicas do. If a replica does not respond, probe looks up the addresses again and probes the
+// new ones: the replica may have been replaced.
 func (r replicas) probe(ctx context.Context, sought proof) probeResult {
 	results, found := map[string]probeResult{}, probeResult{kind: unreachable}
 	for range maxLookups {
@@ -60,8 +58,8 @@ func (r replicas) probeNew(ctx context.Context, results map[string]probeResult, 
 	return len(addresses) > 0
 }
 
-// verdict returns the worst result: one that passes the gate, else one without the proof, else
-// none.
+// verdict returns the worst result. From worst to best, these are: a request that passed the gate,
+// another response without the proof, no response, and the proof.
 func verdict(results map[string]probeResult, addresses []string, sought proof) probeResult {
 	rank := func(a probeResult) int {
 		switch {
@@ -77,5 +75,5 @@ func verdict(results map[string]probeResult, addresses []string, sought proof) p
 	return results[slices.MaxFunc(addresses, func(a, b string) int { return rank(results[a]) - rank(results[b]) })]
 }
 
-// absent reports whether there was no response, so that the replica may be gone.
+// absent reports whether there was no response.
 func (a probeResult) absent() bool { return a.kind == unreachable || a.kind == late }

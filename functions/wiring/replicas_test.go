@@ -88,8 +88,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestProvenAtEveryReplica tests that a gate is proven only if every address of the last lookup
-// has proven it. It is always proven if the same replicas exist throughout and all have the gate.
+// TestProvenAtEveryReplica tests that a gate is proven only if every address of the last lookup has
+// proven it. It must be proven if the replicas do not change and all have the gate.
 func TestProvenAtEveryReplica(t *testing.T) {
 	t.Parallel()
 	addresses := []string{"a", "b", "c", "d", "e"}

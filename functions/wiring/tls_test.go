@@ -204,8 +204,8 @@ func TestAuthoritiesAreReloaded(t *testing.T) {
 	}
 }
 
-// overTLS puts the routes on Traefik's https entry point, which has no TLS configuration, and
-// moves the app to a host.
+// overTLS moves the app to a host, and the routes to Traefik's https entry point, which has no TLS
+// configuration.
 func (s *site) overTLS(host, routeTLS string) {
 	s.Helper()
 	var err error
@@ -266,8 +266,8 @@ func (s *site) says(state app.GateState, parts ...string) {
 	})
 }
 
-// asks calls the ingress as a client that trusts an authority. It uses one host for SNI and one
-// in the request.
+// asks calls the ingress as a client that trusts an authority, with separate hosts for SNI and for
+// the request.
 func (s *site) asks(authority *issuer, sni, host, key string) int {
 	s.Helper()
 	client := &http.Client{Transport: &http.Transport{
@@ -287,7 +287,7 @@ func (s *site) asks(authority *issuer, sni, host, key string) int {
 }
 
 // TestWildcardCertificate follows the guide: apps one label below the domain, and a default
-// wildcard certificate. Each error in it keeps the gate pending, with a message.
+// wildcard certificate. Each mistake in the certificate keeps the gate pending, with a message.
 func TestWildcardCertificate(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

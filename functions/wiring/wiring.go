@@ -1,42 +1,41 @@
-// Package wiring reconciles the cluster with the apps' documents. Above all, it engages and
-// releases gates (promises G2 to G5). It receives CloudEvents:
+// Package wiring is the function that reconciles the cluster with the apps' documents. Above all,
+// it engages and releases gates (promises G2 to G5). It receives these CloudEvents:
 //
-//	dev.knative.sources.ping               resync of all apps, at least each minute
-//	dev.sluicegate.app.gate_requested.v1   the app in the event's subject
+//	dev.knative.sources.ping               reconcile every app (the tick, at least once a minute)
+//	dev.sluicegate.app.gate_requested.v1   reconcile the app in the subject
 //
 // # Gates
 //
 // When Require API key is switched on, the gate is pending until it is proven, then engaged.
-// Wiring writes the gate's objects ("the Middleware", for every kind of routes) and the route,
-// and sends probes:
+// Wiring writes the gate's objects and the route, and sends probes. ("Middleware" in identifiers
+// means the gate's objects of any kind of route.)
 //
-//  1. A probe is GET [ProbePath] through the ingress, without a key. It carries a nonce, and the
-//     checker's 401 proves that the checker was called for this app (package checkers). An app
-//     cannot copy it, and network policies prevent apps from calling the checkers.
+//  1. A probe is GET [ProbePath] through the ingress, without a key. It carries a nonce. The proof
+//     in the checker's 401 shows that the checker was called for this app (package checkers). An
+//     app cannot create it, and network policies prevent apps from calling the checkers.
 //  2. All ready replicas of the ingress must return the proof, since each applies changes at its
-//     own time. They are the addresses of the host of INGRESS_URL, a headless Service. Later
-//     replicas are probed within REPROVE_EVERY.
+//     own pace. They are the addresses of the host of INGRESS_URL, a headless Service. Replicas
+//     that start later are probed within REPROVE_EVERY.
 //  3. The proof names the generation of the route, which is new each time the gate is switched
-//     on. A previous route thus cannot prove the gate. While a checker of an earlier release
+//     on. A previous route therefore cannot prove the gate. While a checker of an earlier release
 //     runs, a proof without a generation counts.
 //  4. The app must not be reachable otherwise. With each proof, wiring checks the namespace's
 //     routes and external Services, and Knative's public gateway ([cluster.Cluster.Bypass]). It
-//     does not find routes of other namespaces, TCPRoutes, TLSRoutes, TraefikServices,
+//     does not find routes in other namespaces, TCPRoutes, TLSRoutes, TraefikServices,
 //     additional Knative Routes, or host ports; RBAC must restrict these.
 //
 // Over https, the app's certificate must be valid for clients. When Require API key is switched
-// off, the gate is releasing until no replica returns its response, then ungated. A state changes
-// only if Require API key has not been switched in the meantime.
+// off, the gate is releasing until every replica responds without the gate, then ungated.
 //
-// A changed gate is repaired, and pending until it is proven. The proof is repeated every few
-// minutes. If a request passes the gate, the gate is pending; if the ingress or the checker
-// fails, it remains engaged, because no request passes.
+// A gate whose objects were changed outside of Sluice is repaired, and is pending until it is
+// proven. The proof is repeated every few minutes. If a request passes the gate, the gate becomes
+// pending. If the ingress or the checkers fail, it remains engaged, because no request passes.
 //
 // # Other tasks
 //
 // An app with a reserved host gets no route: it could take over the console's sessions. With
 // FORMER_ROUTES, each new route is proven before the former one is deleted. Wiring issues the
-// checker's certificate (package authority), unless its Secret exists without Sluice's label.
+// checkers' certificate (package authority), unless its Secret exists without Sluice's label.
 package wiring
 
 import (
@@ -88,7 +87,7 @@ type Cluster interface {
 	WriteSecret(ctx context.Context, s cluster.Secret) (cluster.Secret, error)
 }
 
-// Service reconciles the apps.
+// Service implements the function.
 type Service struct {
 	cfg         Config
 	checkerHost string
@@ -122,14 +121,14 @@ func New(cfg Config, st *store.Store, cl Cluster, log *slog.Logger) (*Service, e
 		ingress: in, schedule: newReproveSchedule(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
 		log: log, now: time.Now,
 	}
-	// Switching a gate off interrupts the proof of switching it on.
+	// Interrupt: when a gate is switched off, the work of switching it on must not continue.
 	s.queue = reconcile.New(reconcile.Options{Workers: cfg.Workers, Interrupt: true}, s.reconcile, func(ctx context.Context, ref app.Ref, err error) {
 		log.WarnContext(ctx, "reconcile app failed", "app", ref.String(), "error", err)
 	})
 	return s, nil
 }
 
-// Receive handles an event. The work does not end with the event's request.
+// Receive handles an event. The work continues after the sender disconnects.
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	return reconcile.Receive(ctx, s.log, e, app.GateRequested, s.pass, s.requested)
 }

@@ -8,7 +8,7 @@
 // most [Options].RetryFor. Keys from a resync ([Queue.Pass]) are tried once.
 //
 // The work has its own deadlines and does not end with the request that caused it. A panic
-// affects only its key, and is repeated in the goroutines that wait for the key.
+// affects only its key, and is raised again in the goroutines that wait for the key.
 package reconcile
 
 import (
@@ -43,9 +43,9 @@ const (
 // ErrUnfinished is returned by reconcile functions to request a retry without a failure.
 var ErrUnfinished = errors.New("not finished")
 
-// Receive handles a function's event: the periodic event starts a resync, and an event of
-// eventType requests the app in its subject. It ignores invalid events, since the sender retries
-// after an error.
+// Receive handles a function's event. The tick, a periodic event, starts a resync. An event of
+// eventType requests work on the app in its subject. Receive logs and ignores invalid events: an
+// error would only make the sender retry.
 func Receive(
 	ctx context.Context, log *slog.Logger, e cloudevents.Event, eventType string,
 	pass func(context.Context) error, requested func(context.Context, app.Ref) error,
@@ -70,13 +70,13 @@ type Options struct {
 	Workers     int // keys processed at the same time
 	PassWorkers int // of these, the maximum for a resync; default Workers
 
-	// Interrupt cancels the work on a key that is added again. It is meant for long work on an
-	// outdated state.
+	// Interrupt cancels the work on a key that is added again. Set it if the work may take long,
+	// because it would continue with an outdated state.
 	Interrupt bool
 
 	FirstPause   time.Duration // before the first retry; each later pause is 1.25 times as long; default 1 s
 	LongestPause time.Duration // default 10 s
-	RetryFor     time.Duration // time since a key was last added; default 1 min
+	RetryFor     time.Duration // since the key was last added; default 1 min
 }
 
 func (o Options) withDefaults() Options {
@@ -107,10 +107,10 @@ type Queue[K comparable] struct {
 
 // item is the state of a key that waits or is processed.
 type item struct {
-	request trace.Request      // that added it last
+	request trace.Request      // the last request that added the key
 	cause   span.Span          // of that request
 	until   time.Time          // no retries after this; zero for keys from a resync
-	waiting []chan error       // closed once the key has been processed; receives a panic
+	waiting []chan error       // closed once the key has been processed; a panic is sent first
 	cancel  context.CancelFunc // of the current work, or nil
 	again   bool               // added since the current work began
 	paused  bool               // waits for a retry
@@ -135,14 +135,13 @@ func New[K comparable](o Options, reconcile func(context.Context, K) error, fail
 	return q
 }
 
-// pauses multiplies client-go's pauses by 1.25 instead of 2, so that a key is retried soon after
-// a slow external change.
+// pauses replaces client-go's pauses, which double, by pauses that grow by a quarter. A key is then
+// retried soon after a slow external change.
 type pauses[K comparable] struct {
 	workqueue.TypedRateLimiter[K]
 	first, longest time.Duration
 }
 
-// When counts a try and returns the pause before the next one.
 func (p pauses[K]) When(key K) time.Duration {
 	tries := p.NumRequeues(key)
 	p.TypedRateLimiter.When(key)
@@ -152,7 +151,8 @@ func (p pauses[K]) When(key K) time.Duration {
 // Add enqueues key and returns immediately. It uses only the request ID and the span from ctx.
 func (q *Queue[K]) Add(ctx context.Context, key K) { q.add(ctx, key, true) }
 
-// Do enqueues keys and waits until each has been processed once, even without success.
+// Do enqueues keys and waits until each has been processed once, successfully or not. It waits for
+// at most [PassTimeout].
 func (q *Queue[K]) Do(ctx context.Context, keys ...K) {
 	ctx, cancel := context.WithTimeout(ctx, PassTimeout)
 	defer cancel()
@@ -167,9 +167,9 @@ func (q *Queue[K]) Do(ctx context.Context, keys ...K) {
 	}
 }
 
-// Pass runs a resync. find calls work for each key that may need work; work returns false when
-// the resync must end. Keys that are already queued are skipped, unless they wait for a retry.
-// Pass returns after all work has ended, and immediately if another resync is running.
+// Pass runs a resync. find calls work for each key that may need it, until work returns false.
+// Keys that are already queued are skipped, unless they wait for a retry. Pass returns after all
+// work has ended, or immediately if another resync is running.
 func (q *Queue[K]) Pass(ctx context.Context, find func(ctx context.Context, work func(K) bool) error) error {
 	select {
 	case q.passing <- struct{}{}:
@@ -208,7 +208,7 @@ func wait(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// Has reports whether a key waits, is processed or will be retried.
+// Has reports whether a key is queued, in progress, or waiting for a retry.
 func (q *Queue[K]) Has(key K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -231,8 +231,8 @@ func (q *Queue[K]) Close() {
 	}
 }
 
-// add enqueues a key. The returned channel is closed once the key has been processed, or
-// immediately if there is nothing to do.
+// add enqueues a key. asked is false for a resync. The returned channel is closed once the key has
+// been processed, or immediately if there is nothing to do.
 func (q *Queue[K]) add(ctx context.Context, key K, asked bool) <-chan error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -276,7 +276,7 @@ func (q *Queue[K]) run() {
 func (q *Queue[K]) work(key K) {
 	ctx, waiting := q.begin(key)
 	if ctx == nil {
-		return // it was processed before its pause ended
+		return // already processed: it was added again before its pause ended
 	}
 	err := q.try(ctx, key)
 	if err != nil && !errors.Is(err, ErrUnfinished) && !errors.Is(ctx.Err(), context.Canceled) {

@@ -230,7 +230,7 @@ func TestConcurrency(t *testing.T) {
 	})
 }
 
-// TestPassTimeout tests that a resync ends although its work does not.
+// TestPassTimeout tests that a resync ends even if its work does not.
 func TestPassTimeout(t *testing.T) {
 	t.Parallel()
 	test(t, "", Options{Workers: 1}, func(_ *bench, ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, func(b *bench) {

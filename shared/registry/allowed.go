@@ -15,7 +15,7 @@ const (
 	maxRegistry   = 255 // characters
 )
 
-// anyRepository completes a registry or path prefix to the name of a repository.
+// anyRepository turns a registry or path prefix into the name of a repository.
 const anyRepository = "/x/y"
 
 // CheckRegistries returns an invalid_registries problem unless each registry is a host with an
@@ -32,7 +32,7 @@ func CheckRegistries(registries []string) error {
 	return nil
 }
 
-// CheckRegistry returns a registry_not_allowed problem unless an image comes from one of the
+// CheckRegistry returns a registry_not_allowed problem unless an image is in one of the
 // registries. An empty list allows all.
 func CheckRegistry(reference string, registries []string) error {
 	if len(registries) == 0 {
@@ -53,7 +53,7 @@ func CheckRegistry(reference string, registries []string) error {
 	return nil
 }
 
-// canonical returns a registry in the form in which repository names begin.
+// canonical returns the prefix that the names of a registry's repositories have.
 func canonical(registry string) (string, error) {
 	emptyPart := strings.Contains("/"+registry+"/", "//")
 	if emptyPart || len(registry) > maxRegistry || strings.ContainsFunc(registry, stray) || strings.Contains(registry, "@") {

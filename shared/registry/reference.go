@@ -9,8 +9,8 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// maxReference limits an image reference, in characters: a repository name of 255, a tag of 128,
-// a digest, and the registry's host.
+// maxReference is the maximum length of an image reference: a repository name of 255 characters, a
+// tag of 128, a digest, and the registry's host.
 const maxReference = 768
 
 // Check returns an invalid_image problem unless a reference is valid and has a tag or a digest,

@@ -1,11 +1,11 @@
-// Package registry checks references to container images, and resolves their tags to digests. A
-// rollback then deploys the same image, even if the tag has moved (promise D5). No other package
-// calls registries.
+// Package registry checks references to container images, and resolves their tags to digests. With
+// the digest, a rollback deploys the same image even if the tag has moved (promise D5). No other
+// package calls registries.
 //
-// A caller with deploy rights chooses the registry. Unless a setting allows it, the package
-// therefore rejects loopback, link-local and private addresses. It checks the address of each
-// connection, so a redirect or a second DNS response cannot bypass the check. Kubernetes itself
-// is not restricted.
+// Users with deploy rights choose the registry. The package therefore rejects loopback, link-local
+// and private addresses, unless [Access] allows them. It checks the address of each connection, so
+// a redirect or a second DNS response cannot bypass the check. Kubernetes pulls images without this
+// restriction.
 package registry
 
 import (
@@ -50,8 +50,8 @@ type Access struct {
 	// deploy rights can then make this process send requests there.
 	AllowPrivate bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
 
-	// CAFile is a PEM file with certificate authorities of registries, in addition to the
-	// system's, e.g. "/var/run/sluice/registry-ca/ca.crt". It is read at start. A missing file
+	// CAFile is a PEM file of CA certificates to trust for registries, in addition to the
+	// system's, e.g. "/var/run/sluice/registry-ca/ca.crt". It is read at startup; a missing file
 	// adds none.
 	CAFile string `env:"REGISTRY_CA_FILE"`
 }
@@ -77,8 +77,8 @@ func New(access Access, log *slog.Logger) (*Resolver, error) {
 }
 
 // Resolve returns the current digest of an image reference, e.g. "sha256:9f86…". If the registry
-// does not respond within three seconds, or fails, it returns a note for the history instead; the
-// tag is then deployed as it is.
+// fails or does not respond within 3 seconds, Resolve returns a note for the deployment history
+// instead; the tag is then deployed without a digest.
 func (r *Resolver) Resolve(ctx context.Context, image string) (digest, note string) {
 	if _, d, pinned := strings.Cut(image, "@"); pinned {
 		return d, ""
@@ -133,8 +133,8 @@ func publicOnly(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// public reports whether an address is on the internet. For IPv6 these are the ranges assigned
-// today, which exclude forms that wrap an IPv4 address ("::127.0.0.1", NAT64's 64:ff9b::/96).
+// public reports whether an address is on the internet. For IPv6, only 2000::/3 is public, which
+// excludes forms that wrap an IPv4 address ("::127.0.0.1", NAT64's 64:ff9b::/96).
 func public(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
 		return false
@@ -162,7 +162,7 @@ func special() []netip.Prefix {
 	}
 }
 
-// why returns a short reason without any text from the registry's response.
+// why returns a short reason that contains no text from the registry's response.
 func why(err error) string {
 	var dns *net.DNSError
 	var answer *transport.Error
@@ -181,8 +181,8 @@ func why(err error) string {
 	return "the registry did not respond"
 }
 
-// untrusted returns the error of a registry's certificate, or "" for other errors, which may
-// contain text from the response.
+// untrusted returns the error text of a registry's certificate. It returns "" for other errors,
+// whose text may contain parts of the response.
 func untrusted(err error) string {
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {

@@ -20,7 +20,6 @@ type exporter struct {
 	failing, full             atomic.Bool
 }
 
-// ExportSpans implements [sdktrace.SpanExporter].
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	e.waiting.Add(-int64(len(spans)))
@@ -39,7 +38,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	return nil
 }
 
-// reason returns an error without the collector's response, which may repeat exported data.
+// reason returns an error's text without the collector's response, which may repeat exported data.
 func reason(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "body: ")
 	return strings.TrimRight(text, " (:")
@@ -50,7 +49,6 @@ type queue struct {
 	to *exporter
 }
 
-// OnEnd implements [sdktrace.SpanProcessor].
 func (q queue) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Settings are the OpenTelemetry variables that are validated: the SDK would ignore invalid
-// values. The SDK reads these and others itself.
+// Settings are the OpenTelemetry variables that this package validates, because the SDK ignores
+// invalid values. The SDK itself reads these and other variables.
 type Settings struct {
 	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`        // e.g. "http://collector:4318"; "" disables the export
 	Traces   string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"` // e.g. "http://collector:4318/v1/traces"
@@ -43,7 +43,7 @@ func samplers() []string {
 	}
 }
 
-// check returns an error without addresses and headers if the settings are invalid.
+// check returns an error if the settings are invalid. The error contains no addresses or headers.
 func (c Settings) check() error {
 	for name, address := range map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.Endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": c.Traces} {
 		u, err := url.Parse(address)

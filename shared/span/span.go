@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Kind is the role of a span in a call.
+// Kind is the kind of a span.
 type Kind oteltrace.SpanKind
 
 // The kinds of spans for [Start].
@@ -26,7 +26,7 @@ const (
 // Key is the name of a field.
 type Key string
 
-// The keys. Those without the prefix sluice follow OpenTelemetry's conventions.
+// The keys. Keys without the prefix sluice follow OpenTelemetry's conventions.
 const (
 	Namespace Key = "sluice.namespace" // e.g. "shop-prod"
 	App       Key = "sluice.app"       // e.g. "hello"
@@ -71,8 +71,8 @@ func (s Span) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, s)
 }
 
-// Start starts a child of the context's span, if there is one. The name must be from a fixed
-// list.
+// Start starts a child of the context's span, if there is one. The name must not contain text from
+// clients.
 func Start(ctx context.Context, kind Kind, name string, fields ...Field) (context.Context, Span) {
 	above := Of(ctx)
 	if above.span == nil {
@@ -82,7 +82,8 @@ func Start(ctx context.Context, kind Kind, name string, fields ...Field) (contex
 	return above.tracer.start(ctx, parent, name, oteltrace.WithSpanKind(oteltrace.SpanKind(kind)), oteltrace.WithAttributes(attributes(fields)...))
 }
 
-// Consume starts the span of an event and links it to the request's span, if there is one.
+// Consume starts the span of an event with the given traceparent, and links it to the span of the
+// request that delivered the event. It does nothing if the request has no span.
 func Consume(ctx context.Context, parent string) (context.Context, Span) {
 	request := Of(ctx)
 	if request.span == nil {
@@ -92,7 +93,7 @@ func Consume(ctx context.Context, parent string) (context.Context, Span) {
 		oteltrace.WithLinks(oteltrace.Link{SpanContext: request.span.SpanContext()}))
 }
 
-// Parent returns the traceparent for calls from the span, or "".
+// Parent returns the traceparent to send with calls, or "".
 func (s Span) Parent() string {
 	if s.span == nil {
 		return ""
@@ -101,14 +102,14 @@ func (s Span) Parent() string {
 	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + (c.TraceFlags() & oteltrace.FlagsSampled).String()
 }
 
-// Set sets fields.
+// Set adds fields to the span.
 func (s Span) Set(fields ...Field) {
 	if s.span != nil && s.span.IsRecording() {
 		s.span.SetAttributes(attributes(fields)...)
 	}
 }
 
-// Answered ends a request's span. Its name is the pattern of the route, or the method.
+// Answered ends a request's span. The span's name is the pattern of the route, or the method.
 func (s Span) Answered(pattern, requestMethod string, status int, requestID string) {
 	if s.span == nil {
 		return
@@ -123,7 +124,7 @@ func (s Span) Answered(pattern, requestMethod string, status int, requestID stri
 	s.span.End()
 }
 
-// answered sets the HTTP status. From failure on, it is an error.
+// answered sets the HTTP status. Statuses from failure upward mark the span as failed.
 func (s Span) answered(status, failure int) {
 	s.span.SetAttributes(attribute.Int("http.response.status_code", status))
 	if status >= failure {
@@ -131,7 +132,7 @@ func (s Span) answered(status, failure int) {
 	}
 }
 
-// End ends the span. It records that there was an error, but not its text.
+// End ends the span. It records whether there was an error, but not its text.
 func (s Span) End(err error) {
 	if s.span == nil {
 		return
@@ -152,8 +153,8 @@ func attributes(fields []Field) []attribute.KeyValue {
 	return all
 }
 
-// Transport creates a client span for each request. name is the receiver, e.g. "kubernetes". If
-// tell is true, the request contains the traceparent.
+// Transport returns a transport that creates a client span for each request. name is the receiver,
+// e.g. "kubernetes". If tell is true, requests contain the traceparent.
 func Transport(next http.RoundTripper, name string, tell bool) http.RoundTripper {
 	return transport{next, name, tell}
 }
@@ -164,7 +165,6 @@ type transport struct {
 	tell bool
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, s := Start(r.Context(), Client, t.name+" "+r.Method, Field{method, r.Method}, Field{server, r.URL.Hostname()})
 	if s.span == nil {

@@ -106,7 +106,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// The parent's flag decides, then the sampler. A trace that is not sampled is passed on.
+// The parent's flag decides, or the sampler if there is no parent. A trace that is not sampled is
+// passed on to other functions.
 func TestSampling(t *testing.T) {
 	for _, tt := range []struct {
 		sampler, ratio, parent string

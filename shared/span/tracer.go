@@ -13,7 +13,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
-// Closing is the longest wait for the last export at the end of a process.
+// Closing is the longest wait for the last export when a process stops.
 const Closing = 5 * time.Second
 
 const scope = "github.com/sluicegate/sluice"
@@ -25,8 +25,8 @@ type Tracer struct {
 	exporter *exporter
 }
 
-// Open returns a function's tracer. The default service name is "sluice-" and the function. It
-// makes no requests.
+// Open returns a function's tracer. The default service name is "sluice-" and the function's name.
+// Open makes no requests.
 func Open(ctx context.Context, cfg Settings, function string, log *slog.Logger) (*Tracer, error) {
 	if !cfg.on() {
 		return &Tracer{}, nil
@@ -66,8 +66,8 @@ func (t *Tracer) Close(ctx context.Context) {
 	}
 }
 
-// Server starts the span of a request, in the trace of a valid traceparent or in a new one.
-// [Span.Answered] ends it.
+// Server starts the span of a request, in the trace of parent or in a new trace. [Span.Answered]
+// ends it.
 func (t *Tracer) Server(ctx context.Context, parent string) (context.Context, Span) {
 	if !t.On() {
 		return ctx, Span{}
@@ -118,7 +118,7 @@ func contextOf(parent string) oteltrace.SpanContext {
 // Counts are the numbers of ended spans by result.
 type Counts struct{ Exported, Failed, Dropped uint64 }
 
-// Counts returns the numbers so far.
+// Counts returns the current numbers.
 func (t *Tracer) Counts() Counts {
 	if !t.On() {
 		return Counts{}

@@ -11,9 +11,9 @@ import (
 
 const forwardedFor = "X-Forwarded-For"
 
-// Address returns the client's address, or "" if it is unknown. The console sends its client in a
-// signed header ([Vouch]). Otherwise X-Forwarded-For is read from the right, starting with the
-// peer. The first address that is not a trusted proxy is the client.
+// Address returns the client's address, or "" if it is unknown. The console sends the address of
+// its client in a signed header ([Vouch]). Otherwise it is the first address that is not a trusted
+// proxy, starting with the connection's peer and then in X-Forwarded-For from right to left.
 func (c *Clients) Address(r *http.Request) string {
 	if address, ok := c.vouched(r.Header); ok {
 		return address.String()
@@ -54,7 +54,7 @@ func parse(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), err == nil
 }
 
-// Forwarded returns the last entry of X-Forwarded-For, or "" if it is not an IP address. Use it
+// Forwarded returns the last address in X-Forwarded-For, or "" if it is not an IP address. Use it
 // only for requests from the ingress.
 func Forwarded(h http.Header) string {
 	hops := h[forwardedFor]
@@ -69,8 +69,8 @@ func Forwarded(h http.Header) string {
 	return addr.String()
 }
 
-// Network returns the network of the client for limits: its IPv4 address or its IPv6 /64 network,
-// or "" if unknown.
+// Network returns the client's IPv4 address or its IPv6 /64 network, or "" if unknown. Rate limits
+// use it.
 func Network(ctx context.Context) string {
 	r, _ := Of(ctx)
 	addr, err := netip.ParseAddr(r.Address)

@@ -15,8 +15,8 @@ const (
 	resolveEvery   = 5 * time.Second
 	resolveTimeout = 2 * time.Second
 
-	// resolvedFor is the time for which an address stays trusted after its name has lost it. Pods
-	// that shut down still forward requests.
+	// resolvedFor is the time for which an address stays trusted after its name no longer resolves
+	// to it. Pods that shut down still forward requests.
 	resolvedFor = time.Minute
 )
 
@@ -59,8 +59,7 @@ type Clients struct {
 	now      func() time.Time
 }
 
-// NewClients returns a Clients that trusts the proxies, and the console if the secret is not
-// empty.
+// NewClients returns a Clients that trusts the proxies, and the console if its secret is not empty.
 func NewClients(p Proxies, console Secret) *Clients {
 	lookup := func(ctx context.Context, name string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
@@ -89,7 +88,6 @@ func (c *Clients) Follow(ctx context.Context, log *slog.Logger) {
 	}()
 }
 
-// resolve looks up all names. After a failed lookup, addresses stay trusted for resolvedFor.
 func (c *Clients) resolve(ctx context.Context, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()

@@ -1,12 +1,12 @@
 // Package trace carries the request's ID, client address and actor in the context, for logs and
 // audit records.
 //
-// The ID is the client's X-Request-Id if it has 1 to 64 of [0-9A-Za-z_-], otherwise a random one.
-// The response, log lines ([Logger]), audit records and calls of other functions contain it.
+// The ID is the client's X-Request-Id if it has 1 to 64 of [0-9A-Za-z_-], otherwise a random ID.
+// The response, log lines ([Logger]), audit records and calls to other functions contain it.
 // Clients can reuse IDs, so an ID proves nothing.
 //
-// The client address comes from trusted proxies or the connection ([Clients.Address]). The
-// console runs in its own pods, so it sends its client's address in a signed header ([Vouch]).
+// The client address comes from the console, trusted proxies or the connection
+// ([Clients.Address]).
 //
 // A valid traceparent (W3C Trace Context) is passed on to other functions, and its trace ID is
 // logged. If spans are exported (package span), the parent is the current span, and requests
@@ -14,8 +14,7 @@
 // passed on.
 //
 // The actor is known only after authentication: [Begin] reserves a place in the context, and
-// [Identify] fills it. Work without a request has the system as its actor, unless [As] sets
-// another.
+// [Identify] fills it. Work without a request has the actor "system", unless [As] sets another.
 package trace
 
 import (
@@ -30,7 +29,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 )
 
-// Header contains the request ID in requests and responses.
+// Header is the name of the header with the request ID.
 const Header = "X-Request-Id"
 
 const maxID = 64
@@ -67,7 +66,7 @@ const (
 // Kinds returns all kinds of actors.
 func Kinds() []Kind { return []Kind{User, Token, Webhook, Program, Build, System, Anonymous} }
 
-// Actor is the author of a change.
+// Actor is the person or program that makes a request or a change.
 type Actor struct {
 	Kind Kind
 	Name string
@@ -94,7 +93,7 @@ func Identify(ctx context.Context, a Actor) {
 	}
 }
 
-// As returns a context with another actor and the request of ctx.
+// As returns a context with actor a and the request of ctx.
 func As(ctx context.Context, a Actor) context.Context {
 	t := &trail{}
 	if before := of(ctx); before != nil {
@@ -104,7 +103,7 @@ func As(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, key{}, t)
 }
 
-// Of returns the request of a context. It returns false if there is none.
+// Of returns the request of a context, and false if there is none.
 func Of(ctx context.Context) (r Request, ok bool) {
 	t := of(ctx)
 	if t == nil {
@@ -164,7 +163,7 @@ const ParentHeader = "traceparent"
 
 var traceparent = regexp.MustCompile(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$`)
 
-// ParentOf returns the traceparent of a header, or "" if there is not exactly one that is valid.
+// ParentOf returns the traceparent of a header, or "" unless there is exactly one and it is valid.
 func ParentOf(h http.Header) string {
 	if lines := h.Values(ParentHeader); len(lines) == 1 {
 		return ValidParent(lines[0])
@@ -192,7 +191,6 @@ func Logger(log *slog.Logger) *slog.Logger {
 
 type handler struct{ slog.Handler }
 
-// Handle implements [slog.Handler].
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	if id := ID(ctx); id != "" {
 		r = r.Clone()
@@ -204,10 +202,8 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements [slog.Handler].
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return handler{h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup implements [slog.Handler].
 func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }

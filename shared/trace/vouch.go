@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// ClientHeader contains the client's address in calls of the console; see [Vouch].
+	// ClientHeader is the name of the header with the client's address in calls from the console;
+	// see [Vouch].
 	ClientHeader = "Sluice-Client-Address"
 
 	// vouchedFor is the accepted difference between the header's time and the current time.
@@ -33,11 +34,11 @@ func (Secret) String() string { return "[redacted]" }
 // GoString implements [fmt.GoStringer].
 func (Secret) GoString() string { return "[redacted]" }
 
-// Console is the setting of the secret. Without a secret, changes through the console are
+// Console holds the settings for the secret. Without a secret, changes through the console are
 // recorded with the console's address.
 type Console struct {
 	Secret Secret `env:"CONSOLE_TOKEN"`
-	File   string `env:"CONSOLE_TOKEN_FILE"` // file with the secret, instead of the secret
+	File   string `env:"CONSOLE_TOKEN_FILE"` // file that contains the secret
 }
 
 // Read returns the secret, or "" if there is none.
@@ -58,8 +59,9 @@ func (c Console) Read() (Secret, error) {
 	return c.Secret, nil
 }
 
-// Vouch returns the value of [ClientHeader] for a client's call. It is valid for a short time and
-// only with the call's Authorization header. It is "" without a secret or an address.
+// Vouch returns the value of [ClientHeader] for a call on behalf of a client, signed with s. It is
+// valid for a short time and only with the same Authorization header. It is "" without a secret or
+// an address.
 func Vouch(s Secret, address, authorization string, now time.Time) string {
 	if s == "" || address == "" {
 		return ""

@@ -1,5 +1,4 @@
-// Package spantest is a collector of spans for tests. It receives OTLP over HTTP and stores all
-// received bytes.
+// Package spantest is a collector of spans for tests.
 package spantest
 
 import (
@@ -29,7 +28,7 @@ type Span struct {
 	Took              time.Duration
 }
 
-// Receiver is a collector.
+// Receiver is a collector that receives OTLP over HTTP.
 type Receiver struct {
 	URL string
 

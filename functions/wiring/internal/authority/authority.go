@@ -1,9 +1,9 @@
-// Package authority is a certificate authority for the checker's TLS certificate (promise G14).
+// Package authority is a certificate authority for the checkers' TLS certificate (promise G14).
 // It does no I/O.
 //
-// Certificates are renewed after two thirds of their life. A new authority is in the trusted
-// bundle for [Overlap] before it signs, so that the bundle reaches all app namespaces first. The
-// previous authority remains in the bundle until it expires, and its certificates remain valid.
+// Certificates are renewed after two thirds of their life. A new authority is trusted for [Overlap]
+// before it signs, so that its certificate reaches all app namespaces first. The previous authority
+// remains trusted until it expires.
 package authority
 
 import (
@@ -43,7 +43,7 @@ type Authority struct {
 // Bundle holds all trusted authorities, the oldest first.
 type Bundle []Authority
 
-// Parse returns the bundle that [Bundle.PEM] encoded. Empty input is an empty bundle.
+// Parse returns the bundle that [Bundle.PEM] encoded. Empty input yields an empty bundle.
 func Parse(certs, keys []byte) (Bundle, error) {
 	var b Bundle
 	for {
@@ -80,7 +80,7 @@ func parse(certDER, keyDER []byte) (Authority, error) {
 	return Authority{cert: cert, key: key}, nil
 }
 
-// PEM returns the certificates and the secret keys.
+// PEM returns the certificates and the private keys.
 func (b Bundle) PEM() (certs, keys []byte, err error) {
 	for _, a := range b {
 		cert, key, err := encode(a.cert, a.key)
@@ -92,8 +92,8 @@ func (b Bundle) PEM() (certs, keys []byte, err error) {
 	return certs, keys, nil
 }
 
-// Renew removes expired authorities, and adds one if there is none or the newest is past two
-// thirds of its life. changed reports whether it did either.
+// Renew removes expired authorities. It adds a new one if there is none, or if the newest is past
+// two thirds of its life. changed reports whether it did either.
 func (b Bundle) Renew(now time.Time) (renewed Bundle, changed bool, err error) {
 	for _, a := range b {
 		if now.Before(a.cert.NotAfter) {
@@ -156,11 +156,11 @@ func sign(t, parent *x509.Certificate, subject, issuer *ecdsa.PrivateKey) (*x509
 	return cert, nil
 }
 
-// Name is a DNS name in every certificate, for proxies that use another address for the checkers.
+// Name is a DNS name in every certificate, for proxies that call the checkers at another address.
 const Name = "sluice-checker"
 
-// Issue returns a server certificate for Name and host, a DNS name or an IP address, and its key,
-// as PEM.
+// Issue returns a server certificate and its key as PEM. The certificate is valid for Name and for
+// host, a DNS name or an IP address.
 func (b Bundle) Issue(host string, now time.Time) (cert, key []byte, err error) {
 	by, err := b.signer(now)
 	if err != nil {
@@ -198,8 +198,8 @@ func encode(c *x509.Certificate, private *ecdsa.PrivateKey) (cert, key []byte, e
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// Good reports whether a certificate can remain in use: for host and Name, with its key, before
-// two thirds of its life, and signed by the current signer.
+// Good reports whether a certificate can remain in use: it is valid for host and Name, matches the
+// key, is not past two thirds of its life, and was signed by the current signer.
 func (b Bundle) Good(cert, key []byte, host string, now time.Time) bool {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil || pair.Leaf == nil || worn(pair.Leaf, now) || pair.Leaf.VerifyHostname(host) != nil || pair.Leaf.VerifyHostname(Name) != nil {
