@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Kind is the origin of an app's image (promises D7, D8).
+// Kind is the kind of an app, by the origin of its image (promises D7, D8).
 type Kind string
 
 // The kinds of app.
@@ -49,7 +49,7 @@ type App struct {
 	UpdatedAt time.Time `firestore:"updated_at"`
 }
 
-// Asked returns the app without observed state, for its entity tag.
+// Asked returns the app without observed state, for its ETag.
 func (a App) Asked() App {
 	a.Gate, a.Deployed = Gate{}, Deployed{}
 	a.CreatedAt, a.UpdatedAt = a.CreatedAt.UTC().Truncate(time.Microsecond), a.UpdatedAt.UTC().Truncate(time.Microsecond)
@@ -70,7 +70,7 @@ type GitSource struct {
 	Path       string `firestore:"path"` // folder in the repository; "" for its root
 }
 
-// Kind returns GitApp if the app has a git source.
+// Kind returns the app's kind.
 func (a App) Kind() Kind {
 	if a.GitSource != nil {
 		return GitApp
@@ -84,22 +84,22 @@ type GateState string
 // The states of a gate.
 const (
 	Ungated   GateState = "ungated"   // off, not on the route
-	Pending   GateState = "pending"   // on, not verified yet
-	Engaged   GateState = "engaged"   // verified: a request without a key got the gate's 401
+	Pending   GateState = "pending"   // on, not proven yet
+	Engaged   GateState = "engaged"   // proven: requests without a key get the gate's 401
 	Releasing GateState = "releasing" // off, still on the route
 )
 
 // GateStates returns all states of a gate.
 func GateStates() []GateState { return []GateState{Ungated, Pending, Engaged, Releasing} }
 
-// Gate is the observed state of an app's gate. Only wiring advances it.
+// Gate is the observed state of an app's gate. Only the wiring function advances it.
 type Gate struct {
 	State   GateState `firestore:"state"`
 	Since   time.Time `firestore:"since"`
-	Message string    `firestore:"message"` // reason for not being further, or ""
+	Message string    `firestore:"message"` // reason for a delay, or ""
 }
 
-// Switch returns the gate's state after Require API key is set.
+// Switch returns the gate after Require API key is set to on.
 func (g Gate) Switch(on bool, now time.Time) Gate {
 	heading := g.State == Pending || g.State == Engaged
 	if on == heading {
@@ -111,14 +111,13 @@ func (g Gate) Switch(on bool, now time.Time) Gate {
 	return Gate{State: Releasing, Since: now}
 }
 
-// Generation identifies the route for this state: 1 to 13 of 0-9a-z. Package checkers describes
-// its use.
+// Generation identifies the route for this state, in 1 to 13 characters of 0-9a-z. The proof of
+// the gate names it (package wiring).
 func (g Gate) Generation() string {
 	return strconv.FormatUint(uint64(g.Since.UnixMicro()), 36)
 }
 
-// Renew returns the gate's state after a change of its settings: a gate that is on must be
-// verified again.
+// Renew returns the gate after a change of its settings: a gate that is on must be proven again.
 func (g Gate) Renew(now time.Time) Gate {
 	if g.State == Pending || g.State == Engaged {
 		return Gate{State: Pending, Since: now}
@@ -146,12 +145,12 @@ func CheckPreflight(p Preflight) error {
 	return nil
 }
 
-// GateRequested is the type of the CloudEvent after a change of an app's gate or its settings.
-// Its subject is the app's [Ref]. Without the event, wiring acts at its next tick.
+// GateRequested is the type of the CloudEvent that requests work on an app's gate. Its subject is
+// the app's [Ref].
 const GateRequested = "dev.sluicegate.app.gate_requested.v1"
 
-// DeployRequested and BuildRequested are the types of the corresponding events for a new revision
-// (deploys) and a new build (builds).
+// DeployRequested and BuildRequested are the types of the corresponding CloudEvents for a new
+// revision and a new build.
 const (
 	DeployRequested = "dev.sluicegate.app.deploy_requested.v1"
 	BuildRequested  = "dev.sluicegate.app.build_requested.v1"

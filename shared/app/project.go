@@ -15,7 +15,7 @@ type Project struct {
 	CreatedAt time.Time       `firestore:"created_at"`
 
 	LeakPolicy apikey.LeakPolicy `firestore:"leak_policy,omitempty"`
-	Registries []string          `firestore:"registries,omitempty"` // for images, see package image; empty allows all
+	Registries []string          `firestore:"registries,omitempty"` // allowed for images; empty allows all
 }
 
 // Environment is an environment of a project, with its own keys and plans.
@@ -26,7 +26,7 @@ type Environment struct {
 	CreatedAt time.Time `firestore:"created_at"`
 }
 
-// Role is the role of a member (promise S1).
+// Role is the role of a member or service token in a project (promise S1).
 type Role string
 
 // The roles, from least to most permissions. Each includes the previous ones.
@@ -39,7 +39,7 @@ const (
 // Roles returns all roles, from least to most permissions.
 func Roles() []Role { return []Role{Viewer, Developer, Owner} }
 
-// Valid reports whether r is one of them.
+// Valid reports whether r is one of [Roles].
 func (r Role) Valid() bool { return slices.Contains(Roles(), r) }
 
 // Allows reports whether role r includes role need.
@@ -61,8 +61,9 @@ func CheckLabel(what, s string) error {
 	return nil
 }
 
-// CheckName returns an invalid_name problem if s is not valid for a new app: before Kubernetes
-// 1.36, Service names must begin with a letter. Existing apps can have any label.
+// CheckName returns an invalid_name problem if s is not a valid name for a new app: a label that
+// begins with a letter, which Service names require before Kubernetes 1.36. Existing apps can have
+// any label.
 func CheckName(s string) error {
 	if !ValidLabel(s) || s[0] < 'a' || s[0] > 'z' {
 		return problem.New(problem.InvalidName, "The app's name has 1 to %d characters: a-z, 0-9 and hyphens, with a letter first and a letter or digit last.", maxLabel)

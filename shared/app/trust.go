@@ -10,8 +10,8 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Provider is the CI system of a trust. It decides the claims and the actor's name; only the
-// issuer authenticates pipelines.
+// Provider is the CI system of a trust. It determines the default claims and the actor's name;
+// only the issuer authenticates pipelines.
 type Provider string
 
 // The providers.
@@ -25,7 +25,7 @@ const (
 // Providers returns all providers.
 func Providers() []Provider { return []Provider{GitHub, GitLab, Forgejo, Other} }
 
-// Issuer returns the issuer of a provider's public service, or "" if each installation is an
+// Issuer returns the issuer of a provider's public service, or "" if every installation has its own
 // issuer.
 func (p Provider) Issuer() string {
 	switch p {
@@ -45,11 +45,11 @@ type Where struct {
 	Environment string
 	Workflow    string
 
-	AnyEvent    bool // also pull requests and all other events
+	AnyEvent    bool // also pull requests and other events
 	Unprotected bool // GitLab: also unprotected branches and tags
 }
 
-// Claims returns the claims that match w.
+// Claims returns the patterns that match w, by claim name.
 func (p Provider) Claims(w Where) map[string]string {
 	claims := map[string]string{"repository": w.Repository, "ref": w.Ref, "environment": w.Environment, "workflow": w.Workflow}
 	switch p {
@@ -82,8 +82,8 @@ const (
 	maxPattern  = 256
 )
 
-// Trust selects the pipelines that can deploy an app without a secret: those with a token of this
-// issuer and audience whose claims all match.
+// Trust selects pipelines that can deploy an app without a secret. Their token must have this
+// issuer and audience, and match all Claims.
 type Trust struct {
 	ID       string   `firestore:"id"`
 	Provider Provider `firestore:"provider"`
@@ -98,7 +98,7 @@ type Trust struct {
 	CreatedBy string    `firestore:"created_by"` // username
 }
 
-// Pipeline holds the verified content of a pipeline's token.
+// Pipeline is the verified content of a pipeline's token.
 type Pipeline struct {
 	Issuer   string
 	Audience []string
@@ -117,8 +117,8 @@ func (p Pipeline) Owner() string {
 	return p.Issuer + " " + p.Claims["sub"]
 }
 
-// owners are the claims that identify an owner, and whether their values are paths that begin
-// with it.
+// owners contains the claims that identify an owner. The value is true if the claim is a path that
+// begins with the owner.
 //
 //nolint:gochecknoglobals // a constant table
 var owners = map[string]bool{
@@ -155,7 +155,7 @@ func (t Trust) restrictions() map[string]string {
 	return nil
 }
 
-// system returns the provider of the trust's tokens, by the issuer if that is public.
+// system returns the provider of the trust's tokens. A public issuer overrides t.Provider.
 func (t Trust) system() Provider {
 	for _, p := range []Provider{GitHub, GitLab} {
 		if t.Issuer == p.Issuer() {
@@ -174,8 +174,8 @@ func (t Trust) Restricted() Trust {
 	return t
 }
 
-// Open reports whether t may match more than runs of merged code of one owner. Trusts of earlier
-// versions can be open and still match.
+// Open reports whether t may match pipelines that run unmerged code, or pipelines of several
+// owners. Trusts of earlier versions can be open and still match.
 func (t Trust) Open() bool {
 	for name, narrow := range t.restrictions() {
 		usual := alternatives(name, narrow)
@@ -243,7 +243,7 @@ func matchesAll(claim, pattern string) bool {
 	return slices.ContainsFunc(alternatives(claim, pattern), func(one string) bool { return strings.Trim(one, "*/") == "" })
 }
 
-// alternatives returns the patterns of which one must match. Only events have several: their
+// alternatives returns the patterns of which one must match. Only event claims have several: their
 // values never contain "|".
 func alternatives(claim, pattern string) []string {
 	if claim == githubEvent || claim == gitlabEvent {
@@ -274,13 +274,13 @@ func owner(claim, pattern string) bool {
 	return path && whole(head, "/")
 }
 
-// subjectKinds are further first parts of subjects before an owner, and whether the owner begins
-// a path.
+// subjectKinds contains further words that can precede the owner in a subject. The value is true if
+// the owner begins a path.
 //
 //nolint:gochecknoglobals // a constant table
 var subjectKinds = map[string]bool{"repo": true, "organization": false}
 
-// subjectOwner reports whether a subject's beginning names a complete owner, e.g. "repo:org/",
+// subjectOwner reports whether the beginning of a subject names a complete owner, e.g. "repo:org/",
 // "organization:acme:", "spiffe://example.org/" or "org/".
 func subjectOwner(head string) bool {
 	kind, rest, typed := strings.Cut(head, ":")
@@ -365,7 +365,7 @@ func matches(pattern, value string) bool {
 	b.WriteString(`(?s)\A` + parts[0])
 	for i := 1; i < len(parts); i++ {
 		gap := `[^/]*`
-		if i+1 < len(parts) && parts[i] == "" { // two in a row
+		if i+1 < len(parts) && parts[i] == "" { // "**"
 			gap = `.*`
 			i++
 		}
@@ -377,8 +377,8 @@ func matches(pattern, value string) bool {
 
 const maxActor = 200
 
-// Actor returns the pipeline's name in the history, e.g. "github: org/repo@main by workflow
-// deploy".
+// Actor returns the pipeline's name in the deployment history, e.g. "github: org/repo@main by
+// workflow deploy".
 func (t Trust) Actor(p Pipeline) string {
 	repository, by, ref := p.Claims["repository"], p.Claims["workflow"], p.Claims["ref"]
 	switch t.Provider {

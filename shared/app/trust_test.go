@@ -128,7 +128,7 @@ func TestTrustRestricted(t *testing.T) {
 	}
 }
 
-// A trust that could not be added now matches the same pipelines, and counts as open.
+// A stored trust that can no longer be added still matches the same pipelines, and counts as open.
 func TestStoredTrustsStay(t *testing.T) {
 	t.Parallel()
 	for _, claims := range []map[string]string{{"sub": "repo://**"}, {"repository": "org/repo"}} {

@@ -32,7 +32,7 @@ func (c *Client) App(ctx context.Context, project, environment, app string) (wir
 	return call(ctx, c, api.GetApp, api.None{}, project, environment, app)
 }
 
-// DeleteApp deletes an app with its workload and route, and returns the keys with it in their scope.
+// DeleteApp deletes an app with its workload and route. It returns the keys whose scope named it.
 func (c *Client) DeleteApp(ctx context.Context, project, environment, app string) (wire.DeletedApp, error) {
 	return call(ctx, c, api.DeleteApp, api.None{}, project, environment, app)
 }
@@ -60,7 +60,7 @@ func (c *Client) UpdateApp(ctx context.Context, project, environment, app string
 	return call(ctx, c, api.UpdateApp, u, project, environment, app)
 }
 
-// SetPreflight sets the handling of CORS preflights: app or refuse.
+// SetPreflight sets the handling of CORS preflights: "app" or "refuse".
 func (c *Client) SetPreflight(ctx context.Context, project, environment, app, preflight string) (wire.App, error) {
 	return call(ctx, c, api.UpdateApp, wire.UpdateApp{Preflight: &preflight}, project, environment, app)
 }
@@ -110,14 +110,13 @@ func (c *Client) Deploy(ctx context.Context, project, environment, app, image st
 	return call(ctx, c, api.CreateDeployment, wire.CreateDeployment{Image: &image}, project, environment, app)
 }
 
-// Rollback deploys an earlier revision again. 0 selects the last one that ever had a ready pod, or
-// else the nearest that did not fail.
+// Rollback deploys an earlier revision again. Revision 0 selects the default of package deploy.
 func (c *Client) Rollback(ctx context.Context, project, environment, app string, revision int64) (wire.Deployment, error) {
 	return call(ctx, c, api.RollBack, wire.Rollback{Revision: unless(revision, 0)}, project, environment, app)
 }
 
-// Promote deploys a revision of the app of the same name in another environment. 0 selects the
-// newest one there that ever had a ready pod.
+// Promote deploys a revision of the app with the same name in environment from. Revision 0 selects
+// the default of package deploy.
 func (c *Client) Promote(ctx context.Context, project, environment, app, from string, revision int64) (wire.Deployment, error) {
 	return call(ctx, c, api.Promote, wire.Promote{FromEnvironment: &from, Revision: unless(revision, 0)}, project, environment, app)
 }
@@ -137,7 +136,8 @@ func (c *Client) Build(ctx context.Context, project, environment, app string, bu
 	return call(ctx, c, api.GetBuild, api.None{}, project, environment, app, strconv.FormatInt(build, 10))
 }
 
-// RequestBuild builds a commit (its first digits suffice), or the branch's head if commit is "".
+// RequestBuild builds a commit, given by its full or abbreviated hash. If commit is "", it builds
+// the branch's head.
 func (c *Client) RequestBuild(ctx context.Context, project, environment, app, commit string) (wire.Build, error) {
 	return call(ctx, c, api.RequestBuild, wire.RequestBuild{Commit: unless(commit, "")}, project, environment, app)
 }
@@ -179,7 +179,7 @@ func (c *Client) EnableWebhook(ctx context.Context, project, environment, app st
 	return webhook(call(ctx, c, api.EnableWebhook, api.Empty{}, project, environment, app))
 }
 
-// DisableWebhook disables an app's webhook and its token.
+// DisableWebhook disables an app's webhook and deletes its token.
 func (c *Client) DisableWebhook(ctx context.Context, project, environment, app string) error {
 	return do(ctx, c, api.DisableWebhook, api.None{}, project, environment, app)
 }
@@ -205,7 +205,7 @@ func (c *Client) Trust(ctx context.Context, project, environment, app, trust str
 	return call(ctx, c, api.GetTrust, api.None{}, project, environment, app, trust)
 }
 
-// AddTrust lets pipelines deploy an app with OpenID Connect tokens.
+// AddTrust allows pipelines to deploy an app with their OpenID Connect tokens.
 func (c *Client) AddTrust(ctx context.Context, project, environment, app string, t wire.AddTrust) (wire.Trust, error) {
 	return call(ctx, c, api.AddTrust, t, project, environment, app)
 }

@@ -27,13 +27,13 @@ import (
 // maxResponse is the maximum size of a response body, in bytes.
 const maxResponse = 16 << 20
 
-// call calls a route with the values of its path parameters.
+// call calls a route. path contains the values of its path parameters.
 func call[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, Res], in Req, path ...string) (Res, error) {
 	out, _, err := tagged(ctx, c, route, in, path...)
 	return out, err
 }
 
-// tagged is like call, and also returns the entity tag of the response.
+// tagged is like call, and also returns the response's ETag.
 func tagged[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, Res], in Req, path ...string) (Res, string, error) {
 	var out Res
 	var body any
@@ -102,7 +102,7 @@ func all[Req, T any](ctx context.Context, c *Client, route api.Route[Req, wire.L
 
 func whole(p Page) Page { return p }
 
-// Collect returns the items of a list, or those before an error and the error.
+// Collect returns the items of a list. After an error, it returns the items so far and the error.
 func Collect[T any](list iter.Seq2[T, error]) ([]T, error) {
 	var items []T
 	for item, err := range list {
@@ -114,7 +114,7 @@ func Collect[T any](list iter.Seq2[T, error]) ([]T, error) {
 	return items, nil
 }
 
-// send sends a request, with retries if that is safe, and returns the body and the entity tag.
+// send sends a request, with retries if that is safe. It returns the response's body and ETag.
 func (c *Client) send(ctx context.Context, row *api.Row, path []string, query string, in any) (body []byte, tag string, err error) {
 	for _, s := range path {
 		if s == "" || s == "." || s == ".." { // proxies can normalize the path
@@ -181,7 +181,7 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	if err != nil {
 		return nil, "", withoutURL(err)
 	}
-	defer func() { _ = res.Body.Close() }() // the body is already read
+	defer func() { _ = res.Body.Close() }()
 	answer, err = io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
 	if err != nil {
 		return nil, "", fmt.Errorf("read response: %w", err)
@@ -195,7 +195,8 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	return answer, res.Header.Get(api.ETag), nil
 }
 
-// onBehalf adds the headers of a call for another request: its ID, trace and signed client address.
+// onBehalf adds the headers of a call on behalf of another request: its ID, trace and signed client
+// address.
 func (c *Client) onBehalf(h http.Header, of trace.Request) {
 	h.Set(trace.Header, of.ID)
 	if of.Parent != "" {
@@ -206,7 +207,7 @@ func (c *Client) onBehalf(h http.Header, of trace.Request) {
 	}
 }
 
-// withoutURL removes the method and URL from an error of net/http; call adds them.
+// withoutURL removes the method and URL from an error of net/http, because call adds them.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -215,13 +216,13 @@ func withoutURL(err error) error {
 	return err
 }
 
-// Error is a response that is not a success.
+// Error is the error for a response that is not a success.
 type Error struct {
 	Status     int
 	Code       string // stable, e.g. "not_found"; "" if the response is not from Sluice
 	Message    string
 	RetryAfter time.Duration // zero if the response has none
-	RequestID  string        // of the server's log; can be ""
+	RequestID  string        // in the server's log; can be ""
 
 	Fields []wire.FieldError // invalid fields of the request; Code and Message are those of the first
 }
@@ -271,8 +272,8 @@ func (c *Client) pause(ctx context.Context, try int, err error) bool {
 	return trace.Sleep(ctx, wait)
 }
 
-// backoff returns the pause after an error, and whether to retry: after a failed connection, 429 and
-// 5xx. Half of the pause is random, so that clients do not retry at the same time.
+// backoff returns the pause after an error and reports whether to retry. Half of the pause is
+// random, so that clients do not retry at the same time.
 func backoff(try int, err error) (time.Duration, bool) {
 	wait := min(firstPause<<min(try-1, 10), maxPause)
 	wait = wait/2 + rand.N(wait/2+1) //nolint:gosec // a pause needs no secrecy

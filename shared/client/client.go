@@ -56,8 +56,8 @@ type Client struct {
 	vouching trace.Secret // see WithVouching; "" sends no address
 }
 
-// Page selects a page of a list: 1 to 500 items (0 is the server's default), and the token of the
-// previous page.
+// Page selects a page of a list by its size, 1 to 500 items (0 for the server's default), and the
+// token from the previous page.
 type Page = api.Page
 
 // Option is an option of [New].
@@ -74,16 +74,16 @@ func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = 
 // WithTries sets the maximum number of tries of a read; 1 disables retries.
 func WithTries(n int) Option { return func(c *Client) { c.tries = max(n, 1) } }
 
-// WithVouching signs, with a secret shared with the server, the client address of the request that
-// a call is made for.
+// WithVouching makes calls on behalf of another request send that request's client address, signed
+// with a secret that the server knows.
 func WithVouching(s trace.Secret) Option { return func(c *Client) { c.vouching = s } }
 
 // WithToken sets the session token or service token of all calls.
 func WithToken(t Token) Option { return func(c *Client) { c.token = t } }
 
-// New returns a client for the installation at baseURL. An invalid URL fails in the first call.
+// New returns a client for the installation at baseURL. If the URL is invalid, the first call fails.
 func New(baseURL string, opts ...Option) *Client {
-	now := time.Now // the clock in production
+	now := time.Now
 	c := &Client{
 		base:    strings.TrimRight(baseURL, "/"),
 		http:    &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
@@ -104,25 +104,25 @@ func (c *Client) WithToken(t Token) *Client {
 	return &signedIn
 }
 
-// WithDevice returns a copy of c that signs in with the Device of an earlier session. Wrong
-// passwords from elsewhere do not block it.
+// WithDevice returns a copy of c that signs in with the Device of an earlier session. Failed
+// sign-ins of other clients then do not block it.
 func (c *Client) WithDevice(t Token) *Client {
 	known := *c
 	known.device = t
 	return &known
 }
 
-// Once returns a copy of c for one call with an Idempotency-Key of 1 to 255 visible ASCII
-// characters. For 24 hours, a second call with it returns the first result, or already_issued if
-// the first call issued a key.
+// Once returns a copy of c for one call, with an Idempotency-Key of 1 to 255 visible ASCII
+// characters. For 24 hours, a repeated call returns the first result, or an already_issued error
+// if the first call issued a key.
 func (c *Client) Once(id string) *Client {
 	named := *c
 	named.request = id
 	return &named
 }
 
-// Matching returns a copy of c that sends an entity tag as If-Match. A call returns
-// precondition_failed if the resource has another tag.
+// Matching returns a copy of c that sends an ETag as If-Match. A call returns a precondition_failed
+// error if the resource has another ETag.
 func (c *Client) Matching(tag string) *Client {
 	matching := *c
 	matching.match = tag
@@ -140,5 +140,5 @@ func (c *Client) Waiting(d time.Duration) *Client {
 // String returns the installation without the token.
 func (c *Client) String() string { return "client of " + c.base + api.Base }
 
-// GoString redacts the token.
+// GoString returns the installation without the token.
 func (c *Client) GoString() string { return c.String() }

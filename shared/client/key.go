@@ -58,7 +58,7 @@ type KeyFilter struct {
 	Status      string // one of [wire.KeyStatuses]
 	App         string // keys valid for this app
 	Search      string // beginning of the ID or of a word in the name
-	Sort        string // one of [wire.KeySorts]; "" is by ID
+	Sort        string // one of [wire.KeySorts]; "" sorts by ID
 }
 
 func (f KeyFilter) part(p Page) api.KeysIn {
@@ -88,7 +88,7 @@ func (c *Client) Key(ctx context.Context, project, keyID string) (wire.Key, erro
 	return call(ctx, c, api.GetKey, api.None{}, project, keyID)
 }
 
-// FindKey finds a key by a full key, and returns the kind of its secret.
+// FindKey finds a key by its full key.
 func (c *Client) FindKey(ctx context.Context, project string, full FullKey) (wire.FoundKey, error) {
 	text := string(full)
 	return call(ctx, c, api.FindKey, wire.FindKey{Key: &text}, project)
@@ -126,7 +126,7 @@ func (c *Client) ReleaseQuota(ctx context.Context, project, keyID string) (wire.
 	return call(ctx, c, api.ReleaseQuota, api.Empty{}, project, keyID)
 }
 
-// ReportLeak reports a leaked full key or service token, found at url if that is not "".
+// ReportLeak reports a leaked full key or service token. url is the place of the leak, or "".
 func (c *Client) ReportLeak(ctx context.Context, full FullKey, url string) (wire.LeaksReceived, error) {
 	text := string(full)
 	return call(ctx, c, api.ReportLeak, wire.ReportLeak{Key: &text, URL: url})
@@ -137,7 +137,7 @@ func (c *Client) Change(ctx context.Context, project, change string) (wire.InFor
 	return call(ctx, c, api.GetChange, api.None{}, project, change)
 }
 
-// ExplainRequest returns the reason for a denial, by X-Request-Id.
+// ExplainRequest returns the reason for the denial with an X-Request-Id.
 func (c *Client) ExplainRequest(ctx context.Context, project, requestID string) (wire.ExplainedRequest, error) {
 	return call(ctx, c, api.ExplainRequest, api.None{}, project, requestID)
 }
@@ -146,8 +146,8 @@ func issued(k wire.IssuedKey, err error) (wire.Key, FullKey, error) {
 	return k.Key, FullKey(k.FullKey), err
 }
 
-// Usage reads an API key's usage from one UTC day (YYYY-MM-DD) through another. The default is the
-// last 90 days.
+// Usage reads an API key's usage from one UTC day (YYYY-MM-DD) to another, inclusive. The default is
+// the last 90 days.
 func (c *Client) Usage(ctx context.Context, project, keyID, from, to string) (wire.Usage, error) {
 	return call(ctx, c, api.GetUsage, api.Window{From: unless(from, ""), To: unless(to, "")}, project, keyID)
 }

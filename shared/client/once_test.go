@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// Only calls that issue a key have an Idempotency-Key, and only from the copy of the client.
+// Only POST requests of the copy contain an Idempotency-Key.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	var got [][]string

@@ -80,8 +80,8 @@ func (c *Client) ChangeMembers(ctx context.Context, project string, change func(
 	}
 }
 
-// taggedMembers reads all members, and the entity tag of the first page. If the list changes between
-// two pages, the tag no longer matches.
+// taggedMembers reads all members, and the ETag of the first page. If the list changes between two
+// pages, the ETag no longer matches.
 func (c *Client) taggedMembers(ctx context.Context, project string) ([]wire.Member, string, error) {
 	list, tag, err := tagged(ctx, c, api.ListMembers, Page{}, project)
 	members := list.Items

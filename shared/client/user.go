@@ -17,8 +17,8 @@ type Session struct {
 	Device    Token // for [Client.WithDevice] at the next sign-in
 }
 
-// SignIn opens a session; see [Client.WithToken]. A rejection is an invalid_credentials or
-// rate_limited error.
+// SignIn starts a session; see [Client.WithToken]. It returns an invalid_credentials or
+// rate_limited error if the server rejects it.
 func (c *Client) SignIn(ctx context.Context, username, password string) (Session, error) {
 	in := wire.SignIn{Username: &username, Password: &password, Device: unless(string(c.device), "")}
 	s, err := call(ctx, c.WithToken(""), api.SignIn, in)

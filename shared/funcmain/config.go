@@ -12,9 +12,9 @@ import (
 // Config is the common configuration of all functions. PORT, FUNCTION_TARGET and K_SINK follow
 // the functions-framework and Knative contract.
 //
-// A pod's grace period must be longer than the drain, plus [span.Closing] and, for the checker,
-// 20 s. The listener closes at SIGTERM. A pod behind a Service therefore needs a preStop pause
-// until the Service no longer routes to it.
+// A pod's termination grace period must be longer than the drain plus [span.Closing], and 20 s
+// longer for the checker. The listener closes at SIGTERM. A pod behind a Service therefore needs a
+// preStop pause until the Service no longer routes to it.
 type Config struct {
 	Host        string `env:"HOST"`               // "" for all
 	Port        int    `env:"PORT, default=8080"` // 0 for any
@@ -27,8 +27,8 @@ type Config struct {
 	Idle        int    `env:"IDLE_SECONDS, default=120"`  // between requests
 	Header      int    `env:"HEADER_SECONDS, default=10"` // for a request's header
 
-	// Proxies are the trusted proxies between clients and the function. They decide the client
-	// addresses in audit records and limits.
+	// Proxies are the trusted proxies between clients and the function. They determine the client
+	// addresses in audit records and for rate limits.
 	Proxies trace.Proxies `env:"TRUSTED_PROXIES"`
 	trace.Console
 

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// PingType is the type of a timer's events, as sent by Knative's PingSource.
+// PingType is the type of ticks, the periodic events from Knative's PingSource.
 const PingType = "dev.knative.sources.ping"
 
 // EventRoute is the route of events in metrics.
@@ -21,12 +21,12 @@ const EventRoute = "POST event"
 
 const maxEvent = 1 << 20
 
-// Events returns the handler of a CloudEvent function (HTTP binding, binary and structured mode).
-// An error causes a 5xx response and a retry, so receive returns nil if a retry cannot help.
-// Invalid events get a 4xx.
+// Events returns a handler that passes CloudEvents to receive (HTTP binding, binary and structured
+// mode). An error of receive causes a 500 response and a retry by the sender, so receive must
+// return nil if a retry cannot help. Invalid events get a 4xx response.
 //
-// The actor of the work is the system. Its request ID is the event's attribute "requestid", or
-// the event's ID. Its trace is the attribute "traceparent", or the request's header.
+// The context of receive has the actor "system". Its request ID is the event's attribute
+// "requestid", or the event's ID. Its trace is the attribute "traceparent", or the request's header.
 func Events(log *slog.Logger, receive func(ctx context.Context, e cloudevents.Event) error) http.Handler {
 	return receiver{log: log, receive: events(receive)}
 }

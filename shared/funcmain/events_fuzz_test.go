@@ -12,7 +12,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 )
 
-// The receiver gets only valid events. No input causes a 5xx, which senders would retry.
+// The function receives only valid events. No input causes a 5xx, which senders would retry.
 func FuzzEvents(f *testing.F) {
 	f.Add("application/cloudevents+json", "", "", "", "", []byte(`{"specversion":"1.0","id":"1","source":"x","type":"t","data":{}}`))
 	f.Add("application/cloudevents-batch+json", "", "", "", "", []byte(`[]`))

@@ -3,9 +3,8 @@
 //
 // A function's package registers it with [HTTP] or [CloudEvent], so that the framework's server,
 // a buildpack or "gcloud functions deploy" can host it. That server has no timeouts and no
-// shutdown, so the program in functions/NAME/cmd serves the same handler here. The checker and
-// the stand-in are not functions in that sense, because they live as long as their process
-// ([Serve]).
+// graceful shutdown, so the program in functions/NAME/cmd uses this package to serve the same
+// handler ([Main]). The checker and the stand-in are not registered; they use [Serve].
 //
 // GET /healthz and OpenFaaS's /_/health and /_/ready return 200, unless the function has its own
 // routes there.
@@ -44,29 +43,28 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Function is a function to serve. All fields but Handler or Receive are optional.
+// Function is a function to serve. Handler or Receive is required; all other fields are optional.
 type Function struct {
-	Handler http.Handler // for an event function, [Events] of Receive
-	Receive Receive      // only for an event function
+	Handler http.Handler
+	Receive Receive // for an event function, instead of Handler
 	TLS     *tls.Config
 
 	// Collectors are the function's metrics.
 	Collectors []prometheus.Collector
 
-	// Store is observed for metrics, and closed after Close.
+	// Store is observed for metrics. It is closed after Close returns.
 	Store Store
 
-	// Private serves all other paths on $METRICS_PORT, for operators.
+	// Private serves all paths except /metrics on $METRICS_PORT, for operators.
 	Private http.Handler
 
-	// Lean passes requests directly to the handler, which then sets request IDs and counts
-	// requests itself.
+	// Lean is true if the handler itself sets request IDs and counts requests.
 	Lean bool
 
 	// Spans receives the tracer of a Lean handler, if spans are exported.
 	Spans func(t *span.Tracer)
 
-	// Connected is called for each new connection, as [http.Server.ConnContext].
+	// Connected is called for each new connection; see [http.Server.ConnContext].
 	Connected func(ctx context.Context, c net.Conn) context.Context
 
 	// MaxHeader is the maximum size of a request's header in bytes; 0 means 64 KiB.
@@ -88,8 +86,7 @@ type Store interface {
 // Build creates a function from its configuration. ctx ends with the process.
 type Build[C any] func(ctx context.Context, cfg C, log *slog.Logger) (*Function, error)
 
-// Main runs the registered function until SIGTERM or SIGINT. It exits with status 1 if that
-// fails.
+// Main runs the registered function until SIGTERM or SIGINT. It exits with status 1 on failure.
 func Main(target string) {
 	h := registered[target]
 	if h == nil {
@@ -212,8 +209,8 @@ func (f *Function) background(ctx context.Context) error {
 	return nil
 }
 
-// listenBoth listens on both ports before any request is served, so that a ready function has
-// metrics.
+// listenBoth listens on both ports before any request is served, so that a function that is ready
+// serves its metrics.
 func listenBoth(ctx context.Context, cfg Config) (main, side net.Listener, err error) {
 	if main, err = listen(ctx, cfg.Host, cfg.Port); err != nil || cfg.MetricsPort == 0 {
 		return main, nil, err
@@ -271,8 +268,8 @@ func shutdown(ctx context.Context, cfg Config, servers []*http.Server) error {
 	return err
 }
 
-// drain shuts a server down with repeated calls. Shutdown notifies only the current HTTP/2
-// connections and never ends if another one is in its handshake (https://go.dev/issue/81153).
+// drain calls Shutdown repeatedly. A single call notifies only the current HTTP/2 connections and
+// never returns if another one is in its handshake (https://go.dev/issue/81153).
 func drain(ctx context.Context, s *http.Server) error {
 	for {
 		sweep, cancel := context.WithTimeout(ctx, sweepInterval)

@@ -17,8 +17,6 @@ import (
 // Receive handles an event; see [Events].
 type Receive func(ctx context.Context, e cloudevents.Event) error
 
-// registered holds the program's functions by name.
-//
 //nolint:gochecknoglobals // filled by init functions, like the framework's registry
 var registered = map[string]*hosted{}
 
@@ -35,8 +33,8 @@ func CloudEvent[C any](name string, build Build[C]) {
 	functions.CloudEvent(name, registered[name].receive)
 }
 
-// hosted is a function that is opened when first needed: by this package, or by the first request
-// from a framework.
+// hosted is a registered function. It is opened by this package, or by the first request in a
+// framework's process.
 type hosted struct {
 	name  string
 	build func(ctx context.Context, log *slog.Logger) (*Function, error)
@@ -88,7 +86,7 @@ func (h *hosted) open(ctx context.Context, cfg Config, log *slog.Logger) error {
 }
 
 // inFramework opens the function in a framework's process. If that or the background work fails,
-// it ends the process, so that the platform restarts it.
+// the process exits, so that the platform restarts it.
 func (h *hosted) inFramework() {
 	h.opened.Do(func() {
 		ctx := context.Background()
@@ -101,7 +99,6 @@ func (h *hosted) inFramework() {
 	})
 }
 
-// ServeHTTP implements [http.Handler].
 func (h *hosted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.inFramework() //nolint:contextcheck // the function outlives the request
 	h.handler.ServeHTTP(w, r)
@@ -119,7 +116,6 @@ func (h *hosted) receive(ctx context.Context, e cloudevents.Event) error {
 	return err
 }
 
-// HandlesHealth reports whether the function serves /healthz itself.
 func (h *hosted) HandlesHealth() bool {
 	own, ok := h.handler.(interface{ HandlesHealth() bool })
 	return ok && own.HandlesHealth()

@@ -18,7 +18,7 @@ import (
 const (
 	noRoute = "none"
 
-	// maxRoutes limits the routes of a handler that does not list them.
+	// maxRoutes limits the number of routes if the handler does not list them.
 	maxRoutes = 200
 )
 
@@ -102,8 +102,8 @@ func spanned(spans *span.Tracer) []prometheus.Collector {
 	}
 }
 
-// know registers the routes of a handler that lists them, e.g. [httpapi.Mux]. Each has a series
-// from the start, so that rates include the first request.
+// know registers the routes of a handler that lists them, e.g. [httpapi.Mux]. Each has a time
+// series from the start, so that rates include the first request.
 func (m *metrics) know(h http.Handler) {
 	if p, ok := h.(interface{ Panics() uint64 }); ok {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
@@ -140,8 +140,8 @@ func (m *metrics) called(op, outcome string, took time.Duration, lasting bool) {
 	}
 }
 
-// route returns the label of a pattern. net/http can create patterns from paths when it
-// redirects, so only known patterns or a limited number are used.
+// route returns the label for a pattern. net/http can create patterns from paths when it
+// redirects, so the patterns must be known or are limited in number.
 func (m *metrics) route(pattern string) string {
 	if pattern == "" {
 		return noRoute

@@ -15,7 +15,8 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// observer sets a request's ID, address and span, counts it, and responds if the handler panics.
+// observer sets a request's ID, client address and span, counts the request, and responds if the
+// handler panics.
 type observer struct {
 	next    http.Handler
 	metrics *metrics
@@ -25,7 +26,6 @@ type observer struct {
 	now     func() time.Time
 }
 
-// ServeHTTP implements [http.Handler].
 func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := o.now()
 	origin := trace.Request{ID: trace.IDOf(r.Header), Address: o.clients.Address(r), Parent: trace.ParentOf(r.Header)}
@@ -48,7 +48,6 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.next.ServeHTTP(rec, r)
 }
 
-// HandlesHealth reports whether the function serves /healthz itself.
 func (o *observer) HandlesHealth() bool {
 	own, ok := o.next.(interface{ HandlesHealth() bool })
 	return ok && own.HandlesHealth()

@@ -10,7 +10,7 @@ import (
 
 // printable escapes nonprintable characters in JSON logs. encoding/json does not escape DEL, C1
 // controls and direction marks, which can affect terminals. In valid JSON, they occur only in
-// strings, where escapes are equivalent.
+// strings, where they can be escaped.
 type printable struct{ to io.Writer }
 
 // Write implements [io.Writer]. Each call contains whole lines.
@@ -38,7 +38,6 @@ func (p printable) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// plain reports whether a line is visible ASCII.
 func plain(line []byte) bool {
 	for _, c := range line {
 		if (c < ' ' && c != '\n') || c > '~' {

@@ -12,15 +12,14 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// receiver passes the event in a request to a function, in the request's goroutine. The SDK's
-// handler has a queue in between, so that a response can belong to another event. It also returns
-// 500 for unreadable events, which senders retry.
+// receiver passes events to a function. It replaces the SDK's handler, which has two faults: its
+// queue can mix up the responses of concurrent events, and it returns 500 for unreadable events,
+// which senders retry.
 type receiver struct {
 	receive Receive
 	log     *slog.Logger
 }
 
-// Routes returns the route of events in metrics.
 func (receiver) Routes() []string { return []string{EventRoute} }
 
 // ServeHTTP returns 200 for an accepted event and 4xx for an invalid event, a batch or a large

@@ -35,8 +35,8 @@ func exporting(t *testing.T, url string) func(*Config) {
 	return func(c *Config) { c.Settings = span.Settings{Endpoint: url, Queue: 2048} }
 }
 
-// A request, its notification and the event are in the caller's trace. Nothing else from the
-// caller is exported.
+// The spans of a request, its notification and the event are in the caller's trace. Nothing else
+// from the caller is exported.
 func TestTrace(t *testing.T) {
 	collector := spantest.New(t)
 	exported := exporting(t, collector.URL)
