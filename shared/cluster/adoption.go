@@ -17,7 +17,7 @@ const (
 	// images then run with the object's Secrets, volumes and service account.
 	adoptAnnotation = "sluice.dev/adopt"
 
-	// adoptedAnnotation marks an adopted object. It remains when the app is deleted.
+	// adoptedAnnotation marks an adopted object. The object remains when the app is deleted.
 	adoptedAnnotation = "sluice.dev/adopted"
 )
 
@@ -25,7 +25,7 @@ const (
 func ours[T any, P object[T]](o P) bool { return o != nil && hasAll(o.GetLabels(), managed()) }
 
 // foreign reports whether an object exists that no app may adopt. An object that Sluice created
-// does not become foreign if someone removes its labels.
+// does not become foreign if its labels are removed.
 func foreign[T any, P object[T]](o P) bool {
 	if o == nil || ours(o) || o.GetAnnotations()[adoptAnnotation] == "true" {
 		return false
@@ -36,7 +36,7 @@ func foreign[T any, P object[T]](o P) bool {
 	return !made || adopted(o)
 }
 
-// adopted reports whether Sluice manages, or may manage, an object that it did not create.
+// adopted reports whether Sluice did not create an object, but has adopted it or may adopt it.
 func adopted[T any, P object[T]](o P) bool {
 	if o == nil {
 		return false
@@ -46,7 +46,7 @@ func adopted[T any, P object[T]](o P) bool {
 }
 
 // selectedByOthers reports whether another field manager set the pod selector. It finds objects
-// that earlier releases adopted without a mark.
+// that earlier releases adopted without adoptedAnnotation.
 func selectedByOthers(managed []metav1.ManagedFieldsEntry) bool {
 	for _, m := range managed {
 		if m.Manager == fieldManager || m.FieldsV1 == nil {
@@ -64,7 +64,7 @@ func selectedByOthers(managed []metav1.ManagedFieldsEntry) bool {
 	return false
 }
 
-// Taken returns a name_taken problem if the app may not adopt an existing object of its name.
+// Taken returns a name_taken problem if the app may not adopt an existing object with its name.
 func (o Objects) Taken(ref app.Ref) error {
 	switch {
 	case o.knative != nil && foreign(o.knative):
@@ -79,8 +79,8 @@ func (o Objects) Taken(ref app.Ref) error {
 	return nil
 }
 
-// CheckAdoption returns a name_taken problem if the app may not adopt an existing object, or an
-// existing Service cannot become the app's.
+// CheckAdoption returns a name_taken problem if the app may not adopt an existing object with its
+// name, or if the API server would reject the changes to an existing Service.
 func (c *Cluster) CheckAdoption(ctx context.Context, o Objects, a app.App) error {
 	if err := o.Taken(a.Ref()); err != nil || o.service == nil || ours(o.service) {
 		return err
@@ -89,7 +89,7 @@ func (c *Cluster) CheckAdoption(ctx context.Context, o Objects, a app.App) error
 	if reason, refused := Refusal(err); refused {
 		return problem.New(problem.NameTaken, "The Service %s cannot be adopted: %.500s", a.Ref(), reason)
 	}
-	return nil // any other error is that of the write
+	return nil // the write returns any other error
 }
 
 func nameTaken(kind string, ref app.Ref) error {
@@ -98,8 +98,8 @@ func nameTaken(kind string, ref app.Ref) error {
 		ref.Namespace, kind, ref.Name, adoptAnnotation)
 }
 
-// withdraw deletes an object of a deleted app. It only removes Sluice's labels from an adopted
-// object, but not from its pods, so that they are not restarted.
+// withdraw deletes an object of a deleted app. It does not delete an adopted object, but removes
+// Sluice's labels from it. The labels of its pods remain, so that they are not restarted.
 func withdraw[T any, P object[T]](ctx context.Context, k typed[T], seen P) error {
 	switch {
 	case !ours(seen):
@@ -120,8 +120,8 @@ func withdraw[T any, P object[T]](ctx context.Context, k typed[T], seen P) error
 	return k.failed("release", seen.GetName(), err)
 }
 
-// releaseKnative removes Sluice's marks from the Knative Service of a deleted app. It was
-// adopted.
+// releaseKnative removes Sluice's labels from the Knative Service of a deleted app. Knative Services
+// are always adopted.
 func (c *Cluster) releaseKnative(ctx context.Context, w Workload) error {
 	if !ours(w.knative) {
 		return nil

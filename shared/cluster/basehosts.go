@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// BaseHosts are the lowercase hosts of the API and the console, except IP addresses. Apps must
-// not be too close to them (promise A7).
+// BaseHosts are the lowercase hosts of the API and the console, except IP addresses. They restrict
+// the hosts of apps (promise A7).
 type BaseHosts []string
 
 // BaseHostsOf returns the host of baseURL, if set, and the extra hosts.
@@ -37,8 +37,8 @@ func (b BaseHosts) Overlap(host string) bool {
 	return b.Above(host) || slices.ContainsFunc(b, func(base string) bool { return host == base || strings.HasSuffix(base, "."+host) })
 }
 
-// Above reports whether a base host is above host, so that host can set cookies for it. A
-// public suffix, such as "localhost", is above nothing: browsers accept no cookies for it.
+// Above reports whether a base host is above host, so that host can set cookies for it. A base host
+// that is a public suffix, such as "localhost", does not count: browsers accept no cookies for it.
 func (b BaseHosts) Above(host string) bool {
 	return slices.ContainsFunc(b, func(base string) bool {
 		suffix, _ := publicsuffix.PublicSuffix(base)

@@ -23,8 +23,8 @@ const (
 	visibilityLabel = "networking.knative.dev/visibility"
 	clusterLocal    = "cluster-local"
 
-	// hiddenAnnotation marks a Knative Service on which Sluice set the label. Sluice removes the
-	// label only if this annotation exists.
+	// hiddenAnnotation marks a Knative Service on which Sluice set visibilityLabel. Sluice removes
+	// that label only if this annotation exists.
 	hiddenAnnotation = "sluice.dev/visibility"
 
 	knativeServiceLabel = "serving.knative.dev/service"
@@ -34,7 +34,7 @@ const (
 type Bypass struct {
 	Ways []string // e.g. "http://third.shop-prod.knative.example.com", "IngressRoute other (Host(`x.example.com`))"
 
-	// Moving reports that Knative has not yet confirmed the state of its gateways.
+	// Moving is true if Knative has not confirmed the state of its gateways yet.
 	Moving bool
 }
 
@@ -45,7 +45,7 @@ func hiddenBySluice(s *unstructured.Unstructured) bool {
 	return said
 }
 
-// HideKnative takes an app's Knative Service off Knative's public gateway, which is not gated.
+// HideKnative removes an app's Knative Service from Knative's public gateway, which is not gated.
 func (c *Cluster) HideKnative(ctx context.Context, o Objects, ref app.Ref) error {
 	return c.show(ctx, o, ref, func(labels, annotations map[string]string) {
 		labels[visibilityLabel] = clusterLocal
@@ -128,8 +128,8 @@ func publicAddresses(s *unstructured.Unstructured) []string {
 	return public
 }
 
-// targetServices returns the names of the Services that route to an app: by name, by selector, through
-// Knative, or as aliases of these.
+// targetServices returns the names of the Services that route to an app: by name, by selector,
+// through Knative, or as aliases of other targets.
 func targetServices(services []*corev1.Service, w Workload) map[string]bool {
 	targets := map[string]bool{w.ref.Name: true}
 	for _, s := range services {
@@ -234,7 +234,7 @@ func gates(name string, ref app.Ref) bool {
 	return name == gateName(ref) || name == preflightName(ref) || generationIn(name, ref) != ""
 }
 
-// isOwnRoute reports whether an object is the app's own present or former route.
+// isOwnRoute reports whether an object is the app's present or former route.
 func (c *Cluster) isOwnRoute(u *unstructured.Unstructured, ref app.Ref) bool {
 	if u.GetName() != ref.Name || c.routing == nil {
 		return false
@@ -274,8 +274,8 @@ func ingressWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]b
 	return slices.Compact(ways)
 }
 
-// mappingWays returns the host, which is the DomainMapping's name. It routes through Knative's
-// public gateway, even if the Knative Service is not public.
+// mappingWays returns the host of a DomainMapping, which is its name. A DomainMapping routes through
+// Knative's public gateway, even if the Knative Service is not public.
 func mappingWays(u *unstructured.Unstructured, _ app.Ref, targets map[string]bool) []string {
 	name, _, _ := unstructured.NestedString(u.Object, "spec", "ref", "name")
 	if !targets[name] {

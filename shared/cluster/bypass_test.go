@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// make creates objects from YAML.
 func (b *bench) make(texts ...string) {
 	b.Helper()
 	for _, text := range texts {
@@ -90,8 +89,8 @@ func TestBypass(t *testing.T) {
 	check.Equal(t, "ways", want, b.bypass().Ways)
 }
 
-// TestKnativeVisibility tests that a gated app leaves Knative's public gateway as soon as Knative
-// confirms it, and returns to it without the gate.
+// TestKnativeVisibility tests that a gated app is removed from Knative's public gateway, and returns
+// to it without the gate.
 func TestKnativeVisibility(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -1,21 +1,22 @@
 // Package cluster manages Sluice's objects in Kubernetes: the Deployment, Service and route of
-// each app, the objects of its gate, and Secrets. No other package uses client-go.
+// each app, the objects of its gate, and Secrets. No other function or shared package calls the
+// Kubernetes API.
 //
 // # Ownership
 //
 // Deployments, Services and routes are written by server-side apply with the field manager
-// "sluice". An app adopts an existing object of its name only if a cluster administrator set the
-// annotation sluice.dev/adopt: "true" on it. An adopted object keeps its selector, its
+// "sluice". An app adopts an existing object with its name only if a cluster administrator has set
+// the annotation sluice.dev/adopt: "true" on it. An adopted object keeps its selector, its
 // container's name, and all fields that this package does not write, such as replicas, resources,
 // probes and spec.tls.
 //
-// Gate objects and Sluice's Secrets are replaced as a whole. No added field can weaken them.
+// Gate objects and Sluice's Secrets are replaced as a whole, so that no added field can weaken them.
 //
 // # Concurrent writers
 //
-// Each write that could bypass a gate requires the object version that was read before. Callers
+// A write that could open a gate fails if the object has changed since it was read. Callers
 // first read the objects ([Cluster.Objects]), then the app's document, and then write. A caller
-// with an old document thus gets a conflict problem.
+// with an outdated document therefore gets a conflict problem.
 //
 // # Permissions
 //
@@ -23,12 +24,7 @@
 // and routes in the whole cluster, but write only in the namespaces of environments, where
 // [Cluster.EnsureNamespace] grants it the rights. These namespaces have the label
 // app.kubernetes.io/managed-by=sluice. The only Secrets that functions read there are the copies
-// of the checker's CA.
-//
-// # Names
-//
-// An app's objects have the app's name. Before Kubernetes 1.36, a Service's name must start with
-// a letter, so an app named "1st" cannot be created there.
+// of the checkers' CA.
 package cluster
 
 import (
@@ -56,7 +52,7 @@ const (
 
 	callTimeout = 10 * time.Second
 
-	// Calls per second and process. With client-go's default of 5, a resync would take minutes.
+	// Calls per second of one process. With client-go's default of 5, a resync would take minutes.
 	callRate  = 100
 	callBurst = 200
 )
@@ -64,13 +60,13 @@ const (
 type (
 	// Connection locates the cluster.
 	Connection struct {
-		Kubeconfig string `env:"KUBECONFIG"` // path of a kubeconfig file; if empty, the pod's service account is used
+		Kubeconfig string `env:"KUBECONFIG"` // path of a kubeconfig file; default: the pod's service account
 	}
 
 	// Routes configures the routes of apps.
 	Routes struct {
 		// Kind is the kind of routes. FormerKind is the previous kind while an installation
-		// changes it, or "". A route of the former kind is deleted once the new one is proven.
+		// moves to another kind, or "". A former route is deleted once the new one is proven.
 		Kind       RouteKind `env:"ROUTES, default=traefik"`
 		FormerKind RouteKind `env:"FORMER_ROUTES"`
 
@@ -82,27 +78,28 @@ type (
 
 		// RouteTLS selects the certificates: "default" is Traefik's default certificate,
 		// "resolver:NAME" an ACME resolver of Traefik, and "secret:NAME" a Secret in each app's
-		// namespace. If it is empty, the entry point or a spec.tls that others set decides.
+		// namespace. If it is empty, the configuration of the entry point applies, or a spec.tls
+		// that others have set.
 		RouteTLS string `env:"ROUTE_TLS"`
 
 		// CertificateDomain and CertificateHosts limit the hosts for which an ACME resolver
-		// requests certificates, so that developers cannot use up the ACME account's rate limits.
-		// "example.com" is only that host, ".example.com" every host below it.
+		// requests certificates, so that developers cannot exhaust the ACME account's rate limits.
+		// In CertificateHosts, "example.com" is only that host, ".example.com" every host below it.
 		CertificateDomain string   `env:"APPS_DOMAIN"`
 		CertificateHosts  []string `env:"CERTIFICATE_HOSTS"`
 	}
 
 	// Accounts configures Sluice's service accounts.
 	Accounts struct {
-		// SystemNamespace is the namespace of Sluice's service accounts and of the checker's
+		// SystemNamespace is the namespace of Sluice's service accounts and of the checkers'
 		// certificate. If it is empty, no rights are granted.
 		SystemNamespace string `env:"SYSTEM_NAMESPACE, default=sluice-system"`
 	}
 
 	// Webhooks configures the apps' webhooks.
 	Webhooks struct {
-		// WebhookNamespace is the namespace of the webhook tokens, and of nothing else: functions
-		// have rights on all its Secrets.
+		// WebhookNamespace is the namespace of the webhook tokens. It must contain no other
+		// Secrets, because functions can read and write all of them.
 		WebhookNamespace string `env:"WEBHOOK_NAMESPACE, default=sluice-webhooks"`
 	}
 )
@@ -115,7 +112,7 @@ type Options struct {
 	SystemNamespace  string
 	WebhookNamespace string
 
-	// Log receives client-go's log messages, for the whole process. nil leaves them unchanged.
+	// Log receives client-go's log messages, for the whole process; nil leaves them unchanged.
 	Log *slog.Logger
 }
 
@@ -186,8 +183,7 @@ func (r Routes) routing(kind RouteKind, checker string) (routing, error) {
 	return gatewayTraefik{routes, gate}, nil
 }
 
-// restConfig replaces clientcmd's own fallback to the pod's service account, which logs a
-// warning.
+// restConfig avoids clientcmd's fallback to the pod's service account, which logs a warning.
 func restConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		return rest.InClusterConfig()
@@ -208,7 +204,7 @@ func checkURL(s string) error {
 }
 
 // problemOf converts an error of the API server: a lost race to a conflict problem, and a missing
-// response to an unavailable problem.
+// or overloaded API server to an unavailable problem.
 func problemOf(err error) error {
 	var answer apierrors.APIStatus
 	switch {

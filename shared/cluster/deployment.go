@@ -19,15 +19,14 @@ const (
 	portVariable = "PORT"
 
 	// progressDeadline is the time without progress, in seconds, after which Kubernetes reports a
-	// rollout as failed (promise D3).
+	// rollout as failed.
 	progressDeadline = 120
 
 	// surge is the number of extra pods during a rollout, rounded up.
 	surge = "25%"
 )
 
-// ApplyDeployment makes an app's Deployment run the app's image. It sets no user and no
-// resources.
+// ApplyDeployment makes an app's Deployment run the app's image.
 func (c *Cluster) ApplyDeployment(ctx context.Context, o Objects, a app.App) error {
 	if a.Image == "" {
 		return fmt.Errorf("apply deployment %s: %w", a.Ref(), errors.New("app has no image"))
@@ -63,9 +62,9 @@ func deployment(existing *appsv1.Deployment, a app.App) *unstructured.Unstructur
 	return owned(a.Ref(), a.Name, spec, existing)
 }
 
-// podSpec keeps service account tokens out of the app's pods: an attacker in an app must not
-// reach the Kubernetes API. An adopted Deployment that names an account or requests the token
-// keeps it.
+// podSpec keeps service account tokens out of the app's pods: an attacker in an app must not have
+// access to the Kubernetes API. An adopted Deployment that names an account or requests the token
+// keeps the token.
 func podSpec(existing *appsv1.Deployment, container map[string]any) map[string]any {
 	spec := map[string]any{"containers": []any{container}}
 	if existing == nil || tokenless(existing.Spec.Template.Spec) {
@@ -81,8 +80,8 @@ func tokenless(pod corev1.PodSpec) bool {
 	return pod.ServiceAccountName == "" || pod.ServiceAccountName == "default"
 }
 
-// strategy keeps every old pod until a new one is ready. An adopted Deployment with Recreate
-// keeps that: its pods may not be able to run side by side.
+// strategy returns a rollout strategy that keeps every old pod until a new one is ready. An adopted
+// Deployment keeps the strategy Recreate: its pods may not be able to run side by side.
 func strategy(existing *appsv1.Deployment) map[string]any {
 	if existing != nil && existing.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return nil
@@ -93,8 +92,8 @@ func strategy(existing *appsv1.Deployment) map[string]any {
 	}
 }
 
-// podLabels returns the selector and the labels of an app's pods. A Deployment's selector cannot
-// change; the Service uses Sluice's labels.
+// podLabels returns the selector of an app's Deployment and the labels of its pods. A Deployment's
+// selector cannot change; the Service selects pods by Sluice's label.
 func podLabels(existing *appsv1.Deployment, a app.App) (selector, pod map[string]string) {
 	selector, pod = map[string]string{appLabel: a.Name}, labels(a.Name)
 	if existing != nil && existing.Spec.Selector != nil {
@@ -115,8 +114,8 @@ func containerName(existing *appsv1.Deployment, a app.App) string {
 	return a.Name
 }
 
-// appContainer returns the index of the container with the app's name, or else 0; -1 if there is
-// none.
+// appContainer returns the index of the container with the app's name, 0 if none has that name, and
+// -1 if there are no containers.
 func appContainer(pod corev1.PodSpec, name string) int {
 	if len(pod.Containers) == 0 {
 		return -1
@@ -173,8 +172,6 @@ func deploymentObservation(d *appsv1.Deployment) deploy.Observation {
 	return o
 }
 
-// rolledOut reports whether all pods are available and of the newest revision. If not, it returns
-// why.
 func rolledOut(d *appsv1.Deployment) (ready bool, message string) {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {
@@ -207,7 +204,7 @@ func revisionIn(text string) int64 {
 	return n
 }
 
-// ApplyService makes the Service that routes the app's port to its pods.
+// ApplyService writes the Service that routes the app's port to its pods.
 func (c *Cluster) ApplyService(ctx context.Context, o Objects, a app.App) error {
 	if foreign(o.service) {
 		return nameTaken("Service", a.Ref())

@@ -23,11 +23,11 @@ const (
 // gatewayEnvoy is the routing of [GatewayEnvoyRoutes]. A SecurityPolicy makes Envoy call the
 // checker through a Backend in the app's namespace.
 //
-// The policy names the route, so a route without a policy is not gated. A new gated route
-// therefore has no backend until Envoy Gateway has accepted the policy.
+// The policy names the route, not the reverse: a route whose policy is missing is open. A new gated
+// route therefore has no backend until Envoy Gateway has accepted the policy.
 //
-// The ClientTrafficPolicy of infra/gateway removes clients' identity headers in every spelling
-// and passes the method on. Without it the checker returns 500, so no gate is ever proven.
+// The ClientTrafficPolicy of infra/gateway removes clients' identity headers in every spelling, and
+// passes the method to the checker. Without it, the checker returns 500 and no gate is proven.
 type gatewayEnvoy struct {
 	httpRoutes
 	checker string
@@ -76,7 +76,7 @@ func (r gatewayEnvoy) backendSpec() map[string]any {
 	}
 }
 
-// policySpec returns the spec of the gate (promises G6, G7, G11). Its path replaces the client's.
+// policySpec returns the spec of the gate's SecurityPolicy (promises G6, G7, G11).
 func (r gatewayEnvoy) policySpec(g gate) map[string]any {
 	return map[string]any{
 		"targetRefs": []any{map[string]any{"group": gatewayGroup, "kind": "HTTPRoute", "name": g.ref.Name}},
@@ -94,9 +94,9 @@ func (r gatewayEnvoy) policySpec(g gate) map[string]any {
 	}
 }
 
-// spec implements [routing]. Preflights need no key. To be no way into the app, they lose
-// credentials and method overrides. Preflights that request an upgrade or have a body have no
-// backend. Envoy Gateway rejects header names with an underscore by default.
+// spec implements [routing]. Preflights need no key, so their credentials and method overrides are
+// removed, and preflights that request an upgrade or have a body have no backend. Envoy Gateway
+// rejects header names with an underscore by default.
 func (r gatewayEnvoy) spec(o Objects, a app.App, by *gate) map[string]any {
 	open := r.route(a, leads(a, match("")))
 	if by == nil {
@@ -108,7 +108,7 @@ func (r gatewayEnvoy) spec(o Objects, a app.App, by *gate) map[string]any {
 		match("OPTIONS", "Access-Control-Request-Method", ".*", "Content-Length", "0*[1-9][0-9]*"),
 	}}
 	removed := []any{"X-API-Key", methodHeader, "HTTP2-Settings"}
-	refusing := r.route(a, leads(a, match(""), removes(removed)), nowhere) // earlier releases had these rules only
+	refusing := r.route(a, leads(a, match(""), removes(removed)), nowhere) // in earlier releases, for every gate
 	full := refusing
 	if !by.refuse {
 		full = r.route(a,

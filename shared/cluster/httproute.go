@@ -15,11 +15,11 @@ import (
 
 const gatewayGroup = "gateway.networking.k8s.io"
 
-// httpRoutes is the common part of the Gateway API's routings. It writes every field that the API
-// server would default, so that routes can be compared as a whole.
+// httpRoutes is the common part of the routings of the Gateway API. It writes every field for which
+// the API server has a default, so that routes can be compared as a whole.
 //
 // Neither Traefik nor Envoy Gateway routes from an HTTPRoute to a Service of type ExternalName.
-// Apps on Knative, which uses such Services, return 500.
+// Requests to apps on Knative, which uses such Services, therefore get 500.
 type httpRoutes struct {
 	gateway map[string]any // the only parentRef of a route
 }
@@ -44,7 +44,7 @@ func newHTTPRoutes(gateway string) (httpRoutes, error) {
 
 func (httpRoutes) kind() schema.GroupVersionKind { return gatewayKind("HTTPRoute") }
 
-// blank has no parent, so no Gateway serves it.
+// blank returns a spec without a parent, so no Gateway serves it.
 func (httpRoutes) blank() map[string]any { return map[string]any{} }
 
 func (httpRoutes) knative() bool { return false }
@@ -84,7 +84,7 @@ func (r httpRoutes) route(a app.App, rules ...any) map[string]any {
 	return map[string]any{"parentRefs": []any{r.gateway}, "hostnames": []any{a.Host}, "rules": rules}
 }
 
-// match returns the condition of a rule: a method ("" for any), and pairs of header name and
+// match returns the condition of a rule: a method ("" for any), and pairs of a header name and a
 // pattern.
 func match(method string, headers ...string) map[string]any {
 	m := map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/"}}
@@ -149,8 +149,8 @@ func (gatewayTraefik) generation(w way, ref app.Ref) string {
 	return firstGeneration(names, ref)
 }
 
-// stripFilter removes both identity headers on an open route, in the spellings with one separator
-// throughout: the Gateway API allows no patterns and at most 16 names.
+// stripFilter removes both identity headers on an open route. It covers only the spellings with one
+// separator throughout, because the Gateway API allows no patterns and at most 16 names.
 func stripFilter() map[string]any {
 	var names []any
 	for _, between := range []string{"-", "_", "."} {

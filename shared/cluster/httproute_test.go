@@ -21,7 +21,6 @@ func gatewayBench(t *testing.T, routes Routes) *bench {
 	return b
 }
 
-// spec returns an object's spec, with the API server's defaults.
 func (b *bench) spec(kind schema.GroupVersionKind, name string) any {
 	b.Helper()
 	u, err := b.cluster.objects(kind, b.app.Namespace).get(b.Context(), name)
@@ -29,7 +28,7 @@ func (b *bench) spec(kind schema.GroupVersionKind, name string) any {
 	return u.Object["spec"]
 }
 
-// says writes a status as a Gateway's controller does.
+// says writes a status as a Gateway controller does.
 func (b *bench) says(kind schema.GroupVersionKind, name, list string, accepted metav1.ConditionStatus) {
 	b.Helper()
 	objects := b.cluster.objects(kind, b.app.Namespace)
@@ -54,7 +53,6 @@ func (b *bench) accepts(accepted metav1.ConditionStatus) {
 	b.says(envoyKind("SecurityPolicy"), gateName(b.app.Ref()), "ancestors", accepted)
 }
 
-// ofGateway returns the spec of an HTTPRoute.
 func (b *bench) ofGateway(rules ...any) any {
 	return map[string]any{
 		"parentRefs": []any{map[string]any{"group": gatewayGroup, "kind": "Gateway", "namespace": "traefik", "name": "apps", "sectionName": "web"}},

@@ -46,7 +46,7 @@ func token(s string) bool {
 	return s != ""
 }
 
-// separated returns the name as a backend sees it that treats all separators as the same.
+// separated returns the name as seen by a backend that treats all separators as the same.
 func separated(name string) string {
 	return strings.Map(func(c rune) rune {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'z') {

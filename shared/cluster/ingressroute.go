@@ -23,7 +23,7 @@ type ingressRoutes struct {
 	entryPoints []any
 	tls         map[string]any
 
-	certified []string // hosts, and domains with a leading dot, that may have ACME certificates
+	certified []string // hosts that may have ACME certificates; ".example.com" is every host below it
 }
 
 func newIngressRoutes(o Routes, gate middlewares) (*ingressRoutes, error) {
@@ -52,8 +52,8 @@ func newIngressRoutes(o Routes, gate middlewares) (*ingressRoutes, error) {
 
 func (r *ingressRoutes) resolves() bool { return r.tls["certResolver"] != nil }
 
-// tlsFor returns the spec.tls of an app's route. A host that may not have an ACME certificate
-// gets Traefik's default, unless its route already uses the resolver.
+// tlsFor returns the spec.tls of an app's route. A host that may not have an ACME certificate gets
+// Traefik's default certificate, unless its route already uses the resolver.
 func (r *ingressRoutes) tlsFor(route *unstructured.Unstructured, host string) map[string]any {
 	allowed := slices.ContainsFunc(r.certified, func(c string) bool {
 		return host == c || strings.HasPrefix(c, ".") && strings.HasSuffix(host, c)
@@ -79,7 +79,7 @@ func (r *ingressRoutes) resolvesFor(route *unstructured.Unstructured, host strin
 func hostRule(host string) string { return "Host(`" + host + "`)" }
 
 // defaultTLS selects Traefik's default certificate. An empty spec.tls would mean the same, but
-// cannot be applied over a field in it.
+// applying it would not remove a field that is already set.
 func defaultTLS() map[string]any { return map[string]any{"store": map[string]any{"name": "default"}} }
 
 func (*ingressRoutes) kind() schema.GroupVersionKind { return traefikKind("IngressRoute") }
@@ -88,7 +88,7 @@ func (*ingressRoutes) blank() map[string]any                    { return map[str
 func (*ingressRoutes) accepted(*unstructured.Unstructured) bool { return true } // Traefik does not report it
 func (*ingressRoutes) knative() bool                            { return true }
 
-// Prefixes of the rules for preflights and WebSockets of a gated app.
+// The prefixes of the rules for preflights and WebSockets of a gated app.
 const (
 	preflights = "Method(`OPTIONS`) && HeaderRegexp(`Access-Control-Request-Method`, `.*`) && "
 	websockets = "HeaderRegexp(`Upgrade`, `(?i)^websocket$`) && Method(`GET`) && "
@@ -96,12 +96,12 @@ const (
 
 // spec implements [routing].
 //
-// A gated route has two more rules, which begin with their cheapest condition because Traefik
-// tries longer rules first. CORS preflights need no key and therefore must have no body.
-// WebSockets get back the Upgrade header, which the gate removes.
+// A gated route has two more rules. They begin with their cheapest condition, because Traefik
+// tries longer rules first for every request. CORS preflights need no key and therefore must have
+// no body. The rule for WebSockets restores the Upgrade header, which the gate removes.
 //
-// An open route has two rules for the same requests. The longer one removes identity headers. If
-// its Middleware is missing, Traefik ignores the rule and serves the app by the other one.
+// An open route has two rules for the same requests. The longer rule removes identity headers. If
+// its Middleware is missing, Traefik ignores it and uses the other rule.
 func (r *ingressRoutes) spec(o Objects, a app.App, by *gate) map[string]any {
 	host := hostRule(a.Host)
 	rules := []any{
@@ -138,8 +138,8 @@ func (*ingressRoutes) generation(w way, ref app.Ref) string {
 	return firstGeneration(names, ref)
 }
 
-// routeRule returns a rule that routes requests through Middlewares to the app. Without a scheme,
-// Traefik would use https for port 443.
+// routeRule returns a rule that routes requests through Middlewares to the app. It sets the scheme,
+// because Traefik would use https for port 443.
 func routeRule(o Objects, a app.App, match string, through ...string) map[string]any {
 	port := int64(a.Port)
 	if o.onKnative() {
@@ -191,8 +191,8 @@ func parseRouteTLS(s string) (map[string]any, error) {
 	return nil, fmt.Errorf("TLS of routes %q must be empty, default, resolver:NAME or secret:NAME", s)
 }
 
-// sameTLS reports whether Sluice's fields of spec.tls have the desired values. Others may set
-// other fields. The field manager identifies fields that Sluice wrote.
+// sameTLS reports whether exactly the desired fields of spec.tls are owned by Sluice and have the
+// desired values. Other field managers may own other fields.
 func sameTLS(u *unstructured.Unstructured, desired map[string]any) bool {
 	own := ownTLS(u.GetManagedFields())
 	is, _, err := unstructured.NestedMap(u.Object, "spec", "tls")

@@ -18,9 +18,9 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 )
 
-// Knative Services are adopted, never created. Deployments change only the image, the revision
+// Knative Services are adopted, never created. A deployment changes only their image, their revision
 // annotation and automountServiceAccountToken (see podSpec). Server-side apply treats the list of
-// containers as one field, so the Service is read, changed and written back.
+// containers as one field, so the Knative Service is read, changed and written back.
 
 const knativeGroup = "serving.knative.dev"
 
@@ -80,8 +80,7 @@ func knativeRunning(existing *unstructured.Unstructured, a app.App) (*unstructur
 	return desired, nil
 }
 
-// knativePod returns the known fields of a Knative Service's pod spec and the index of the app's
-// container.
+// knativePod returns a Knative Service's pod spec and the index of the app's container.
 func knativePod(s *unstructured.Unstructured, name string) (pod corev1.PodSpec, i int, err error) {
 	spec, _, err := unstructured.NestedMap(s.Object, "spec", "template", "spec")
 	if err != nil {
@@ -122,8 +121,8 @@ func knativeIs(s *unstructured.Unstructured, kind string) bool {
 	return knativeCondition(s, kind)["status"] == string(metav1.ConditionTrue)
 }
 
-// knativeObservation reads a Knative Service's status. It is ready if its newest revision is
-// ready and receives the requests.
+// knativeObservation reads a Knative Service's status. The app is ready if the newest Knative
+// revision is ready and receives the requests.
 func knativeObservation(s *unstructured.Unstructured) deploy.Observation {
 	o := deploy.Observation{Revision: knativeRevision(s)}
 	observed, _, _ := unstructured.NestedInt64(s.Object, "status", "observedGeneration")
@@ -148,8 +147,8 @@ func knativeObservation(s *unstructured.Unstructured) deploy.Observation {
 	return o
 }
 
-// knativeFailure returns why a Knative Service is not ready. If its first revision fails, only
-// the condition ConfigurationsReady has the cause.
+// knativeFailure returns the reason why a Knative Service is not ready. If its first revision fails,
+// only the condition ConfigurationsReady contains the cause.
 func knativeFailure(s *unstructured.Unstructured, ready map[string]any) string {
 	if configured := knativeCondition(s, "ConfigurationsReady"); configured["status"] == string(metav1.ConditionFalse) {
 		ready = configured
@@ -158,13 +157,15 @@ func knativeFailure(s *unstructured.Unstructured, ready map[string]any) string {
 	return message
 }
 
-// Knative creates a Service of the same name, the placeholder, for each Knative Service. It leads
-// to Knative's gateway inside the cluster, which selects the Knative Service by its host. It has
-// the labels of the Knative Service, so only its controller identifies it. The app's route uses
-// it, and sets that host with a Middleware. Traefik needs allowExternalNameServices for it.
+// For each Knative Service, Knative creates a Service with the same name, the placeholder. It points
+// to Knative's internal gateway, which selects the Knative Service by the Host header. The app's
+// route uses the placeholder, and a Middleware sets that header. Traefik needs
+// allowExternalNameServices for it. The placeholder has the labels of the Knative Service, so only
+// its owner reference identifies it.
 //
-// An app's Deployment and Service are deleted when its Knative Service is ready: only then can
-// Knative create the placeholder. The app does not respond for about a second.
+// Knative can create the placeholder only after the app's own Service is deleted. That Service and
+// the app's Deployment are deleted when the Knative Service is ready. The app then does not respond
+// for about a second.
 
 const (
 	knativeDefaultPort = 80
@@ -174,8 +175,8 @@ const (
 // onKnative reports whether requests are routed to a Knative Service.
 func (o Objects) onKnative() bool { return o.knative != nil && !isOwn(o.service) }
 
-// superseded reports whether Sluice's own Service and Deployment must make room for a Knative
-// Service.
+// superseded reports whether Sluice's own Service or Deployment must be deleted because a Knative
+// Service runs the app.
 func (o Objects) superseded() bool {
 	switch {
 	case isOwn(o.service):

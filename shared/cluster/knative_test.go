@@ -184,8 +184,8 @@ func (b *bench) takeOver() {
 	b.must(err)
 }
 
-// TestKnativeOwnService tests that the placeholder, which has Sluice's labels, is routed to and
-// never deleted.
+// TestKnativeOwnService tests that the route uses the placeholder, which has Sluice's labels, and
+// that the placeholder is never deleted.
 func TestKnativeOwnService(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestClientGoLog tests that client-go logs through the function's logger, and nothing when it
-// opens the cluster. klog is global, so the test is not parallel.
+// TestClientGoLog tests that client-go logs through the function's logger, and logs nothing in Open.
+// klog is global, so the test is not parallel.
 func TestClientGoLog(t *testing.T) {
 	var bare, lines bytes.Buffer
 	klog.LogToStderr(false)

@@ -17,27 +17,28 @@ import (
 const (
 	// removedHeaders matches the headers that the gate removes: the identity headers and the key's
 	// header, in every spelling that a backend may treat as the same, and the headers of an
-	// upgrade. Traefik removes them from the client's request, then adds the matching headers of
-	// the checker's response. An upgrade to another protocol would bypass the checker;
-	// [websocketSpec] restores the only allowed one.
+	// upgrade. Traefik removes them from the client's request, and then adds the matching headers
+	// of the checker's response. An upgrade to another protocol would bypass the checker; only
+	// WebSockets are allowed ([websocketSpec]).
 	removedHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)|upgrade|http2-settings)$`
 
-	// preflightRemovedHeaders also matches the client's credentials and the method overrides.
+	// preflightRemovedHeaders also matches the client's credentials and method overrides.
 	preflightRemovedHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key|http[^0-9a-z]method([^0-9a-z]override)?|method[^0-9a-z]override)|upgrade|http2-settings|cookie|authorization)$`
 
-	// maxResponse limits the checker's response body, in bytes. Traefik allocates that much for
-	// every request.
+	// maxResponse limits the checker's response body, in bytes. Traefik allocates as much for each
+	// request.
 	maxResponse = 4096
 )
 
 type gate struct {
 	ref app.Ref
 
-	// generation is the generation of the route, see [app.Gate.Generation]; "" for a gate of a
+	// generation is the generation of the route ([app.Gate.Generation]), or "" for a gate of a
 	// release without generations.
 	generation string
 
-	// refuse denies CORS preflights without a key. The checker then cannot identify preflights.
+	// refuse is true if the gate denies CORS preflights without a key. The checker then does not
+	// receive the header that identifies preflights.
 	refuse bool
 }
 
@@ -46,10 +47,10 @@ type part struct {
 	name string
 	spec map[string]any
 
-	// earlier is the spec of an earlier release that gates as well; nil if there is none.
+	// earlier is the spec that an earlier release wrote and that still gates; nil if there is none.
 	earlier map[string]any
 
-	// unnamed reports that the object gates a route that does not name it.
+	// unnamed is true if the object gates a route that does not name it.
 	unnamed bool
 }
 
@@ -86,10 +87,10 @@ func (m middlewares) gate(g gate) []part {
 	return parts
 }
 
-// closed returns nil: Traefik does not serve a route that names a missing Middleware.
+// closed returns nil, because Traefik does not serve a route that names a missing Middleware.
 func (middlewares) closed(app.App) map[string]any { return nil }
 
-// WriteMiddleware writes the objects of an app's gate. The namespace must already contain the CA.
+// WriteMiddleware writes the objects of an app's gate. The namespace must contain the CA.
 func (c *Cluster) WriteMiddleware(ctx context.Context, o Objects, a app.App) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -131,8 +132,7 @@ func (g gate) checkPath() string {
 	return path
 }
 
-// forwardAuth returns the settings for calling the checker. The address never depends on a
-// request.
+// forwardAuth returns the settings for calls to the checker.
 func (m middlewares) forwardAuth(g gate) map[string]any {
 	return map[string]any{
 		"address":                  m.checker + g.checkPath(),
@@ -141,13 +141,13 @@ func (m middlewares) forwardAuth(g gate) map[string]any {
 		"forwardBody":              false,
 		"maxResponseBodySize":      int64(maxResponse),
 		"authResponseHeadersRegex": removedHeaders,
-		// Besides X-Forwarded-*, the checker gets only these headers. It would reject larger
-		// ones, and must not see the client's cookies and credentials.
+		// Except for X-Forwarded-*, the checker gets only these headers. It rejects requests with
+		// large headers, and must not see the client's cookies and credentials.
 		"authRequestHeaders": append([]any{"X-API-Key"}, g.asked(trace.Header, checkers.NonceHeader)...),
 	}
 }
 
-// asked adds the header that identifies preflights, unless preflights are refused.
+// asked adds the header that identifies preflights to headers, unless the gate denies preflights.
 func (g gate) asked(headers ...any) []any {
 	if g.refuse {
 		return headers
@@ -155,9 +155,9 @@ func (g gate) asked(headers ...any) []any {
 	return append([]any{"Access-Control-Request-Method"}, headers...)
 }
 
-// preflightSpec returns a gate that denies requests with a body: Traefik reads the first byte for
-// the checker and may forward none. With a body, credentials or a method override, preflights
-// would be a way into the app without a key.
+// preflightSpec returns the gate for preflights, which need no key. It denies requests with a body
+// (maxBodySize 0), and removes credentials and method overrides. Otherwise a client could use
+// preflights to call the app without a key.
 func (m middlewares) preflightSpec(g gate) map[string]any {
 	ask := m.forwardAuth(g)
 	ask["forwardBody"], ask["maxBodySize"] = true, int64(0)
@@ -170,7 +170,7 @@ func (c *Cluster) WriteStrip(ctx context.Context, o Objects, ref app.Ref) error 
 	return c.writePart(ctx, o.strip, stripPart(ref), ref)
 }
 
-// stripPart removes each spelling of the identity headers: Traefik supports no patterns here.
+// stripPart lists each spelling of the identity headers, because Traefik supports no patterns here.
 func stripPart(ref app.Ref) part {
 	removed := map[string]any{}
 	for _, last := range []string{"Prefix", "Name"} {
@@ -181,7 +181,7 @@ func stripPart(ref app.Ref) part {
 	return part{kind: middlewareKind(), name: stripName(ref), spec: map[string]any{"headers": map[string]any{"customRequestHeaders": removed}}}
 }
 
-// spellings joins words with each combination of separators that backends treat as the same.
+// spellings joins words with each combination of the separators that backends treat as the same.
 func spellings(words ...string) []string {
 	all := words[:1]
 	for _, word := range words[1:] {
@@ -196,7 +196,7 @@ func spellings(words ...string) []string {
 	return all
 }
 
-// earlierPreflightSpec is preflightSpec of a release that kept the client's credentials.
+// earlierPreflightSpec is the preflightSpec of a release that did not remove credentials.
 func (m middlewares) earlierPreflightSpec(g gate) map[string]any {
 	spec := m.preflightSpec(g)
 	ask, _ := spec["forwardAuth"].(map[string]any)
@@ -204,8 +204,7 @@ func (m middlewares) earlierPreflightSpec(g gate) map[string]any {
 	return spec
 }
 
-// websocketSpec restores the Upgrade header of a WebSocket. Only the route for WebSockets names
-// it.
+// websocketSpec restores the Upgrade header of a WebSocket. Only the rule for WebSockets uses it.
 func websocketSpec() map[string]any {
 	return map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Upgrade": "websocket"}}}
 }
@@ -228,7 +227,7 @@ func (c *Cluster) gateStatus(o Objects, a app.App) Status {
 	return statusOf(absent, right)
 }
 
-// gates reports whether an object is as this release or an earlier one wrote it.
+// gates reports whether an object is as this release or an earlier release wrote it.
 func (p part) gates(u *unstructured.Unstructured, ref app.Ref) bool {
 	if p.right(u, ref) {
 		return true
@@ -237,7 +236,7 @@ func (p part) gates(u *unstructured.Unstructured, ref app.Ref) bool {
 	return p.earlier != nil && p.right(u, ref)
 }
 
-// DeleteMiddleware deletes the objects of an app's gate. No route may name them.
+// DeleteMiddleware deletes the objects of an app's gate. No route must name them.
 func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -252,8 +251,7 @@ func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) 
 	return nil
 }
 
-// RemoveGenerations deletes the Middlewares of generations that the app's route did not name when
-// it was read.
+// RemoveGenerations deletes the Middlewares of generations that the app's route in o does not name.
 func (c *Cluster) RemoveGenerations(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

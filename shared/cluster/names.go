@@ -65,17 +65,17 @@ func hostName(ref app.Ref) string { return middlewareName("host", ref) }
 
 func stripName(ref app.Ref) string { return middlewareName("strip", ref) }
 
-// gateName is the name of the gate objects that call the checker, e.g.
-// "sluice-gate-hello-5d41402abc". preflightName is for those for CORS preflights, and
-// websocketName for those that restore the Upgrade of WebSockets. Additional routes for a gated
-// app use these names.
+// gateName returns the name of the gate objects that call the checker, e.g.
+// "sluice-gate-hello-5d41402abc". preflightName is for CORS preflights. websocketName is for the
+// Middleware that restores the Upgrade header of WebSockets. Users can name these objects in their
+// own routes to a gated app.
 func gateName(ref app.Ref) string      { return middlewareName("gate", ref) }
 func preflightName(ref app.Ref) string { return middlewareName("cors", ref) }
 func websocketName(ref app.Ref) string { return middlewareName("ws", ref) }
 
-// generationName is the Middleware that the app's own route names, e.g.
-// "sluice-gate-hello-5d41402abc-h5f0qk2m3ys". A route of an earlier generation does not get its
-// proof.
+// generationName returns the name of the Middleware in Sluice's own route, e.g.
+// "sluice-gate-hello-5d41402abc-h5f0qk2m3ys". It differs for each generation, so a route of an
+// earlier generation cannot return the proof.
 func generationName(g gate) string { return gateName(g.ref) + "-" + g.generation }
 
 func (g gate) middleware() string {
@@ -93,8 +93,8 @@ func generationIn(name string, ref app.Ref) string {
 	return generation
 }
 
-// middlewareName returns a name of at most 63 characters. The hash distinguishes "a"+"b-c" from
-// "a-b"+"c", which Traefik joins to the same name.
+// middlewareName returns a name of at most 63 characters. Traefik joins a namespace and a name with
+// a hyphen; the hash prevents equal results for different apps.
 func middlewareName(what string, ref app.Ref) string {
 	sum := sha256.Sum256([]byte(ref.String()))
 	return "sluice-" + what + "-" + ref.Name + "-" + hex.EncodeToString(sum[:5])

@@ -17,11 +17,10 @@ import (
 )
 
 // EnsureNamespace creates an environment's namespace if it does not exist, and grants Sluice's
-// functions their rights in it. An existing namespace must have Sluice's label. It returns an
-// unavailable problem if the namespace is being deleted, or if this function may not do this;
-// wiring will.
+// functions their rights in it. It returns an unavailable problem if the namespace is being deleted,
+// or if the calling function lacks the rights; the wiring function then creates the namespace.
 //
-// Namespaces are never deleted: they may hold volumes and other objects.
+// Namespaces are never deleted: they may contain volumes and other objects.
 func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -44,30 +43,31 @@ func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 	return c.grant(ctx, name)
 }
 
-// NamespaceExists reports whether a namespace exists. It may be in deletion.
+// NamespaceExists reports whether a namespace exists, even if it is being deleted.
 func (c *Cluster) NamespaceExists(ctx context.Context, name string) (bool, error) {
 	existing, err := c.namespaces().find(ctx, name)
 	return existing != nil, err
 }
 
 const (
-	// grantPatience limits the wait until the API server applies a grant.
+	// grantPatience limits the wait until a grant takes effect.
 	grantPatience = 5 * time.Second
 	grantInterval = 20 * time.Millisecond
 
 	roleKind = "ClusterRole"
 )
 
-// grantees returns the service accounts to grant rights to. The functions that grant come last:
-// if one has its rights, the others have theirs.
+// grantees returns the service accounts that get rights. The functions that grant them come last:
+// once they have their own rights, the others also have theirs.
 func grantees() []string { return []string{"builds", "deploys", "wiring", "apps"} }
 
-// grantName names a function's ClusterRole and RoleBinding, e.g. "sluice-apps-environment".
+// grantName returns the name of a function's ClusterRole and RoleBinding, e.g.
+// "sluice-apps-environment".
 func grantName(function string) string { return fieldManager + "-" + function + "-environment" }
 
-// grant grants Sluice's functions their rights in an environment's namespace, and waits until
-// this process has its own. An admission policy (infra/chart/templates/rbac) limits which rights
-// can be granted, and where. grant returns an unavailable problem if it refuses.
+// grant grants Sluice's functions their rights in an environment's namespace, and waits until this
+// process has its own rights. An admission policy (infra/chart/templates/rbac) limits the rights and
+// the namespaces. grant returns an unavailable problem if the policy rejects the grant.
 func (c *Cluster) grant(ctx context.Context, namespace string) error {
 	if c.system == "" || namespace == c.system {
 		return nil
@@ -126,9 +126,9 @@ func (c *Cluster) mayWrite(ctx context.Context, namespace string) (bool, error) 
 	return review.Status.Allowed, nil
 }
 
-// lacksRight reports whether the authorizer denied a call. Other denials, e.g. by a quota, are
-// also Forbidden. The authorizer's message is `… is forbidden: User "…" cannot patch resource "…"
-// …`.
+// lacksRight reports whether a call failed for lack of rights. Other failures, e.g. because of a
+// quota, are also Forbidden; only the message distinguishes them: `… is forbidden: User "…" cannot
+// patch resource "…" …`.
 func lacksRight(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || !apierrors.IsForbidden(err) {

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Objects holds an app's objects, as they were read. Writes fail if an object has changed since.
+// Objects holds an app's objects as they were read. Writes fail if an object has changed since.
 type Objects struct {
 	Workload
 
@@ -27,7 +27,7 @@ type Objects struct {
 	strip   *unstructured.Unstructured // the Middleware that removes identity headers on an open route
 	ca      *corev1.Secret
 
-	placeholder *corev1.Service // Knative's Service of the app's name
+	placeholder *corev1.Service // the Service that Knative created; see knative.go
 }
 
 // None reports whether Sluice has no object of the app.
@@ -35,7 +35,7 @@ func (o Objects) None() bool {
 	return !ours(o.deployment) && !ours(o.knative) && !ours(o.service) && o.none() && o.former.none() && o.host == nil && o.strip == nil
 }
 
-// Objects reads an app's objects, with one call for each.
+// Objects reads an app's objects, with a separate call for each.
 func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (o Objects, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -79,7 +79,7 @@ func (c *Cluster) readWays(o *Objects, ref app.Ref, look lookup) (err error) {
 	return err
 }
 
-// Inventory holds the labeled objects of all apps.
+// Inventory holds the objects of all apps that have Sluice's label.
 type Inventory struct {
 	Workloads
 
@@ -90,8 +90,7 @@ type Inventory struct {
 	others   map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured
 }
 
-// Of returns the objects of one app. Unlike [Cluster.Objects], it ignores objects without
-// Sluice's label.
+// Of returns the objects of one app.
 func (v Inventory) Of(ref app.Ref) Objects {
 	named := func(name string) app.Ref { return app.Ref{Namespace: ref.Namespace, Name: name} }
 	o := Objects{Workload: v.Workloads.Of(ref), at: v.at, service: v.services[ref], ca: v.cas[named(caSecretName)]}
@@ -112,7 +111,7 @@ func (c *Cluster) Inventory(ctx context.Context) (v Inventory, err error) {
 	if v.services, err = allByRef(ctx, c.services(""), ""); err != nil {
 		return Inventory{}, err
 	}
-	if v.cas, err = allByRef(ctx, c.secrets(""), "metadata.name="+caSecretName); err != nil { // do not transfer other Secrets
+	if v.cas, err = allByRef(ctx, c.secrets(""), "metadata.name="+caSecretName); err != nil { // excludes other Secrets
 		return Inventory{}, err
 	}
 	if c.routing != nil {
@@ -144,7 +143,7 @@ func (c *Cluster) listWay(ctx context.Context, v Inventory, by routing) error {
 	return nil
 }
 
-// Status compares an object with the desired one.
+// Status is the result of the comparison of an object with the desired object.
 type Status int
 
 // The values of Status.
@@ -155,7 +154,7 @@ const (
 	Outdated // as an earlier release wrote it, or for an earlier generation of the route
 )
 
-// Route compares an app's route with the desired one.
+// Route is the result of the comparison of a route with the desired route.
 type Route int
 
 // The values of Route.
@@ -164,42 +163,43 @@ const (
 	RouteDiffers         // neither of the following
 	RouteOpen            // as desired without the gate
 	RouteGated           // as desired with the gate
-	RouteClosed          // gated, without a backend; the gate is in force, so the route may lead to the app
+	RouteClosed          // gated, but still without a backend
 	RouteOutdated        // gated by an earlier generation of the gate, or as an earlier release wrote it
 	RouteElsewhere       // for another host
 )
 
-// State compares an app's objects with its document.
+// State is the result of the comparison of an app's objects with its document.
 type State struct {
-	Deployment Status // also Right if the app has no image yet or Knative runs it
+	Deployment Status // Right also if the app has no image yet, or Knative runs it
 	Service    Status
 	CA         Status
 	Middleware Status
 	Route      Route
 
-	// Former is the state of the former route: RouteClosed if only its gate is left, and
-	// RouteAbsent once the app is moved.
+	// Former is the state of the former route. It is RouteClosed if only its gate is left, and
+	// RouteAbsent once the app has moved.
 	Former Route
 
-	// Untaken reports that the ingress has not accepted the route, or has not had time to apply
-	// it next to a former one.
+	// Untaken is true if the ingress has not accepted the route, or if there is a former route and
+	// the ingress has not had enough time to apply the new one.
 	Untaken bool
 
-	// Superseded reports that a Knative Service is ready to replace Sluice's objects.
+	// Superseded is true if a Knative Service is ready to replace Sluice's objects.
 	Superseded bool
 
-	// HostStale reports that the Middleware for a Knative Service is missing or wrong.
+	// HostStale is true if the Middleware for a Knative Service is missing or wrong.
 	HostStale bool
 
-	// StripStale reports that an open route lacks the Middleware that removes identity headers.
+	// StripStale is true if an open route's Middleware that removes identity headers is missing
+	// or wrong.
 	StripStale bool
 
-	// Public reports that a Knative Service is on Knative's public gateway. Hidden reports that
-	// Sluice took it off.
+	// Public is true if a Knative Service is on Knative's public gateway. Hidden is true if Sluice
+	// removed it from there.
 	Public, Hidden bool
 }
 
-// State compares o with the document a. ca is the checker's CA as PEM.
+// State compares o with the document a. ca is the checkers' CA as PEM.
 func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 	s := State{
 		Deployment: deploymentStatus(o.deployment, a),
@@ -231,9 +231,8 @@ func statusOf(absent, right bool) Status {
 	return Differs
 }
 
-// Apply writes all objects that run an app and route requests to it. A Knative Service replaces
-// the Service and the Deployment. Only wiring creates the routes of gated apps and of apps on
-// Knative.
+// Apply writes all objects that run an app and route requests to it, except the routes of gated
+// apps and of apps on Knative, which the wiring function writes.
 func (c *Cluster) Apply(ctx context.Context, o Objects, a app.App) error {
 	if err := c.EnsureNamespace(ctx, a.Namespace); err != nil {
 		return err
@@ -254,8 +253,8 @@ func (c *Cluster) Apply(ctx context.Context, o Objects, a app.App) error {
 	return c.ApplyRoute(ctx, o, a, false)
 }
 
-// attempts limits the tries of [Cluster.DeleteIf] while other functions write the objects. From
-// the third try on, the pause grows by attemptPause, to 5.25 s in all.
+// attempts limits the attempts of [Cluster.DeleteIf] while other functions write the objects. The
+// pauses before the third and later attempts grow by attemptPause each, and take 5.25 s in all.
 const (
 	attempts     = 8
 	attemptPause = 250 * time.Millisecond
@@ -266,8 +265,8 @@ func (c *Cluster) Delete(ctx context.Context, ref app.Ref) error {
 	return c.DeleteIf(ctx, ref, func(context.Context) (bool, error) { return true, nil })
 }
 
-// DeleteIf deletes all objects of an app while the condition is true. It reads the objects before
-// it checks the condition, so objects created after the check remain.
+// DeleteIf deletes all objects of an app while allowed returns true. It reads the objects before it
+// calls allowed, so objects that are created later remain.
 func (c *Cluster) DeleteIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
 	for try := range attempts {
 		if !trace.Sleep(ctx, time.Duration(max(0, try-1))*attemptPause) {

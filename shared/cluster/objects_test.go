@@ -203,8 +203,8 @@ func TestForeignRoute(t *testing.T) {
 	}
 }
 
-// TestAdoptedObjectsStay tests that an adopted object outlives its app, also without the mark
-// that earlier releases did not set.
+// TestAdoptedObjectsStay tests that an adopted object outlives its app, even without the annotation,
+// which earlier releases did not set.
 func TestAdoptedObjectsStay(t *testing.T) {
 	t.Parallel()
 	for name, earlier := range map[string]bool{"adopted": false, "adopted by an earlier release": true} {

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// buildOfLabel is the app that a PipelineRun builds, e.g. "hello", and buildLabel the build's
-	// number, e.g. "7". Tekton copies them to the run's pods, so the app's own label, by which
-	// its Service selects pods, must not be used.
+	// The labels of a PipelineRun: the app that it builds, e.g. "hello", and the build's number,
+	// e.g. "7". They must differ from appLabel: Tekton copies labels to the run's pods, which the
+	// app's Service would then select.
 	buildOfLabel = "sluice.dev/build-of"
 	buildLabel   = "sluice.dev/build"
 
@@ -32,7 +32,7 @@ const (
 type PipelineRun struct {
 	App   app.Ref
 	Build int64
-	Name  string // the same for each start of a build, so that it runs only once
+	Name  string // derived from the build, so that it runs only once
 
 	Pipeline          string
 	PipelineNamespace string // of the Pipeline; the run is in the app's namespace
@@ -41,7 +41,7 @@ type PipelineRun struct {
 	Params            map[string]string
 }
 
-// BuildOf returns the app and the build in a PipelineRun's namespace and labels.
+// BuildOf returns the app and the build number of a PipelineRun, from its namespace and labels.
 func BuildOf(namespace string, labels map[string]string) (app.Ref, int64, bool) {
 	ref, ok := app.ParseRef(namespace + "." + labels[buildOfLabel])
 	if !ok {
@@ -51,7 +51,7 @@ func BuildOf(namespace string, labels map[string]string) (app.Ref, int64, bool) 
 	return ref, n, err == nil && n > 0
 }
 
-// StartRun starts the run of a build, unless it was started before, and returns its state.
+// StartRun starts the run of a build, unless it exists, and returns its state.
 func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) (deploy.Run, error) {
 	if err := c.EnsureNamespace(ctx, r.App.Namespace); err != nil {
 		return deploy.Run{}, err
@@ -110,7 +110,7 @@ func read[T any](u *unstructured.Unstructured) (known T, err error) {
 	return known, nil
 }
 
-// pipelineRun uses Tekton's cluster resolver: one Pipeline in the system's namespace serves all
+// pipelineRun uses Tekton's cluster resolver, so that one Pipeline in another namespace serves all
 // apps.
 func pipelineRun(r PipelineRun) *unstructured.Unstructured {
 	params := make([]any, 0, len(r.Params))

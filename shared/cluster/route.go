@@ -15,10 +15,10 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-// RouteKind is the kind of objects that routes requests to apps.
+// RouteKind is the kind of the objects that route requests to apps.
 type RouteKind string
 
-// Kinds of routes.
+// The kinds of routes.
 const (
 	TraefikRoutes        RouteKind = "traefik"         // IngressRoute, gated by Traefik's Middlewares
 	GatewayTraefikRoutes RouteKind = "gateway-traefik" // HTTPRoute of the Gateway API, gated by Traefik's Middlewares
@@ -37,33 +37,35 @@ type routing interface {
 	// blank returns the spec of a valid route without a backend.
 	blank() map[string]any
 
-	// spec returns Sluice's fields of an app's route, including API server defaults. o are the
-	// existing objects: some kinds of ingress accept a gate later than its route. by is the gate,
-	// or nil.
+	// spec returns Sluice's fields of an app's route, including API server defaults. It may depend
+	// on the existing objects o, because some kinds of ingress accept a gate with a delay. by is
+	// the gate, or nil for an open route.
 	spec(o Objects, a app.App, by *gate) map[string]any
 
-	// closed returns the gated spec without a backend, for use until the ingress has accepted the
-	// gate; nil if the ingress does not need it.
+	// closed returns the gated spec without a backend, for the time until the ingress has accepted
+	// the gate. It returns nil if the ingress does not need it.
 	closed(a app.App) map[string]any
 
-	// leads reports whether the route has a rule for the host, or no rules.
+	// leads reports whether the route has a rule for the host, or no rules at all.
 	leads(route *unstructured.Unstructured, host string) bool
 
 	same(route *unstructured.Unstructured, desired map[string]any) bool
 
-	// gate returns the objects of an app's gate, in the order of writing, before the route.
+	// gate returns the objects of an app's gate in the order in which they are written, before the
+	// route.
 	gate(g gate) []part
 
 	generation(w way, ref app.Ref) string
 
-	// accepted reports whether the ingress has accepted a route, or does not report this.
+	// accepted reports whether the ingress has accepted a route. It returns true if the ingress
+	// does not report acceptance.
 	accepted(route *unstructured.Unstructured) bool
 
 	knative() bool
 }
 
-// way holds an app's route and gate objects, nil if they do not exist. It excludes generations
-// that the route does not name.
+// way holds an app's route and gate objects for one kind of route; missing objects are nil. It
+// excludes generations that the route does not name.
 type way struct {
 	route      *unstructured.Unstructured
 	gate       map[partID]*unstructured.Unstructured
@@ -107,7 +109,7 @@ func readWay(by routing, ref app.Ref, look lookup) (w way, err error) {
 	return w, nil
 }
 
-// gateOf returns the desired gate of the app's route. A gate in place retains its generation.
+// gateOf returns the desired gate of the app's route. An engaged gate keeps its generation.
 func (o Objects) gateOf(a app.App) gate {
 	g := gate{ref: a.Ref(), generation: a.Gate.Generation(), refuse: a.Preflight == app.PreflightRefuse}
 	switch {
@@ -122,19 +124,19 @@ func (o Objects) gateOf(a app.App) gate {
 // Generation returns the generation of the present gate of the app's route, or "".
 func (o Objects) Generation() string { return o.generation }
 
-// ApplyRoute makes the app's route send its host to its Service, through the gate if gated is
-// true. The gate's objects must then exist. For an open route, it deletes gate objects that apply
-// without being named.
+// ApplyRoute writes the app's route from its host to its Service. If gated is true, the route goes
+// through the gate, whose objects must exist. Otherwise ApplyRoute deletes gate objects that apply
+// to the route without being named in it.
 //
-// Server-side apply could overwrite a route created after o was read. A missing route is
-// therefore first created blank, which fails if it exists.
+// Server-side apply could overwrite a route that was created after o was read. A missing route is
+// therefore first created without a backend, which fails if it exists.
 func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if c.routing == nil {
 		return fmt.Errorf("apply route %s: kind of routes is not set", a.Ref())
 	}
-	if invalid := validation.IsDNS1123Subdomain(a.Host); len(invalid) > 0 { // no other text may get into the rule
+	if invalid := validation.IsDNS1123Subdomain(a.Host); len(invalid) > 0 { // the host becomes part of a rule
 		return fmt.Errorf("apply route %s: host %q: %s", a.Ref(), a.Host, invalid[0])
 	}
 	if foreign(o.route) {
@@ -175,8 +177,8 @@ func (c *Cluster) RemoveRoute(ctx context.Context, o Objects, ref app.Ref) error
 	return withdraw(ctx, c.objects(c.routing.kind(), ref.Namespace), o.route)
 }
 
-// RemoveFormer deletes the route of the former kind, and with the next call its gate: without the
-// gate, the route could be open.
+// RemoveFormer deletes the former route. If that does not exist, it deletes the gate of the former
+// route: the gate must outlive the route.
 func (c *Cluster) RemoveFormer(ctx context.Context, o Objects, ref app.Ref) error {
 	if c.former == nil {
 		return nil
@@ -199,7 +201,8 @@ func (c *Cluster) removeWay(ctx context.Context, by routing, w way, ref app.Ref)
 	return nil
 }
 
-// formerWay excludes objects that the present kind also uses.
+// formerWay reads the former route and its gate. It excludes objects that the present kind of route
+// also uses.
 func formerWay(former, present routing, ref app.Ref, look lookup) (way, error) {
 	return readWay(former, ref, func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
 		named := gate{ref: ref, generation: generationIn(name, ref)}
@@ -216,7 +219,6 @@ func formerWay(former, present routing, ref app.Ref, look lookup) (way, error) {
 	})
 }
 
-// routeState compares an app's route with the desired one.
 func routeState(by routing, w way, o Objects, a app.App, g gate) Route {
 	u := w.route
 	switch {
@@ -250,7 +252,6 @@ func (w way) attached(by routing, ref app.Ref) bool {
 	return false
 }
 
-// formerState returns the state of an app's former route, RouteClosed if only the gate is left.
 func (c *Cluster) formerState(o Objects, a app.App) Route {
 	switch {
 	case c.former == nil || o.former.none():
@@ -265,17 +266,17 @@ func (c *Cluster) formerState(o Objects, a app.App) Route {
 	return routeState(c.former, o.former, was, a, g)
 }
 
-// settleTime is the minimum age of a new route before the former one is deleted. Traefik does not
+// settleTime is the minimum age of a new route before the former route is deleted. Traefik does not
 // report acceptance, and delays changes by 2 s under load (providersThrottleDuration). The proof
-// cannot detect this, since the former route returns it too. If this clock is ahead of the API
-// server's, clients may get 404.
+// cannot detect this delay, because the former route returns it too. If this process's clock is
+// ahead of the API server's, clients may get 404.
 const settleTime = 10 * time.Second
 
 func (o Objects) settled() bool {
 	return o.former.route == nil || o.at.Sub(o.route.GetCreationTimestamp().Time) >= settleTime
 }
 
-// sameFields requires equal fields: an additional rule would bypass the gate.
+// sameFields compares whole fields, because an additional rule would bypass the gate.
 func sameFields(u *unstructured.Unstructured, desired map[string]any, but ...string) bool {
 	spec, ok := u.Object["spec"].(map[string]any)
 	if !ok {

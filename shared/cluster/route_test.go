@@ -11,8 +11,8 @@ import (
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
-// TestRouteTLS changes the setting. The route must differ, then get the new value and keep the
-// fields of others.
+// TestRouteTLS changes the setting. The route must differ, and then get the new value and keep the
+// fields of other managers.
 func TestRouteTLS(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

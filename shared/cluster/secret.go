@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// caSecretName is the Secret with the checker's CA in each app's namespace: a Middleware
-	// cannot name a Secret of another namespace.
+	// caSecretName is the Secret with the checkers' CA in each app's namespace. A Middleware cannot
+	// use a Secret in another namespace.
 	caSecretName = "sluice-checker-ca" //nolint:gosec // a name
 
 	caEntry = "ca.crt"
@@ -39,19 +39,19 @@ type Secret struct {
 	version string // "" if it does not exist yet
 }
 
-// LogValue returns only the name, so that logs never contain the data.
+// LogValue returns only the name.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.Namespace + "." + s.Name) }
 
 // Exists reports whether the Secret was read from the cluster.
 func (s Secret) Exists() bool { return s.version != "" }
 
-// Secret returns a Secret. It returns a not_found problem if the Secret does not exist.
+// Secret reads a Secret. It returns a not_found problem if the Secret does not exist.
 func (c *Cluster) Secret(ctx context.Context, namespace, name string) (Secret, error) {
 	return secretOf(c.secrets(namespace).get(ctx, name))
 }
 
-// WriteSecret creates a Secret, or replaces the version that was read. It returns a conflict
-// problem if the Secret has changed since or already exists.
+// WriteSecret creates a Secret, or replaces one that was read. It returns a conflict problem if the
+// Secret was created or changed concurrently.
 func (c *Cluster) WriteSecret(ctx context.Context, s Secret) (Secret, error) {
 	return secretOf(c.secrets(s.Namespace).write(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Labels: managed(), ResourceVersion: s.version},
@@ -70,7 +70,7 @@ func secretOf(s *corev1.Secret, err error) (Secret, error) {
 	}, nil
 }
 
-// WriteCA writes the checker's CA, one or more PEM certificates, into an app's namespace.
+// WriteCA writes the checkers' CA, one or more PEM certificates, to an app's namespace.
 func (c *Cluster) WriteCA(ctx context.Context, o Objects, ref app.Ref, ca []byte) error {
 	s := Secret{Namespace: ref.Namespace, Name: caSecretName, Type: OpaqueSecret, Data: map[string][]byte{caEntry: ca}}
 	if o.ca != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestServiceAccountToken tests that an app's pods get a token only if an adopted workload wants
+// TestServiceAccountToken tests that an app's pods get a token only if an adopted workload requests
 // it.
 func TestServiceAccountToken(t *testing.T) {
 	t.Parallel()

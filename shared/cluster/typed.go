@@ -21,9 +21,8 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// typed reads and writes the objects of one kind in one namespace as Go values. Its errors are
-// converted by problemOf. It uses the dynamic client, because client-go's typed clients double
-// the size of a function and add 12 MB of memory.
+// typed reads and writes the objects of one kind in one namespace as Go values. It uses the dynamic
+// client, because client-go's typed clients double the size of a function and add 12 MB of memory.
 type typed[T any] struct {
 	api  dynamic.ResourceInterface
 	kind schema.GroupVersionKind
@@ -32,7 +31,7 @@ type typed[T any] struct {
 
 type anyKind = typed[unstructured.Unstructured]
 
-// typedOf returns access to a kind. An empty namespace can only be used to list all namespaces.
+// typedOf returns the access to a kind. An empty namespace can only be used to list all namespaces.
 func typedOf[T any](c *Cluster, version schema.GroupVersion, kind, namespace string) typed[T] {
 	resource, _ := meta.UnsafeGuessKindToResource(version.WithKind(kind)) // correct for all kinds used here
 	return typed[T]{c.dynamic.Resource(resource).Namespace(namespace), version.WithKind(kind), path.Join(resource.Resource, namespace)}
@@ -112,7 +111,7 @@ func (k typed[T]) find(ctx context.Context, name string) (*T, error) {
 	return object, err
 }
 
-// write creates an object or, if it has a resource version, replaces that version.
+// write creates an object. If the object has a resource version, write replaces that version.
 func (k typed[T]) write(ctx context.Context, object *T) (*T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -134,8 +133,8 @@ func (k typed[T]) write(ctx context.Context, object *T) (*T, error) {
 	return k.result(verb, u.GetName(), is, err)
 }
 
-// apply writes exactly the given fields by server-side apply, to the given version if there is
-// one.
+// apply writes the given fields by server-side apply. If they contain a resource version, the object
+// must have that version.
 func (k typed[T]) apply(ctx context.Context, fields *unstructured.Unstructured) error {
 	return k.applyWith(ctx, fields, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 }

@@ -22,9 +22,9 @@ import (
 )
 
 // Webhook tokens have their own namespace ([Options].WebhookNamespace): RBAC has no name
-// patterns, so rights on Secrets apply to a whole namespace. A Secret's name is the app's full
-// name, e.g. "shop-prod.hello", at most 104 characters. It exists while the webhook is enabled.
-// The API server encrypts it at rest (promise W3).
+// patterns, so rights on Secrets apply to a whole namespace. A Secret's name is [app.Ref.String],
+// e.g. "shop-prod.hello", at most 104 characters. It exists while the webhook is enabled. The API
+// server encrypts it at rest (promise W3).
 const tokenEntry = "token"
 
 // WebhookToken returns the token of an app's webhook. It returns a not_found problem if the
@@ -61,8 +61,8 @@ func (c *Cluster) DeleteWebhookToken(ctx context.Context, ref app.Ref) error {
 	return c.secrets(c.webhooks).delete(ctx, ref.String(), metav1.DeleteOptions{})
 }
 
-// DeleteWebhookTokenIf disables an app's webhook if the condition is true. It does not delete a
-// Secret that is created after the check.
+// DeleteWebhookTokenIf disables an app's webhook if allowed returns true. It does not delete a
+// Secret that was created after the call of allowed.
 func (c *Cluster) DeleteWebhookTokenIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
 	seen, err := c.secrets(c.webhooks).find(ctx, ref.String())
 	if err != nil || seen == nil {
@@ -78,7 +78,7 @@ func (c *Cluster) DeleteWebhookTokenIf(ctx context.Context, ref app.Ref, allowed
 	return err
 }
 
-// WatchedTokens caches the tokens of all webhooks and updates them by a watch.
+// WatchedTokens is a cache of the tokens of all webhooks, which a watch keeps up to date.
 type WatchedTokens struct {
 	secrets dynamic.ResourceInterface
 	log     *slog.Logger

@@ -51,7 +51,8 @@ func TestWebhookToken(t *testing.T) {
 	}
 }
 
-// TestDamagedWebhookSecret tests that the webhook is disabled until it is enabled again.
+// TestDamagedWebhookSecret tests that a damaged Secret disables the webhook until it is enabled
+// again.
 func TestDamagedWebhookSecret(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

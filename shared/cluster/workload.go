@@ -14,8 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Workload is the object that runs an app, as it was read: a Knative Service or else a
-// Deployment.
+// Workload is the object that runs an app, as it was read: a Knative Service, or else a Deployment.
 type Workload struct {
 	ref        app.Ref
 	deployment *appsv1.Deployment
@@ -79,8 +78,8 @@ func (w Workload) Observation() deploy.Observation {
 	return deploy.Observation{}
 }
 
-// ApplyWorkload makes the workload run the app as recorded. Without a workload, it creates a
-// Deployment. See [Refusal] for rejected writes.
+// ApplyWorkload makes the workload run the app's image. If the app has no workload, it creates a
+// Deployment. [Refusal] identifies a rejected write.
 func (c *Cluster) ApplyWorkload(ctx context.Context, w Workload, a app.App) error {
 	if w.knative != nil {
 		return c.updateKnative(ctx, w.knative, a)
@@ -93,8 +92,7 @@ func (c *Cluster) ApplyWorkload(ctx context.Context, w Workload, a app.App) erro
 	return c.ApplyDeployment(ctx, Objects{Workload: w}, a)
 }
 
-// RemoveWorkload deletes an app's workload, which a late deployment may have created. It does not
-// delete adopted objects.
+// RemoveWorkload deletes an app's workload. It does not delete an adopted workload.
 func (c *Cluster) RemoveWorkload(ctx context.Context, ref app.Ref) error {
 	w, err := c.Workload(ctx, ref)
 	if err != nil {
@@ -112,9 +110,9 @@ func (c *Cluster) removeWorkload(ctx context.Context, w Workload) error {
 	return c.releaseKnative(ctx, w)
 }
 
-// Refusal reports whether the API server rejected a write because of its content or a quota, and
-// the reason. An object that the app may not adopt is also a refusal. A right that may yet be
-// granted is not.
+// Refusal reports whether a write was rejected because of its content, a quota, or an object that
+// the app may not adopt, and returns the reason. A missing right does not count, because it may be
+// granted later.
 func Refusal(err error) (reason string, refused bool) {
 	if problem.Is(err, problem.NameTaken) {
 		return problem.From(err).Message, true
