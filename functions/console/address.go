@@ -7,7 +7,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// addressOf returns the fields of the form for an app's host and port.
 func addressOf(a wire.App) view.Fields {
 	return view.Fields{"host": a.Host, "port": strconv.Itoa(a.Port)}
 }

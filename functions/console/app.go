@@ -160,8 +160,8 @@ func (r *request) overview() (appPage, error) {
 	return p, nil
 }
 
-// read selects the deployments to show from the history, newest first. The rollback target is the
-// newest earlier revision that was ever ready, or otherwise the newest that did not fail.
+// read selects the deployments to show from the history, newest first. It selects the same rollback
+// target as deploy.Previous.
 func (p *appPage) read(history []wire.Deployment) {
 	for i := range history {
 		d := &history[i]
@@ -196,8 +196,8 @@ func showAppWith(r *request, gate view.Form) error {
 	return r.show("app", page{Status: gate.Status(), Title: p.App.Name, Tab: tabApps}, p)
 }
 
-// showCallers shows the part of the status page with the keys that can access the app. The page
-// loads it separately, because the API reads all keys of the environment to find them.
+// showCallers shows the part of the status page with the keys that can access the app. It is loaded
+// separately, because the API reads all keys of the environment to find them.
 func showCallers(r *request) error {
 	filter := client.KeyFilter{Environment: r.environment, App: r.app(), Sort: wire.SortLastSeen}
 	list, err := r.api.KeysPage(r.Context(), r.project, filter, client.Page{Size: callersShown})

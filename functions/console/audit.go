@@ -125,8 +125,8 @@ func (l recordLog) filter(asked url.Values) (logFilter, client.AuditQuery) {
 	return f, q
 }
 
-// actionOptions returns the options of the action filter. An unknown requested action is added,
-// so that the form shows the active filter.
+// actionOptions returns the options of the action filter. It adds an unknown requested action, so
+// that the form shows the active filter.
 func actionOptions(actions []audit.Action, asked string) []view.Option {
 	all := []view.Option{{Label: "Any"}}
 	for _, a := range actions {

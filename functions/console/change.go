@@ -15,7 +15,6 @@ const changeField = "change"
 // the progress after that.
 const waitTimeout = time.Second
 
-// waiting returns an API client whose changes wait for the checkers.
 func (r *request) waiting() *client.Client { return r.api.Waiting(waitTimeout) }
 
 // propagation is the state of a change at the checkers.

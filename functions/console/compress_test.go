@@ -47,7 +47,6 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// body returns the decompressed body, and whether it was compressed.
 func body(t *testing.T, w functest.Answer) (page string, packed bool) {
 	t.Helper()
 	if w.Header.Get("Content-Encoding") == "" {

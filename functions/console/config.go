@@ -19,8 +19,8 @@ type Config struct {
 	// cluster.
 	APIURL string `env:"API_URL, required"`
 
-	// Console has the secret with which the console proves the addresses of its clients. Without
-	// it, all users count as one client with the address of the console.
+	// Console contains the secret with which the console signs the addresses of its clients.
+	// Without it, all users count as one client with the address of the console.
 	trace.Console
 
 	Timeout time.Duration `env:"API_TIMEOUT, default=10s"`

@@ -1,32 +1,32 @@
 // Package console is the function that serves the web console for managing Sluice.
 //
 // The console has no privileges and no storage. It calls the management API (package client) with
-// the session of the user, so the API decides about every access. The console omits buttons that
-// the user's role does not allow.
+// the user's session, so the API decides on all access. The console omits buttons that the user's
+// role does not allow.
 //
 // # Pages
 //
-// A page is a GET request without side effects. A change is a POST request of a form. Its response
-// is a redirect (303) to a page, or the form with the entered values and the error at its field.
+// A page is a GET request without side effects. A change is a POST request with a form. Its response
+// is a redirect (303) to a page, or the form with the entered values and the errors.
 //
 // A change that cannot be undone needs a confirmation (see view.Confirmation). The confirmation
 // contains the state on which it is based; if that state has changed, the change is not made.
 //
 // All pages work without JavaScript. With JavaScript, confirmations open in a dialog (links with
-// data-dialog), and changing parts of a page are polled every two seconds (see view.Polling). The
-// content security policy allows only the scripts of package view.
+// data-dialog), and the parts of a page that are about to change are polled every two seconds (see
+// view.Polling). The content security policy allows only the scripts of package view.
 //
 // # Session
 //
-// The browser stores the API's session token in the API's cookie, which scripts cannot read. Every
-// form contains the session's CSRF value, and requests from other origins are rejected. All cookies
-// have the prefix __Host-, so that apps on sibling hosts cannot set them. A device cookie remains
-// after sign-out; it identifies the browser at the next sign-in. Browsers and proxies must not store pages.
+// The session token is in the API's session cookie, which scripts cannot read. Every form contains
+// the session's CSRF value, and forms from other origins are rejected. All cookies have the prefix
+// __Host-, so that apps on sibling hosts cannot set them. A device cookie remains after sign-out; it
+// identifies the browser at the next sign-in. Browsers and proxies must not store pages.
 //
 // # Files
 //
-// routes.go lists all pages. The pages and forms of a noun are in NOUN.go, and their templates are
-// in NOUN….html of package view.
+// routes.go lists all pages. The pages about a resource are in RESOURCE.go, and their templates in
+// RESOURCE….html of package view.
 package console
 
 import (

@@ -13,7 +13,6 @@ import (
 
 const apiHello = "/api/v1/projects/shop/environments/prod/apps/hello"
 
-// deliveries sets a response with one delivery of each result.
 func (o *office) deliveries(more ...wire.WebhookDelivery) {
 	at := time.Now().Add(-time.Minute)
 	items := more

@@ -65,8 +65,7 @@ func (r *request) deployOnce() (*client.Client, error) {
 	return once.Matching(api.RevisionTag(current)), nil
 }
 
-// notDeployed shows the rejected form. If the form's revision is no longer current, it shows a
-// message about that.
+// notDeployed shows the rejected form, with a message if the form's revision is no longer current.
 func (r *request) notDeployed(err error, page ask) error {
 	if !client.HasCode(err, "precondition_failed") {
 		return r.again(err, page)

@@ -32,7 +32,7 @@ type denialRow struct {
 	KeyText string
 }
 
-// askRequest shows the form with the ID of the query. It does not search: the audit log records
+// askRequest shows the form with the ID from the query. It does not search: the audit log records
 // each search in the name of the user, and any site can link to this page.
 func askRequest(r *request) error {
 	return r.showRequest(requestPage{Form: view.FilledForm(requestField, r.URL.Query().Get(requestField))})

@@ -39,8 +39,7 @@ func TestFindRequest(t *testing.T) {
 	}
 }
 
-// TestRequestIsFoundByPost checks that a link fills the form without searching. Any site can have
-// such a link, and each search creates an audit record of the user.
+// TestRequestIsFoundByPost checks that a link fills the form without searching.
 func TestRequestIsFoundByPost(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -47,7 +47,6 @@ const (
 	sharedSecret trace.Secret = "the-secret-that-the-functions-share"
 )
 
-// vouchedAddress returns the client address that the console sent to the API.
 func vouchedAddress(h http.Header) string {
 	return trace.NewClients(trace.Proxies{}, sharedSecret).Address(&http.Request{Header: h, RemoteAddr: "10.0.0.1:1"})
 }
@@ -79,7 +78,6 @@ func (o *office) refuse(call string, status int, code string, field ...string) {
 	o.answer(call, status, e)
 }
 
-// ServeHTTP is the management API.
 func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

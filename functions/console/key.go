@@ -93,7 +93,7 @@ type quick struct {
 }
 
 // usage reads the usage of the request's key in the time range of the query, by default the last
-// seven days. If the API rejects the range, the card shows the error at its input.
+// seven days. If the API rejects the range, the card shows the error.
 func (r *request) usage() (usageCard, error) {
 	q, now := r.URL.Query(), r.s.now().UTC()
 	from, to := q.Get("from"), q.Get("to")
@@ -121,8 +121,7 @@ func (r *request) usage() (usageCard, error) {
 	return card, nil
 }
 
-// windowInput returns the input to which an error code of the time range belongs, or "". An invalid
-// date belongs to "from" unless "from" is valid.
+// windowInput returns the input to which an error code of the time range belongs, or "".
 func windowInput(code, from string) string {
 	_, err := time.Parse(time.DateOnly, from)
 	switch {
@@ -161,8 +160,8 @@ func keyChanged(k wire.Key) view.FormError {
 	}
 }
 
-// asShown reads the request's key. stale is the error if the status differs from the form, except
-// that an active key may have expired since.
+// asShown reads the request's key. stale is an error if the key's status differs from that in the
+// form, unless an active key has expired in the meantime.
 func (r *request) asShown(what string) (k wire.Key, stale *view.FormError, err error) {
 	if k, err = r.key(); err != nil {
 		return wire.Key{}, nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// The scopes of a key. A key without a list of apps covers all apps, so the form needs an explicit
-// choice: otherwise, clearing the last check box would grant access to all apps. scopeNone is only
+// The scopes of a key. The form requires an explicit choice, because a key without a list of apps
+// covers all apps: clearing the last check box must not grant access to all apps. scopeNone is only
 // for keys whose apps were deleted.
 const (
 	scopeAll  = "all"
@@ -87,7 +87,7 @@ type offered struct {
 	apps  wire.List[wire.App]
 }
 
-// offers reads the options, and concurrently calls also.
+// offers reads the options of the form, and calls the functions in also concurrently.
 func (r *request) offers(also ...func() error) (offered, error) {
 	var o offered
 	g, ctx := errgroup.WithContext(r.Context())
@@ -102,7 +102,7 @@ func (r *request) offers(also ...func() error) (offered, error) {
 	return o, err
 }
 
-// askKey shows a key's form. had are the apps of the stored key, which may be deleted.
+// askKey shows a key's form. had contains the apps of the stored key, which may be deleted.
 func (r *request) askKey(p keyForm, o offered, had []string) error {
 	f := p.Form
 	options := []view.Option{{Value: "", Label: "Select a plan"}}
@@ -124,8 +124,8 @@ func (r *request) askKey(p keyForm, o offered, had []string) error {
 	return r.show("keys_form", page{Status: f.Status(), Title: p.Title, Tab: tabKeys}, p)
 }
 
-// choices returns check boxes for apps and for the other apps in had. If the list of apps is
-// complete, those were deleted.
+// choices returns check boxes for apps, and for the apps in had that are not in apps. more is true
+// if apps is incomplete; otherwise these apps were deleted.
 func choices(f view.Form, apps []wire.App, had []string, more bool) []choice {
 	var all []choice
 	for _, a := range apps {

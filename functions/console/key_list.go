@@ -78,8 +78,8 @@ func listKeysWith(r *request, f view.Form) error {
 	return r.show("keys", page{Status: f.Status(), Title: "API keys", Tab: tabKeys}, p)
 }
 
-// seenLastFirst sorts keys by last use, most recent first. The API reads all keys to sort them, so
-// it sorts lists of several pages only on request.
+// seenLastFirst sorts keys by last use, most recent first. It is for lists of one page: the API
+// must read all keys to sort them, and does so only on request.
 func seenLastFirst(keys []wire.Key) {
 	day := func(k wire.Key) string {
 		if k.LastSeen == nil {
@@ -118,8 +118,8 @@ const fullKeyStart = "sluice_"
 
 const fullKeyRunes = "_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// fullKeyIn finds a full key in a text, which may also contain a header name or quotes. It does not
-// check whether the key is complete.
+// fullKeyIn finds a full key in a pasted text, which may also contain a header name or quotes. It
+// does not check whether the key is complete.
 func fullKeyIn(text string) (client.FullKey, bool) {
 	i := strings.Index(text, fullKeyStart)
 	if i < 0 {

@@ -89,7 +89,6 @@ func TestSearchFindsNothing(t *testing.T) {
 	}
 }
 
-// TestKeyBadges checks that a key whose requests are denied has no green badge.
 func TestKeyBadges(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

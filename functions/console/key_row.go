@@ -33,7 +33,7 @@ func (k keyRow) Live() bool { return k.Status != "revoked" }
 // Rotates reports whether the key can get a new secret.
 func (k keyRow) Rotates() bool { return k.Live() && k.Expiry.Tone != toneBad }
 
-// SeenText returns the time of the last use for use within a sentence.
+// SeenText returns the time of the last use for a sentence.
 func (k keyRow) SeenText() string {
 	switch {
 	case k.LastSeen == nil:
@@ -78,8 +78,8 @@ func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
 	return row
 }
 
-// useBadges returns the status badge and a warning badge. A key whose requests are all denied does
-// not have a green status badge.
+// useBadges returns the status badge and a warning badge. The status badge of a key whose requests
+// are all denied is not green.
 func useBadges(k keyRow, now time.Time) (state, use badge) {
 	switch {
 	case k.Leak != nil && k.Leak.Secret == wire.LeakedCurrent && k.Live():
@@ -152,8 +152,8 @@ func statusBadge(status string) badge {
 	return badge{}
 }
 
-// expiryFor returns the expiry for a last day: the begin of the next UTC day. It returns an invalid
-// date unchanged; the API rejects it.
+// expiryFor returns the expiry for a last day: the beginning of the next UTC day. It returns an
+// invalid date unchanged, which the API then rejects.
 func expiryFor(date string) string {
 	day, err := time.Parse(time.DateOnly, date)
 	if err != nil {
@@ -162,8 +162,8 @@ func expiryFor(date string) string {
 	return day.AddDate(0, 0, 1).Format(time.RFC3339)
 }
 
-// lastDay is the inverse of expiryFor; it returns "" for no expiry. If the expiry is in the middle
-// of a day, exact is false, and an unchanged form must not change the expiry.
+// lastDay is the inverse of expiryFor; it returns "" for no expiry. exact is false if the expiry is
+// within a day; an unchanged form must then not change it.
 func lastDay(expires *time.Time) (date string, exact bool) {
 	if expires == nil {
 		return "", true
@@ -187,8 +187,8 @@ func expiryText(expires *time.Time) string {
 	return expires.UTC().Format("2 January 2006, 15:04 UTC")
 }
 
-// attentionBadge returns a badge that is red if the key needs action now, and gray for an unknown
-// reason.
+// attentionBadge returns a badge that is red if the key needs immediate action, and gray if the
+// reason is unknown.
 func attentionBadge(k wire.KeyAttention, now time.Time) badge {
 	b := badge{Text: k.Label(now)}
 	switch k.Reason {
@@ -255,7 +255,7 @@ func periodText(p plan.Period) string {
 	return "this " + string(p)
 }
 
-// percent rounds a percentage down, so that 100% means all of the quota. A share below 1% is 0.5%.
+// percent rounds a percentage down, so that 100% means the whole quota. A share below 1% is 0.5%.
 func percent(share float64) string {
 	if share > 0 && share < 1 {
 		return view.Decimal(0.5) + "%"

@@ -12,8 +12,8 @@ import (
 )
 
 // onceField is the hidden field with an idempotency key. The response to the form shows the full
-// key, because a redirect would require storing it. A reload submits the form again, but the API
-// issues only one key for it (see [client.Client.Once]). Its length is that of [rand.Text].
+// key: it could be shown after a redirect only if it were stored. A reload submits the form again,
+// but the API issues only one key for it (see [client.Client.Once]).
 const onceField = "once"
 
 const onceLength = 26
@@ -26,8 +26,8 @@ func (r *request) issueOnce() (*client.Client, error) {
 	return r.api.Once(name), nil
 }
 
-// issuedCookie holds ONCE.ID of the last issued key, so that a reload of its page redirects to the
-// key.
+// issuedCookie contains "ONCE.ID" for the last issued key: the idempotency key of the form and the ID
+// of the key. With it, a reload of the response redirects to the key.
 const issuedCookie = "__Host-sluice_issued"
 
 const issuedSeconds = 24 * 60 * 60
@@ -36,8 +36,8 @@ func (r *request) noteIssued(id string) {
 	http.SetCookie(r.w, cookieOf(issuedCookie, r.PostForm.Get(onceField)+"."+id, issuedSeconds))
 }
 
-// issuedBefore returns the path of the key that the same form has issued. It returns the path of
-// the list if another browser sent the form, or if another form was sent since.
+// issuedBefore returns the path of the key that the same form has issued. If the cookie does not
+// belong to this form, it returns the path of the list.
 func (r *request) issuedBefore() string {
 	if c, err := r.Cookie(issuedCookie); err == nil {
 		if id, ok := strings.CutPrefix(c.Value, r.PostForm.Get(onceField)+"."); ok {
@@ -64,8 +64,8 @@ func (r *request) showIssued(k wire.Key, full client.FullKey, rotated bool) erro
 	})
 }
 
-// wasPrevious is the hidden field with the expiry of the previous secret. Another rotation changes
-// it.
+// wasPrevious is the hidden field with the expiry of the previous secret. It detects a rotation in
+// the meantime.
 const wasPrevious = view.OriginalPrefix + "previous"
 
 type rotatePage struct {
@@ -138,8 +138,8 @@ func rotateKey(r *request) error {
 	return r.showIssued(rotated, full, true)
 }
 
-// rotatedSince returns the error for a stale rotation form. A second rotation would invalidate the
-// secret of the first.
+// rotatedSince returns the error for a stale rotation form. Another rotation would replace the new
+// secret.
 func rotatedSince() view.FormError {
 	return view.FormError{
 		Status: http.StatusConflict,

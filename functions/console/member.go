@@ -61,7 +61,7 @@ func setMember(r *request) error {
 	}
 	if err != nil {
 		return r.again(err, func(r *request, f view.Form) error {
-			if was != "" { // a role in the list: show the error above the list
+			if was != "" { // a role in the list; show the error above the list
 				f.Values, f.Err.Field, f.Err.Others = nil, "", nil
 			}
 			return listMembers(r, f)

@@ -16,8 +16,8 @@ func (r *request) asked() client.Page {
 	return client.Page{Size: pageRows, Token: r.URL.Query().Get("page")}
 }
 
-// paging returns the links of a list. next is the token of the next page. Other query parameters,
-// such as filters, remain.
+// paging returns the links of a list. next is the token of the next page. The links contain the
+// other query parameters, such as filters.
 func (r *request) paging(next string) view.Paging {
 	var p view.Paging
 	q, path := r.URL.Query(), r.URL.EscapedPath()+"?"

@@ -14,7 +14,6 @@ import (
 
 const helloPath = "/console/projects/shop/environments/prod/apps/hello"
 
-// hello sets the responses about the app hello.
 func (o *office) hello(gate string, message string) {
 	o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello", 200, wire.App{
 		Name: "hello", Project: "shop", Environment: "prod", Kind: "image", Image: "registry.example/hello:v1", URL: "http://hello.test",

@@ -26,7 +26,6 @@ func (r *request) planRow(p wire.Plan) view.PlanRow {
 	return view.PlanRow{Plan: p, Path: r.inEnvironment("plans", p.ID)}
 }
 
-// planList reads the environment's plans, at most the number in everything.
 func (r *request) planList(ctx context.Context) ([]wire.Plan, error) {
 	list, err := r.api.PlansPage(ctx, r.project, r.environment, client.Page{Size: everything})
 	return list.Items, err
@@ -57,7 +56,7 @@ func listPlans(r *request) error {
 	return r.show("plans", page{Title: "Plans", Tab: tabPlans}, p)
 }
 
-// planPage is a plan with its keys, also for a plan that cannot be deleted because of them.
+// planPage is a plan with its keys.
 type planPage struct {
 	Plan view.PlanRow
 	Keys []keyRow
@@ -137,7 +136,7 @@ func createPlan(r *request) error {
 	p, err := r.waiting().CreatePlan(r.Context(), r.project, r.environment, typed)
 	if err != nil {
 		return r.again(err, func(r *request, f view.Form) error {
-			if f.Err.Code == "already_exists" { // two names can result in the same ID
+			if f.Err.Code == "already_exists" { // two names can have the same ID
 				f.Err.Message = "A plan with this name, or with a name that results in the same ID, already exists."
 			}
 			return newPlan(r, f)

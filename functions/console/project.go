@@ -16,7 +16,6 @@ func newProject(r *request, f view.Form) error {
 	})
 }
 
-// labelHint describes valid names of projects, environments and service tokens.
 const labelHint = "1 to 40 characters: a–z, 0–9 and hyphens, with a letter or digit at both ends."
 
 func createProject(r *request) error {

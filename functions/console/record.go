@@ -19,7 +19,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// recordLog is a log of records: of an environment, a project or the installation.
+// recordLog is the log of an environment, a project or the installation.
 type recordLog struct {
 	Title, Lead string
 	About       string
@@ -319,7 +319,6 @@ func nothingText(v any) string {
 	return "none"
 }
 
-// valueText returns a value as text: lists with commas, and objects as names and values.
 func valueText(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -19,8 +19,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// request is a request with a session token. The session is known to be valid only after layout
-// returns.
+// request is a request with a session token, which is known to be valid only after layout returns.
 type request struct {
 	*http.Request
 
@@ -73,7 +72,7 @@ func (s *Service) signedIn(do handler) httpapi.Handler {
 
 const projectsOffered = 20
 
-// readLayout starts reading the data of the layout. wait blocks until all its calls have ended.
+// readLayout starts to read the data of the layout. wait blocks until it has ended.
 func (r *request) readLayout(ctx context.Context) (wait func() error) {
 	f := layoutData{Environment: r.environment}
 	g, ctx := errgroup.WithContext(ctx)
@@ -171,7 +170,6 @@ const (
 	tabAudit        = "audit"
 )
 
-// pageData is the data of a page's template.
 type pageData struct {
 	layoutData
 	page
@@ -210,7 +208,6 @@ func (r *request) part(name, part string, body any) error {
 	return r.s.renderer.Write(r.w, r.Request, http.StatusOK, name, part, pageData{layoutData: f, Body: body})
 }
 
-// done redirects to a page that shows a notice.
 func (r *request) done(path string, n notice) error {
 	leaveNotice(r.w, n)
 	return r.redirect(path)

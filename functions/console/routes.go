@@ -9,7 +9,6 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 )
 
-// handler handles a request with a session.
 type handler func(r *request) error
 
 // route is a path with its handlers for GET and POST, which may be nil.
@@ -163,7 +162,6 @@ type guard struct {
 	origin *http.CrossOriginProtection // in addition to the CSRF value of forms
 }
 
-// ServeHTTP implements [http.Handler].
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)

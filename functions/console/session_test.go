@@ -46,7 +46,6 @@ func TestLocalPath(t *testing.T) {
 	}
 }
 
-// signInForm loads the form and returns its cookie and the cookie's value.
 func (o *office) signInForm(next string) (*http.Cookie, string) {
 	o.t.Helper()
 	w := o.send(httptest.NewRequest(http.MethodGet, "/console/sign-in?next="+url.QueryEscape(next), nil))

@@ -43,8 +43,8 @@ func (r *request) refused(err error) (f view.Form, ok bool) {
 }
 
 // inputFor returns the name of the input to which an API error belongs, or "" for the whole form.
-// An input has the name of the API field, without its object. Errors about taken names have no
-// field, and the claims of a trust have several inputs.
+// Inputs have the names of API fields. Errors about taken names have no field, and the claims of a
+// trust have several inputs.
 func (r *request) inputFor(code, field string) string {
 	names := []string{field[strings.LastIndexByte(field, '.')+1:]}
 	switch code {
@@ -100,11 +100,9 @@ func (c changes) notice(n notice) notice {
 	return n
 }
 
-// changes returns the fields whose value differs from the form's original. If another user has
-// changed one of them in the meantime, conflict is the form with an error, and nothing must be
-// saved.
-//
-// A change between this comparison and the save is overwritten.
+// changes returns the fields that the user has changed. If someone else has changed one of them in
+// the meantime, conflict is the form with an error, and nothing must be saved. A change between this
+// comparison and the save is overwritten.
 func (r *request) changes(current, typed view.Fields) (changed changes, conflict *view.Form) {
 	changed = changes{}
 	for _, name := range slices.Sorted(maps.Keys(current)) {

@@ -56,8 +56,8 @@ type issuedTokenPage struct {
 	List  string
 }
 
-// createToken shows the full token in the response to the form. A reload sends the form again, and
-// the API rejects the name because it exists.
+// createToken shows the full token in the response to the form. After a reload, the API rejects the
+// form because the name exists.
 func createToken(r *request) error {
 	name, role, expires := r.PostForm.Get("name"), r.PostForm.Get("role"), expiryFor(r.PostForm.Get("expires_at"))
 	t, full, err := r.api.CreateToken(r.Context(), r.project, wire.CreateToken{Name: &name, Role: &role, ExpiresAt: &expires})

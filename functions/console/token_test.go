@@ -11,7 +11,6 @@ import (
 
 const tokensPath = "/console/projects/shop/tokens"
 
-// someTokens returns an active token, one that expires soon, and an expired one.
 func someTokens() []wire.Token {
 	token := func(id, name, status string, left time.Duration) wire.Token {
 		return wire.Token{

@@ -56,8 +56,8 @@ func (r *request) readWebhook() (client.Webhook, error) {
 	return r.api.Webhook(r.Context(), r.project, r.environment, r.app())
 }
 
-// enableWebhook enables the webhook unless it is enabled: the API would replace its token, and
-// pipelines with the previous token would fail.
+// enableWebhook enables the webhook unless it is already enabled: the API would replace the token,
+// and pipelines with the previous token would fail.
 func enableWebhook(r *request) error {
 	w, err := r.readWebhook()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestThemesDifferInColors checks that the dark theme changes only colors and shadows. TestLayout
-// of tests/console therefore needs only the light theme.
+// TestThemesDifferInColors checks that the dark theme changes only colors and shadows. TestLayout in
+// tests/console therefore tests only the light theme.
 func TestThemesDifferInColors(t *testing.T) {
 	t.Parallel()
 	style, err := assetFiles.ReadFile("assets/style.css")

@@ -10,7 +10,7 @@ import (
 )
 
 // The plot is stretched to the available width. Its horizontal unit is a day, and its vertical unit
-// is a thousandth of the height. Text is outside the plot, because it would be stretched too.
+// is a thousandth of the height. Text is outside the plot, where it is not stretched.
 const (
 	plotUnits  = 1000 // height of the plot in units
 	plotTop    = 16   // pixels above the plot
@@ -113,7 +113,6 @@ func Bars(days []wire.UsageDay) []Series {
 	return stack(days, float64(lines)*step)
 }
 
-// stack returns the series of each outcome, from bottom to top.
 func stack(days []wire.UsageDay, top float64) []Series {
 	parts := []struct {
 		class string
@@ -134,7 +133,7 @@ func stack(days []wire.UsageDay, top float64) []Series {
 			}
 			from, to := height(below[i], top), height(below[i]+v, top)
 			left := float64(i) + (1-barWidth)/2
-			// A count above zero is visible, at least as a thin line.
+			// Draw a count above zero at least as a thin line.
 			fmt.Fprintf(&path, "M%.1f %dV%dh%.1fV%dz", left, plotUnits-from, plotUnits-max(to, from+4), barWidth, plotUnits-from)
 			below[i] += v
 		}
@@ -180,7 +179,6 @@ func dateLabels(days []wire.UsageDay) []dateLabel {
 	return labels
 }
 
-// about describes the bars in a sentence.
 func about(days []wire.UsageDay) string {
 	if len(days) == 0 {
 		return "No days."
@@ -210,12 +208,10 @@ func dayText(d wire.UsageDay) string {
 	return LongDate(d.Date) + ": " + strings.Join(parts, ", ")
 }
 
-// all returns the number of requests with the precision of a drawing.
 func all(t wire.UsageTotals) float64 {
 	return float64(t.Allowed) + float64(t.RateDenied) + float64(t.QuotaDenied)
 }
 
-// height returns the height of a value in plot units.
 func height(v, top float64) int { return int(math.Round(v / top * plotUnits)) }
 
 func pixels(y float64) string { return fmt.Sprintf("%.0f", y) }

@@ -138,8 +138,8 @@ func TestDateLabels(t *testing.T) {
 
 var bar = regexp.MustCompile(`M(\S+) (\d+)V(-?\d+)h0\.8V(\d+)z`)
 
-// FuzzChart checks that bars are stacked, stay inside the plot, keep their order of size, and that
-// no count above zero is missing.
+// FuzzChart checks that bars are stacked, stay inside the plot and keep their order of size, and
+// that no count above zero is missing.
 func FuzzChart(f *testing.F) {
 	f.Add(uint64(0), uint64(0), uint64(0), uint64(1), uint64(2), uint64(3))
 	f.Add(uint64(1_000_000), uint64(1), uint64(0), uint64(10), uint64(0), uint64(7))
@@ -178,7 +178,6 @@ func topOf(totals [][3]uint64) float64 {
 	return float64(lines) * step
 }
 
-// below returns the sum of the series up to n.
 func below(t [3]uint64, n int) float64 {
 	sum := 0.0
 	for _, v := range t[:n+1] {

@@ -18,7 +18,7 @@ type Form struct {
 type FormError struct {
 	Status  int // HTTP status
 	Message string
-	Field   string // first invalid input; "" means the whole form
+	Field   string // first invalid input; "" for the whole form
 	Code    string // of the API; "" if the console rejected the form
 
 	Others map[string]string // messages of other invalid inputs, by name
@@ -83,7 +83,7 @@ type Input struct {
 	Options  []Option // of a select
 }
 
-// bounds are the HTML attributes of a number; Mode is the keyboard of a phone.
+// bounds are the HTML attributes of a number. Mode selects the keyboard of a phone.
 type bounds struct{ Min, Max, Step, Mode string }
 
 // Option is an option of a select.
@@ -173,7 +173,7 @@ type Comparison struct{ Name, Now, Then string }
 // Same reports whether the value does not change.
 func (f Comparison) Same() bool { return f.Now == f.Then }
 
-// Long reports whether the values do not fit side by side on a phone.
+// Long reports whether the values are too long to fit side by side on a phone.
 func (f Comparison) Long() bool { return max(len(f.Now), len(f.Then)) > sideBySide }
 
 const sideBySide = 15 // characters in half the width of a phone

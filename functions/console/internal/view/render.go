@@ -8,9 +8,8 @@
 // response sizes (BREACH). A page is therefore compressed only if Sec-Fetch-Site shows that the
 // console (same-origin) or the user (none) made the request.
 //
-// Responses to forms are never compressed; only they show full keys and tokens. Masking the CSRF
-// value would protect only that value, and padding would only slow the attack down. Assets are not
-// secret and are compressed for every client.
+// Responses to forms are never compressed, because they can show full keys and tokens. Assets are
+// not secret and are compressed for every client.
 package view
 
 import (
@@ -66,8 +65,8 @@ func NewRenderer(path func(segments ...string) string, now func() time.Time) (*R
 	return v, nil
 }
 
-// Write writes a template of a page with an HTTP status; 0 means 200. It returns an error, and
-// writes nothing, if it cannot render the template.
+// Write renders a template of a page and writes it with an HTTP status; 0 means 200. If it cannot
+// render the template, it writes nothing and returns an error.
 func (v *Renderer) Write(w http.ResponseWriter, r *http.Request, status int, page, name string, data any) error {
 	t, ok := v.pages[page]
 	if !ok {
@@ -114,7 +113,7 @@ type List[T any] struct {
 	Paging Paging
 }
 
-// Polling is the state of a part of a page that may change. With JavaScript, the part is requested
+// Polling is the polling of a part of a page that may change. With JavaScript, the part is requested
 // again every two seconds; without it, the page has a link to reload.
 type Polling struct {
 	Moving bool   // a change is expected
@@ -122,7 +121,7 @@ type Polling struct {
 	seen   string
 }
 
-// NewPolling returns the state of the part at path. shown holds the values that the part shows.
+// NewPolling returns the polling of the part at path. shown holds the values that the part shows.
 func NewPolling(moving bool, path string, shown any) Polling {
 	if !moving {
 		return Polling{}

@@ -18,7 +18,7 @@ type DisplayTime struct {
 	Short string // "3 min ago", or the date after a week
 }
 
-// NewDisplayTime returns t as a page shows it at now.
+// NewDisplayTime returns t as shown at now.
 func NewDisplayTime(t, now time.Time) DisplayTime {
 	t = t.UTC()
 	return DisplayTime{ISO: t.Format(time.RFC3339), Exact: t.Format("2 Jan 2006, 15:04:05 UTC"), Short: ago(t, now)}

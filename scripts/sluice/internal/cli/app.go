@@ -292,8 +292,8 @@ origins from calling the app.
 	}))
 }
 
-// rewire changes settings after which the gate must be verified again. With --wait, it waits for
-// that.
+// rewire changes settings after which the gate must be proven again. With --wait, it waits for the
+// proof.
 func (a *application) rewire(ctx context.Context, w work, waits *waitFlags, update wire.UpdateApp) (wire.App, error) {
 	p, err := w.UpdateApp(ctx, w.project, w.environment, w.args[0], update)
 	if err != nil || !waits.wait {

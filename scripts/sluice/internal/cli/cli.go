@@ -4,7 +4,7 @@
 // These rules apply to every command:
 //
 //   - Results go to standard output; progress, warnings, prompts and errors go to standard error.
-//   - -o json and -o yaml print the API's own shapes. A list is always complete:
+//   - -o json and -o yaml print the types of the API. A list is always complete:
 //     {"items":[…],"next_page_token":""}. A change without a response body prints nothing.
 //   - An error is one line, "error: <message> (<code>)". The code comes from the API, is http_NNN
 //     if the response is not from Sluice, or is one of this package, e.g. usage.

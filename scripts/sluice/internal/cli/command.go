@@ -32,7 +32,6 @@ type work struct {
 	environment string // "" outside the scope inEnvironment
 }
 
-// place returns the display name of the environment, e.g. "shop/prod".
 func (w work) place() string { return w.project + "/" + w.environment }
 
 type run func(ctx context.Context, w work) error

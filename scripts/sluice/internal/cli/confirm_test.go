@@ -94,7 +94,7 @@ func TestConfirmWithAnotherName(t *testing.T) {
 	}
 }
 
-// A change that ends nothing in use needs no confirmation.
+// A change that invalidates nothing in use needs no confirmation.
 func TestHarmlessChangeNeedsNoConfirmation(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"app webhook enable site", "key rotate key-ab12cd34", "app gate on hello"} {

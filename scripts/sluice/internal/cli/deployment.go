@@ -144,7 +144,8 @@ func (a *application) deploying(cmd *cobra.Command, deploy func(ctx context.Cont
 	return a.command(inEnvironment, cmd, a.deployed(a.waitFlags(cmd), deploy))
 }
 
-// deployed returns a command that starts a deployment and shows it, with --wait once it is live.
+// deployed returns a command that starts a deployment and shows it. With --wait, it shows the
+// deployment once it is live.
 func (a *application) deployed(waits *waitFlags, deploy func(ctx context.Context, w work) (wire.Deployment, error)) run {
 	return func(ctx context.Context, w work) error {
 		app := w.args[0]

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// All tries of one run have the same Idempotency-Key, and the current revision in If-Match.
+// All attempts of one command have the same Idempotency-Key, and the current revision in If-Match.
 func TestDeploymentsAreSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ args, call, tag string }{

@@ -62,8 +62,8 @@ func (a *application) report(ctx context.Context, cmd *cobra.Command, err error)
 	return f.exit
 }
 
-// flagMessage replaces the field in a message by the command's flag: "--rate is a number". If the
-// message does not begin with the field, it prepends the flag: "--name: A plan's name has …".
+// flagMessage replaces the field at the beginning of a message with the command's flag: "--rate is a
+// number". Otherwise it prepends the flag: "--name: A plan's name has …".
 func flagMessage(cmd *cobra.Command, wrong wire.FieldError) string {
 	field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
 	name, other := map[string]string{"apps": "app", "expires_at": "expires", "from_environment": "from"}[field]
@@ -102,8 +102,8 @@ func (a *application) explain(ctx context.Context, err error) failure {
 	return a.explainTransport(err)
 }
 
-// explainAnswer uses the server's message and code. A response without a code is not from Sluice: a
-// 404 for a wrong URL must not look like a missing object.
+// explainAnswer returns the server's message and code. A response without a code is not from
+// Sluice: a 404 for a wrong URL must not look like a missing object.
 func (a *application) explainAnswer(e *client.Error) failure {
 	if e.Code == "" {
 		return failure{fmt.Sprintf("http_%d", e.Status), exitFailed, fmt.Sprintf("The server returned %d %s, which is not a Sluice response. Check the server's URL.", e.Status, e.Message)}
@@ -144,7 +144,6 @@ func (a *application) explainTransport(err error) failure {
 	return failure{"failed", exitFailed, err.Error()}
 }
 
-// oneLine removes line breaks and control characters from a text.
 func oneLine(s string) string {
 	return render.Clean(strings.Join(strings.Fields(s), " "))
 }

@@ -25,7 +25,6 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// now is the time of every test.
 var now = time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
 
 // TestMain hides the idle connections of the default transport. Otherwise a test server that closes

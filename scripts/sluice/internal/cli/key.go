@@ -41,7 +41,7 @@ func (a *application) onKey(cmd *cobra.Command, run run) *cobra.Command {
 	})
 }
 
-// withoutSecret replaces an argument that contains a full key by the key's ID, because a URL must
+// withoutSecret replaces an argument that contains a full key with the key's ID, because a URL must
 // not contain a full key.
 func (a *application) withoutSecret(arg string) string {
 	prefix, ok := apikey.PrefixIn(arg)
@@ -52,7 +52,7 @@ func (a *application) withoutSecret(arg string) string {
 	return string(apikey.IDOf(prefix))
 }
 
-// keyID returns the ID of a key by its ID, prefix or name. A name can look like a prefix.
+// keyID returns the ID of a key with the given ID, prefix or name.
 func keyID(ctx context.Context, w work, named string) (string, error) {
 	if _, ok := apikey.ID(named).Prefix(); ok {
 		return named, nil
@@ -197,7 +197,7 @@ The response does not show whether the key exists. Members of its project see th
 	}
 	where := cmd.Flags().String("url", "", "URL where it was found")
 	return a.command(onServer, cmd, func(ctx context.Context, w work) error {
-		if len(w.args) > 0 && w.args[0] != "-" { // the error does not contain it: it can be the key
+		if len(w.args) > 0 && w.args[0] != "-" { // the error must not contain the argument, which can be the key
 			return usage("the full key is read from standard input, not from an argument: pass - or no argument")
 		}
 		full, err := a.fullKey(ctx)
@@ -354,8 +354,9 @@ day (UTC) or an RFC 3339 timestamp.`,
 	}))
 }
 
-// expiry converts the last valid day to its end. The server parses other values; nil is no expiry.
-// An empty value is an error: a script's unset variable must not create a key without an expiry.
+// expiry converts the last valid day to the end of that day. The server parses other values; nil is
+// no expiry. An empty value is an error: an unset variable in a script must not create a key without
+// an expiry.
 func expiry(cmd *cobra.Command, text string) (*string, error) {
 	if !cmd.Flags().Changed("expires") {
 		return nil, nil //nolint:nilnil // nil means no expiry
@@ -369,7 +370,7 @@ func expiry(cmd *cobra.Command, text string) (*string, error) {
 	return &text, nil
 }
 
-// expiryText formats an expiry as a value of --expires: the end of a day as that day.
+// expiryText formats an expiry as a value of --expires.
 func expiryText(t *time.Time) string {
 	if t == nil || !t.Equal(t.UTC().Truncate(24*time.Hour)) {
 		return stampOf(t)

@@ -134,7 +134,6 @@ func only[T any](wanted func(T) bool, list iter.Seq2[T, error]) iter.Seq2[T, err
 	}
 }
 
-// first returns the first items of a list; limit 0 means all.
 func first[T any](limit int, list iter.Seq2[T, error]) iter.Seq2[T, error] {
 	if limit == 0 {
 		return list

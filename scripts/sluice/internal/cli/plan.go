@@ -54,7 +54,6 @@ func (a *application) showPlan(p wire.Plan) error {
 
 func rate(r float64) string { return strconv.FormatFloat(r, 'f', -1, 64) }
 
-// quota formats a quota, e.g. "1000 per day, hard".
 func quota(p wire.Plan) string {
 	if p.Quota == nil || p.QuotaPeriod == nil {
 		return "none"

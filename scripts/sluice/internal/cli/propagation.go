@@ -34,8 +34,8 @@ func (e *propagationFlags) withWait(w work) work {
 	return w
 }
 
-// waitForPropagation is [showResult] for a change that waits for the checkers. verb describes
-// the result, e.g. "rejected by".
+// waitForPropagation is like showResult, for a change that waits for the checkers. verb describes the
+// result, e.g. "rejected by".
 func waitForPropagation[T interface{ Force() *wire.InForce }](e *propagationFlags, verb string, show func(T) error, call func(ctx context.Context, w work) (T, error)) run {
 	return func(ctx context.Context, w work) error {
 		v, err := call(ctx, e.withWait(w))

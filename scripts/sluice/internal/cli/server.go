@@ -38,7 +38,7 @@ func (a *application) server() (server, error) {
 	return s, nil
 }
 
-// applyEnv overrides a context by SLUICE_URL and SLUICE_TOKEN. If SLUICE_URL is another server, the
+// applyEnv overrides a context with SLUICE_URL and SLUICE_TOKEN. If SLUICE_URL is another server, the
 // context's token and project do not apply.
 func (a *application) applyEnv(s server) (server, error) {
 	if given := a.env.Getenv("SLUICE_URL"); given != "" {
@@ -100,14 +100,13 @@ func (a *application) dial(url string) *client.Client {
 	return client.New(url, opts...)
 }
 
-// verboseTransport logs each try of each request. It logs no bodies and headers, because they can
-// contain secrets.
+// verboseTransport logs each attempt of each request, without bodies and headers, which can contain
+// secrets.
 type verboseTransport struct {
 	a    *application
 	next http.RoundTripper
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (t verboseTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := t.a.env.Now()
 	res, err := t.next.RoundTrip(r)

@@ -140,8 +140,8 @@ type usageLine struct {
 	bar bool
 }
 
-// usageLines returns the lines of a report. Days before the last drawn days share a line, and so
-// do consecutive days without requests.
+// usageLines returns the lines of a report. Days before the last drawn days share a line, as do
+// consecutive days without requests.
 func usageLines(u wire.UsageReport, drawn int) []usageLine {
 	days := u.Days
 	var lines []usageLine

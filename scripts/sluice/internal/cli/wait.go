@@ -26,8 +26,8 @@ func (a *application) waitFlags(cmd *cobra.Command) *waitFlags {
 	return w
 }
 
-// pollFunc returns the current state, and whether the wait is over. In the first call, it uses the
-// response to the change.
+// pollFunc returns the current state and reports whether the wait is over. In the first call, it
+// uses the response to the change.
 type pollFunc func(ctx context.Context, first bool) (state string, done bool, err error)
 
 func (w *waitFlags) until(ctx context.Context, what string, poll pollFunc) error {
@@ -77,7 +77,7 @@ func isTransient(err error) bool {
 	return !errors.As(err, &own)
 }
 
-// progress shows states on standard error, on a terminal in one line with a spinner.
+// progress shows states on standard error. On a terminal, it uses one line with a spinner.
 type progress struct {
 	a    *application
 	what string

@@ -32,7 +32,7 @@ type Context struct {
 	Token       client.Token
 	ExpiresAt   time.Time // end of the session; zero without one
 
-	// Device is the token by which the server recognizes this machine in the next sign-in.
+	// Device is the token by which the server recognizes this machine at the next sign-in.
 	Device client.Token
 }
 

@@ -17,8 +17,8 @@ import (
 // Filter is a compiled jq expression.
 type Filter struct{ code *gojq.Code }
 
-// ParseFilter compiles a jq expression. A pasted expression must not read secrets: env and $ENV are
-// empty, and it cannot read input or modules. The error contains the position of the fault.
+// ParseFilter compiles a jq expression. So that a pasted expression cannot read secrets, env and
+// $ENV are empty, and it cannot read input or modules. An error contains the position of the fault.
 func ParseFilter(expression string) (Filter, error) {
 	query, err := gojq.Parse(expression)
 	if err != nil {
@@ -110,7 +110,7 @@ var errHalted = errors.New("halted")
 var quotedStrings = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|$)`)
 
 // redactStrings removes the strings from an error of an expression: errors end up in logs, and a
-// string can be a full key. Messages of error(…) do not change.
+// string can be a full key. It does not change messages of error(…).
 func redactStrings(err error) error {
 	var halt *gojq.HaltError
 	var own gojq.ValueError

@@ -1,8 +1,8 @@
 // Package render writes the output of commands: tables, lists of fields, bars, JSON, YAML and the
 // results of jq expressions.
 //
-// It replaces control characters in texts from the server, in tables and on terminals. A table fits
-// the width of the terminal; in a pipe it is never cut.
+// It replaces control characters in tables and on terminals. A table fits the width of the terminal;
+// in a pipe, it is never cut.
 package render
 
 import (
@@ -21,8 +21,8 @@ type Format string
 const (
 	Table Format = "table" // for people; may change between versions
 	Wide  Format = "wide"  // like table, but always with all columns
-	JSON  Format = "json"  // the API's own shape; stable
-	YAML  Format = "yaml"  // the same shape in YAML
+	JSON  Format = "json"  // the type of the API; stable
+	YAML  Format = "yaml"  // like json, in YAML
 )
 
 // ForPeople reports whether the format is for people and not for programs.

@@ -51,7 +51,6 @@ func (s Screen) Table(columns []Column, rows [][]Cell) error {
 	return s.missing(hidden)
 }
 
-// missing writes the number of hidden columns, and how to show them.
 func (s Screen) missing(columns int) error {
 	text := ""
 	switch columns {
@@ -206,8 +205,8 @@ type Part struct {
 	Tone  Tone
 }
 
-// Bar draws the parts one after the other; a bar of width columns stands for the value full. Every
-// part that is not zero has at least one column.
+// Bar draws the parts one after another. width columns stand for the value full. Every part that is
+// not zero has at least one column.
 func (s Screen) Bar(width int, full uint64, parts ...Part) string {
 	var b strings.Builder
 	left := width

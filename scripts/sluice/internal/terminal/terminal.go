@@ -1,6 +1,6 @@
 // Package terminal provides the three standard streams and their properties.
 //
-// Colors, spinners, width limits and prompts are only for streams that are terminals.
+// Colors, spinners, width limits and prompts are used only for streams that are terminals.
 package terminal
 
 import (
@@ -35,8 +35,8 @@ type Terminal struct {
 // narrowest is the smallest width that tables are fitted to.
 const narrowest = 20
 
-// Of returns the terminal of three files, usually the standard streams. It reads NO_COLOR, TERM and
-// COLUMNS by getenv.
+// Of returns the terminal of three files, usually the standard streams. It honors NO_COLOR, TERM and
+// COLUMNS.
 func Of(in, out, err *os.File, getenv func(string) string) *Terminal {
 	inTTY, outTTY, errTTY := term.IsTerminal(int(in.Fd())), term.IsTerminal(int(out.Fd())), term.IsTerminal(int(err.Fd()))
 	capable := getenv("TERM") != "dumb"
@@ -63,7 +63,7 @@ func width(fd int, columns string) int {
 	return 80
 }
 
-// ErrNobody is returned by prompts if the terminal is not interactive.
+// ErrNobody is the error of a prompt if the terminal is not interactive.
 var ErrNobody = errors.New("no terminal")
 
 // Ask shows a prompt and reads a line. It removes surrounding space. It can return ErrNobody.
@@ -116,7 +116,7 @@ func await(ctx context.Context, read func() (string, error)) (string, error) {
 	}
 }
 
-// Look holds the properties of a fake terminal.
+// Look contains the properties of a fake terminal.
 type Look struct {
 	Interactive bool // passwords are read as a line of the input
 	Attended    bool // In is a terminal, but Err is not
