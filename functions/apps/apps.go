@@ -104,7 +104,6 @@ type Cluster interface {
 
 // Registry resolves tags; *registry.Resolver implements it.
 type Registry interface {
-	// Resolve returns the digest, or "" and a note with the reason.
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
@@ -193,7 +192,6 @@ func (s *Service) serve() {
 	reference.Serve(s.api)
 }
 
-// storeTime returns the current time with the store's precision.
 func (s *Service) storeTime() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
 
 // Handler returns the handler of the function's routes.

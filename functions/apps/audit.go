@@ -140,7 +140,6 @@ func wireRecord(r audit.Record) (wire.AuditRecord, error) {
 	return out, err
 }
 
-// recorded makes a change outside the store and records it.
 func (s *Service) recorded(ctx context.Context, c audit.Change, change func() error) error {
 	c.Outcome = audit.Requested
 	id, err := s.store.Record(ctx, c)

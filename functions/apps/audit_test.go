@@ -121,7 +121,6 @@ func TestInstallationAudit(t *testing.T) {
 	}
 }
 
-// TestAuditOfAnEarlierProject tests that only admins see an earlier project's records.
 func TestAuditOfAnEarlierProject(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -15,7 +15,6 @@ import (
 	"github.com/sluicegate/sluice/shared/registry"
 )
 
-// hostMark is the placeholder of the host in APP_URL.
 const hostMark = "{host}"
 
 // Config is the function's configuration.

@@ -100,7 +100,6 @@ func TestAnothersHost(t *testing.T) {
 	}
 }
 
-// TestPatternOfHosts tests the default pattern, equal defaults, and a changed pattern.
 func TestPatternOfHosts(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

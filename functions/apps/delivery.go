@@ -55,8 +55,6 @@ func (s *Service) listDeliveries(ctx context.Context, in httpapi.Scope, page api
 	return list, nil
 }
 
-// testWebhook sends a ping to an app's webhook. It returns a conflict problem if the webhook is
-// disabled.
 func (s *Service) testWebhook(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.WebhookTest, error) {
 	token, err := s.cluster.WebhookToken(ctx, in.App.Ref())
 	if problem.Is(err, problem.NotFound) {

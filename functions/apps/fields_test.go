@@ -90,7 +90,6 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestHostsNearTheConsole tests that an app gets no host that could set cookies for the console.
 func TestHostsNearTheConsole(t *testing.T) {
 	t.Parallel()
 	const refused, told, free = "refused", "told", "free"

@@ -22,7 +22,6 @@ const (
 
 var scpRepository = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9~_/.][A-Za-z0-9~_/.-]*$`)
 
-// setGitSource sets the source of an app. The app runs its current image until the next build.
 func (s *Service) setGitSource(ctx context.Context, in httpapi.Scope, body wire.GitSource) (wire.App, error) {
 	source := app.GitSource{Repository: body.Repository, Branch: body.Branch, Path: body.Path}
 	if err := checkGitSource(source); err != nil {
@@ -37,8 +36,6 @@ func (s *Service) setGitSource(ctx context.Context, in httpapi.Scope, body wire.
 	return s.wireApp(a), err
 }
 
-// removeGitSource makes a git app an image app. The app continues to run its image, and a build
-// in progress is not deployed.
 func (s *Service) removeGitSource(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
 	_, err := s.change(ctx, in, func(a *app.App) error {
 		if a.GitSource == nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// TestAppTag tests that only settings change an app's ETag, not its observed state.
 func TestAppTag(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -112,7 +112,6 @@ func label(what string, value *string) (string, error) {
 	return *value, app.CheckLabel(what, *value)
 }
 
-// listMembers returns a page of members. The ETag covers all members.
 func (s *Service) listMembers(_ context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Member], error) {
 	in.Tag(in.Project.Members)
 	return pageOfMembers(in.Project.Members, page)

@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// listTrusts lists the pipelines that may deploy an app without a secret, oldest first.
 func (s *Service) listTrusts(_ context.Context, in httpapi.Scope, _ api.None) (wire.List[wire.Trust], error) {
 	list := wire.List[wire.Trust]{Items: make([]wire.Trust, len(in.App.Trusts))}
 	for i, t := range in.App.Trusts {

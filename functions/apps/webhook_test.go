@@ -150,7 +150,6 @@ func TestEnabledAtOnce(t *testing.T) {
 	}
 }
 
-// TestTokenLeftBehind tests that a new app does not get a token that an incomplete deletion left.
 func TestTokenLeftBehind(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

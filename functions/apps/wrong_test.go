@@ -9,7 +9,6 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// TestWrongFields tests that one response lists all invalid fields.
 func TestWrongFields(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

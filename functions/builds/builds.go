@@ -62,7 +62,6 @@ type Cluster interface {
 
 // Registry resolves tags.
 type Registry interface {
-	// Resolve returns the digest, or "" and a note with the reason.
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
@@ -144,5 +143,4 @@ func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 // Close stops the work on builds; the next resync continues it.
 func (s *Service) Close() { s.queue.Close() }
 
-// timestamp returns the current time with the store's precision.
 func (s *Service) timestamp() time.Time { return s.now().UTC().Truncate(time.Microsecond) }

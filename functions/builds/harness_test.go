@@ -141,7 +141,6 @@ func (w *world) addApp(script string) {
 	storetest.App(w, w.store, app.App{Name: "hello", Project: w.project, Environment: "prod", GitSource: &git, CreatedAt: now, UpdatedAt: now})
 }
 
-// ask sets the git source to a script and records a build of it.
 func (w *world) ask(script string) int64 {
 	w.Helper()
 	_, err := w.store.UpdateApp(w.Context(), w.ref, func(a app.App) (app.App, error) {

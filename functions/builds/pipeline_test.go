@@ -61,7 +61,6 @@ func newPod(t testing.TB) *pod {
 	return p
 }
 
-// program installs a program that replaces the machine's.
 func (p *pod) program(name, script string) {
 	p.Helper()
 	p.write(filepath.Join(p.programs, name), "#!/bin/sh\n"+script+"\n", 0o755)

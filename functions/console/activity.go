@@ -13,7 +13,6 @@ import (
 
 const kindField = "kind"
 
-// kindOfLog is a kind of records by which a log can be filtered.
 type kindOfLog struct {
 	Value string // of the query parameter; "" means all
 	Name  string

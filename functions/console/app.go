@@ -30,7 +30,6 @@ func listApps(r *request) error {
 	})
 }
 
-// appTab is a tab of an app with a list that can refresh itself.
 type appTab[T any] struct {
 	name  string
 	title string // of its page, after the name of the app
@@ -254,7 +253,6 @@ func deleteApp(r *request) error {
 	return r.showDeletedApp(deleted)
 }
 
-// deletedApp is the page after the deletion of an app that was in the scopes of keys.
 type deletedApp struct {
 	App  string
 	Keys []narrowedKey

@@ -17,7 +17,6 @@ const waitTimeout = time.Second
 
 func (r *request) waiting() *client.Client { return r.api.Waiting(waitTimeout) }
 
-// propagation is the state of a change at the checkers.
 type propagation struct {
 	wire.InForce
 
@@ -26,7 +25,6 @@ type propagation struct {
 
 func (f propagation) Unlisted() bool { return !f.Everywhere && len(f.Replicas) == 0 }
 
-// propagation returns the state of a change, or nil if the change does not exist.
 func (r *request) propagation(change string) (*propagation, error) {
 	f, err := r.api.Change(r.Context(), r.project, change)
 	if client.HasCode(err, "not_found") {
@@ -49,7 +47,6 @@ func showChange(r *request) error {
 	return r.follow(f.Live, "keys_key", "propagation", keyPage{Propagation: f})
 }
 
-// followed redirects to the page of a changed resource, which shows the propagation.
 func (r *request) followed(path string, n notice, f *wire.InForce) error {
 	if f != nil && f.Change != "" {
 		path += "?" + url.Values{changeField: {f.Change}}.Encode()

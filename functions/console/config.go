@@ -36,7 +36,6 @@ func (c Config) check() error {
 	return nil
 }
 
-// checkURL returns an error unless s is a base URL to which API paths can be appended.
 func checkURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil {

@@ -23,7 +23,6 @@ type deliveriesPage struct {
 	Test    *wire.WebhookTest
 }
 
-// deliveryRow is a delivery, or several deliveries that the API aggregates.
 type deliveryRow struct {
 	wire.WebhookDelivery
 

@@ -65,7 +65,6 @@ func (r *request) deployOnce() (*client.Client, error) {
 	return once.Matching(api.RevisionTag(current)), nil
 }
 
-// notDeployed shows the rejected form, with a message if the form's revision is no longer current.
 func (r *request) notDeployed(err error, page ask) error {
 	if !client.HasCode(err, "precondition_failed") {
 		return r.again(err, page)
@@ -77,7 +76,6 @@ func (r *request) notDeployed(err error, page ask) error {
 	return page(r, r.invalid("", fmt.Sprintf("Nothing was changed: revision %d was deployed in the meantime. Review it, then submit again.", a.Revision)))
 }
 
-// deployment returns the newest deployment in an environment that matches.
 func (r *request) deployment(environment string, is func(wire.Deployment) bool) (wire.Deployment, error) {
 	for d, err := range r.api.Deployments(r.Context(), r.project, environment, r.app()) {
 		if err != nil {

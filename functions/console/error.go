@@ -33,8 +33,6 @@ func unreadable() httpError {
 	}
 }
 
-// fail responds with an error page, or with a redirect to the sign-in page if there is no valid
-// session.
 func (s *Service) fail(r *request, err error) {
 	f, ferr := r.layout()
 	if client.HasCode(err, "unauthenticated") || client.HasCode(ferr, "unauthenticated") {
@@ -77,7 +75,6 @@ func (s *Service) logAPIError(ctx context.Context, err error) {
 	s.log.ErrorContext(ctx, "call management API failed", "error", err)
 }
 
-// refuse responds with an error page without a user.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, e httpError) {
 	s.writeError(w, r, layoutData{}, e)
 }

@@ -5,7 +5,6 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-// pageWithGate returns the path of the page whose switch was used: settings or status.
 func (r *request) pageWithGate() string {
 	if r.FormValue("page") == "settings" {
 		return r.inApp("settings")

@@ -121,7 +121,6 @@ func (r *request) usage() (usageCard, error) {
 	return card, nil
 }
 
-// windowInput returns the input to which an error code of the time range belongs, or "".
 func windowInput(code, from string) string {
 	_, err := time.Parse(time.DateOnly, from)
 	switch {
@@ -144,7 +143,6 @@ func quicks(path string, w wire.Usage, now time.Time) []quick {
 	return all
 }
 
-// wasStatus is the hidden field with the status that a form is based on.
 const wasStatus = view.OriginalPrefix + "status"
 
 func keyRevoked(what string) view.FormError {

@@ -41,7 +41,6 @@ func (r *request) keysFilter(q url.Values) client.KeyFilter {
 
 func listKeys(r *request) error { return listKeysWith(r, view.Form{Values: r.URL.Query()}) }
 
-// listKeysWith lists the keys that match the form, or all keys if the form has an error.
 func listKeysWith(r *request, f view.Form) error {
 	filter := r.keysFilter(f.Values)
 	if f.Err != nil {

@@ -27,13 +27,10 @@ type keyRow struct {
 	Leaked *leakNote
 }
 
-// Live reports whether the key can still be changed.
 func (k keyRow) Live() bool { return k.Status != "revoked" }
 
-// Rotates reports whether the key can get a new secret.
 func (k keyRow) Rotates() bool { return k.Live() && k.Expiry.Tone != toneBad }
 
-// SeenText returns the time of the last use for a sentence.
 func (k keyRow) SeenText() string {
 	switch {
 	case k.LastSeen == nil:
@@ -44,7 +41,6 @@ func (k keyRow) SeenText() string {
 	return "last seen " + k.Seen
 }
 
-// WeekText describes the small chart.
 func (k keyRow) WeekText() string {
 	if k.Usage == nil {
 		return ""
@@ -235,7 +231,6 @@ type quotaUse struct {
 	Resets      time.Time
 }
 
-// quotaOf returns the quota use of a key, or nil without a quota.
 func quotaOf(k wire.Key) *quotaUse {
 	if k.Usage == nil || k.Usage.Quota == nil || k.Usage.Quota.Quota < 1 {
 		return nil

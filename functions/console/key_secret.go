@@ -75,7 +75,6 @@ type rotatePage struct {
 	Form   view.Form
 }
 
-// graces returns the options for the grace period. The API accepts any duration up to 30 days.
 func graces() []view.Option {
 	return []view.Option{
 		{Value: "0s", Label: "None"},

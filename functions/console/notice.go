@@ -53,7 +53,6 @@ const (
 	noticeAddressSet
 )
 
-// text returns the message, or "" for an unknown number.
 func (n notice) text() string { //nolint:funlen // a table
 	texts := map[notice]string{ //nolint:gosec // no text is a credential
 		noticeSignedOut:          "You are signed out.",

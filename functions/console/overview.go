@@ -114,7 +114,6 @@ func (r *request) overviewPage() (overviewPage, error) {
 	return p, nil
 }
 
-// latest returns the most recent deployments, one for each app.
 func (r *request) latest(apps []wire.App) ([]latest, error) {
 	deployed := slices.DeleteFunc(slices.Clone(apps), func(a wire.App) bool { return a.Deployed == nil })
 	slices.SortFunc(deployed, func(a, b wire.App) int {
@@ -155,7 +154,6 @@ func checkerAlerts(n wire.CheckerCounts) []alert {
 	return []alert{one}
 }
 
-// appAlerts returns alerts for pending gates, failed deployments and missing digests.
 func (r *request) appAlerts(apps []wire.App, deployed []latest) []alert {
 	var all []alert
 	for _, a := range apps {

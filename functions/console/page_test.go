@@ -26,7 +26,6 @@ func (o *office) hello(gate string, message string) {
 	o.answer("GET /api/v1/projects/shop/api-keys", 200, wire.List[wire.Key]{})
 }
 
-// TestGateNotice checks the notice of a pending gate, and that an unchanged part returns 204.
 func TestGateNotice(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

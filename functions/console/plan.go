@@ -56,7 +56,6 @@ func listPlans(r *request) error {
 	return r.show("plans", page{Title: "Plans", Tab: tabPlans}, p)
 }
 
-// planPage is a plan with its keys.
 type planPage struct {
 	Plan view.PlanRow
 	Keys []keyRow
@@ -145,7 +144,6 @@ func createPlan(r *request) error {
 	return r.followed(r.inEnvironment("plans", p.ID), noticePlanCreated, p.Force())
 }
 
-// typedPlan reads the submitted form. The API checks the ranges of numbers.
 func (r *request) typedPlan() (p wire.CreatePlan, wrong *view.Form) {
 	refuse := func(field, message string) {
 		if wrong == nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// recordLog is the log of an environment, a project or the installation.
 type recordLog struct {
 	Title, Lead string
 	About       string
@@ -346,7 +345,6 @@ func valueText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// actionWords are the label of an action in the filter, and its predicate in a sentence.
 type actionWords struct{ name, did string }
 
 func wordsOf(a audit.Action) actionWords {

@@ -32,7 +32,6 @@ type request struct {
 	layout func() (layoutData, error) // waits for the data of the layout
 }
 
-// layoutData is the data of the layout, which every page needs.
 type layoutData struct {
 	User         wire.User
 	CSRF         string
@@ -135,7 +134,6 @@ func (s *Service) sessionToken(r *http.Request) (client.Token, bool) {
 	return found, found != ""
 }
 
-// checkCSRF returns an error unless the form is valid and contains the session's CSRF value.
 func (r *request) checkCSRF() error {
 	if r.ParseForm() != nil {
 		return unreadable()
@@ -179,7 +177,6 @@ type pageData struct {
 	Body   any
 }
 
-// Section returns the path of the same section of another environment.
 func (v pageData) Section(project, environment string) string {
 	segments := []string{"projects", project, "environments", environment}
 	switch v.Tab {
@@ -199,7 +196,6 @@ func (r *request) show(name string, p page, body any) error {
 	})
 }
 
-// part writes a template of a page without the layout, for a page that refreshes a part of itself.
 func (r *request) part(name, part string, body any) error {
 	f, err := r.layout()
 	if err != nil {

@@ -11,13 +11,11 @@ import (
 
 type handler func(r *request) error
 
-// route is a path with its handlers for GET and POST, which may be nil.
 type route struct {
 	path     string
 	show, do handler
 }
 
-// routes returns all pages that need a session.
 func routes() []route { //nolint:funlen // a table
 	const (
 		project     = "/projects/{project}"

@@ -125,7 +125,6 @@ func (s *Service) toSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
-// device returns the token that identifies the browser since its last sign-in, or "".
 func device(r *http.Request) client.Token {
 	c, err := r.Cookie(deviceCookie)
 	if err != nil {

@@ -96,7 +96,6 @@ type tokenKeyRow struct {
 	Path string
 }
 
-// revokeToken revokes a token and shows the keys that it has issued. A reload changes nothing.
 func revokeToken(r *request) error {
 	revoked, err := r.api.RevokeToken(r.Context(), r.project, r.PathValue("token"))
 	switch {

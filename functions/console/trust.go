@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// trustRow is a trusted pipeline with its CI snippet.
 type trustRow struct {
 	wire.Trust
 

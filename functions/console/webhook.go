@@ -10,7 +10,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// hiddenToken replaces a token that was not requested.
 const hiddenToken = "••••••••" //nolint:gosec // not a token
 
 type webhookCard struct {
@@ -22,8 +21,6 @@ type webhookCard struct {
 
 type webhookSnippet struct{ ID, Title, Text string }
 
-// cardOf returns the card of a webhook, with the token only if asked is true and the API returned
-// it.
 func cardOf(a wire.App, w client.Webhook, asked bool) webhookCard {
 	c, hook := webhookCard{Enabled: w.Enabled, URL: w.URL}, snippetOf(a, w)
 	if asked && w.Token != "" {

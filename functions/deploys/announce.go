@@ -191,7 +191,6 @@ func (n *outboxSender) page(ctx context.Context, waiting []event.Waiting) error 
 	return away.error()
 }
 
-// failureRun counts consecutive failures of the sink.
 type failureRun struct {
 	mu     sync.Mutex
 	failed int

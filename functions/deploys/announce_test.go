@@ -65,7 +65,6 @@ func (w *world) background() {
 	w.Cleanup(func() { cancel(); <-ended })
 }
 
-// A failing sink delays no deployment and gets the events later, in order.
 func TestAnnouncements(t *testing.T) {
 	t.Parallel()
 	sink := &listener{away: true}

@@ -54,7 +54,6 @@ func TestReadDeployment(t *testing.T) {
 	}
 }
 
-// A rollback restores the digest even if the tag has moved.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	first, second := "sha256:"+strings.Repeat("1", 64), "sha256:"+strings.Repeat("2", 64)

@@ -76,7 +76,6 @@ type Cluster interface {
 
 // Registry resolves tags.
 type Registry interface {
-	// Resolve returns the digest, or "" and a note with the reason.
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
@@ -156,5 +155,4 @@ func (s *Service) Close(context.Context) error {
 	return nil
 }
 
-// timestamp returns the current time with the store's precision.
 func (s *Service) timestamp() time.Time { return s.now().UTC().Truncate(time.Microsecond) }

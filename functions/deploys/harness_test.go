@@ -83,7 +83,6 @@ func newWorld(t testing.TB, with func(*Config, *Parts)) *world {
 	return w
 }
 
-// start creates the function, or restarts it.
 func (w *world) start(with func(*Config, *Parts)) {
 	w.Helper()
 	cfg := w.cfg

@@ -149,7 +149,6 @@ func (s *Service) observe(ctx context.Context, a app.App, o deploy.Observation) 
 	})
 }
 
-// recordBlocked records that the cluster rejected the revision or does not respond.
 func (s *Service) recordBlocked(ctx context.Context, a app.App, cause error) (deploy.Revision, error) {
 	reason, refused := cluster.Refusal(cause)
 	rev, err := s.update(ctx, a, func(r deploy.Revision) (deploy.Revision, bool) {

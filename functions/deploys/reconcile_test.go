@@ -326,7 +326,6 @@ func TestDeletedWhileWorkedOn(t *testing.T) {
 	}
 }
 
-// deleting deletes an app before its workload is written.
 type deleting struct {
 	Cluster
 	w *world

@@ -74,7 +74,6 @@ func openDesk(t *testing.T, quick bool) *desk {
 	return d
 }
 
-// replica starts another process.
 func (d *desk) replica(cfg Config) *Service {
 	d.t.Helper()
 	s, err := New(cfg, Parts{

@@ -70,7 +70,6 @@ func newBudget(start time.Time, atOnce int, every time.Duration) *budget {
 	return &budget{limits: newLimits(atOnce, every, 1), start: start}
 }
 
-// take reports whether to record an attempt, and returns the number of omitted records.
 func (b *budget) take(now time.Time) (left int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,7 +94,6 @@ func unrecorded(n int) audit.Values {
 	return audit.Values{"unrecorded": n}
 }
 
-// successes holds the budgets for successful sign-ins.
 type successes struct {
 	start time.Time
 

@@ -140,7 +140,6 @@ func TestSessionNeedsOne(t *testing.T) {
 	check.Equal(t, "users", []string{"root"}, d.usernames())
 }
 
-// A service token can only read its own session.
 func TestServiceTokenIsNobody(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)

@@ -48,7 +48,6 @@ type userAddress struct {
 	until time.Duration
 }
 
-// attempt identifies the source of a sign-in attempt.
 type attempt struct {
 	username string
 	address  string
@@ -128,7 +127,6 @@ type bucket struct {
 
 func (b bucket) isFull(at time.Duration) bool { return b.limits.isFull(b.slot, at) }
 
-// takeAll takes a token from each bucket, or none and returns a rate_limited problem.
 func takeAll(at time.Duration, buckets ...bucket) (refund func(), err error) {
 	taken := 0
 	refund = func() {
@@ -160,7 +158,6 @@ func newLimits(burst int, every time.Duration, size int) limits {
 	return limits{every: every, burst: time.Duration(burst) * every, mu: &sync.Mutex{}, full: make([]time.Duration, size)}
 }
 
-// take takes a token, or returns the time until one is available.
 func (l limits) take(slot int, now time.Duration) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

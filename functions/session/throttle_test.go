@@ -270,7 +270,6 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// The least recently used address is replaced once the group is full.
 func TestPlacesOfOneGroup(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

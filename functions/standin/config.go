@@ -14,10 +14,8 @@ type Config struct {
 
 	TLSDir string `env:"TLS_DIR, required"`
 
-	// Interval is the time between two probes of the checkers.
 	Interval time.Duration `env:"INTERVAL, default=250ms"`
 
-	// Limit is the timeout of a probe.
 	Limit time.Duration `env:"LIMIT, default=1s"`
 }
 

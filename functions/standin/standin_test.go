@@ -79,7 +79,6 @@ func TestReadiness(t *testing.T) {
 	get(t, s, "/healthz").Is(http.StatusOK)
 }
 
-// TestAnswers tests that every path gets the same denial.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t)
@@ -97,7 +96,6 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestPreflight tests that preflights pass, and similar requests do not.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t)

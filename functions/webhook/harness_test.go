@@ -125,7 +125,6 @@ func (t *told) Notify(_ context.Context, eventType string, ref app.Ref) {
 	t.seen[eventType+" "+ref.String()]++
 }
 
-// world is the function with a real document store.
 type world struct {
 	testing.TB
 	store   *store.Store

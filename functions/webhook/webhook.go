@@ -86,7 +86,6 @@ type Issuers interface {
 
 // Registry resolves tags; *registry.Resolver implements it.
 type Registry interface {
-	// Resolve never fails. If it returns no digest, note contains the reason.
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
@@ -179,5 +178,4 @@ func (s *Service) Handler() http.Handler { return s.api }
 // Run writes receipts until ctx ends, and then the remaining ones.
 func (s *Service) Run(ctx context.Context) error { return s.receipts.run(ctx) }
 
-// timestamp returns the current time with the store's precision.
 func (s *Service) timestamp() time.Time { return s.now().UTC().Truncate(time.Microsecond) }

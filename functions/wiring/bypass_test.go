@@ -24,7 +24,6 @@ func (s *site) bypass() {
 	s.lead("bypass", s.app().Host)
 }
 
-// lead creates a route from a host to the app, without the gate.
 func (s *site) lead(name, host string) {
 	s.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{

@@ -253,8 +253,6 @@ func TestSwitchInterruptsProof(t *testing.T) {
 	}
 }
 
-// TestSwitchedOffAndOn tests that a gate is engaged again only once the ingress has the last
-// route.
 func TestSwitchedOffAndOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -322,8 +320,6 @@ func (s *site) switchOffAndOn(pauses []time.Duration, watch time.Duration) {
 	}
 }
 
-// TestEarlierCheckers tests that a proof without a generation counts while a checker of an
-// earlier release runs.
 func TestEarlierCheckers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -92,7 +92,6 @@ func (s *site) checkerHost() string {
 	return host
 }
 
-// writes restarts the function with a kind of route and a former kind.
 func (s *site) writes(kind, former cluster.RouteKind) {
 	s.Helper()
 	s.cfg.Kind, s.cfg.FormerKind = kind, former
@@ -248,7 +247,6 @@ func (s *site) requested() {
 	check.OK(s, s.service.Receive(s.Context(), event(app.GateRequested, s.ref.String())))
 }
 
-// request returns the status of the app's public URL and the headers that the app received.
 func (s *site) request(headers map[string]string) (int, http.Header) {
 	s.Helper()
 	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.cfg.IngressURL+"/x", http.NoBody)

@@ -71,7 +71,6 @@ type probeRequest struct {
 	anyGeneration bool
 }
 
-// probe probes all replicas of the ingress.
 func (i *ingress) probe(ctx context.Context, q probeRequest, sought proof) probeResult {
 	roots, err := outbound.Authorities(i.caFile)
 	if err != nil {
@@ -175,7 +174,6 @@ const (
 	unsearched kind = "The gate is on the route, but the cluster cannot be checked for routes around it. Retrying."
 )
 
-// probeResult is the result of a request without a key.
 type probeResult struct {
 	kind   kind
 	status int    // HTTP
@@ -262,7 +260,6 @@ func tlsMessage(err error, now time.Time) string {
 	return ""
 }
 
-// certificateMessage describes the error of a certificate.
 func certificateMessage(failed *tls.CertificateVerificationError, now time.Time) string {
 	var (
 		other   x509.HostnameError

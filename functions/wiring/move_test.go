@@ -61,8 +61,6 @@ func (s *site) moved() {
 	})
 }
 
-// TestMoveToAnotherKind tests that a gate remains engaged and in force while routes move to
-// another kind and back.
 func TestMoveToAnotherKind(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -26,7 +26,6 @@ const (
 	engagedTimeout = time.Second
 )
 
-// prove probes the ingress until the result is as sought or the timeout ends.
 func (s *Service) prove(ctx context.Context, q probeRequest, sought proof, timeout time.Duration) probeResult {
 	until := s.now().Add(timeout)
 	if sought == proveEngaged && !q.anyGeneration {
@@ -108,7 +107,6 @@ func (p *reproveSchedule) due(ref app.Ref, now time.Time) bool {
 	return !now.Before(at)
 }
 
-// proven schedules the next proof, with jitter.
 func (p *reproveSchedule) proven(ref app.Ref, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

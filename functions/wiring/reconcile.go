@@ -92,7 +92,6 @@ func decide(a app.App, s cluster.State, due, reserved bool) transition {
 	return p
 }
 
-// leave removes routes for a previous host.
 func leave(p *transition, a app.App, s cluster.State) {
 	if s.Route == cluster.RouteElsewhere {
 		p.steps = append(p.steps, removeRoute)
@@ -229,7 +228,6 @@ func (s *Service) transition(a app.App, seen cluster.State) transition {
 	return decide(a, seen, s.schedule.due(a.Ref(), s.now()), s.baseHosts.Overlap(a.Host))
 }
 
-// maxRounds limits the reads of an app in one reconciliation.
 const maxRounds = 8
 
 func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {

@@ -337,7 +337,6 @@ func TestInvalidEventsAreIgnored(t *testing.T) {
 	}
 }
 
-// deleting deletes the app's document just before the route is written.
 type deleting struct {
 	*cluster.Cluster
 	delete func()

@@ -13,7 +13,6 @@ const (
 	maxLookups = 3
 )
 
-// replicas probes the ingress at each of its addresses.
 type replicas struct {
 	lookup func(context.Context) ([]string, error)
 	one    func(ctx context.Context, address string) probeResult
@@ -43,7 +42,6 @@ func (r replicas) probe(ctx context.Context, sought proof) probeResult {
 	return found
 }
 
-// probeNew probes the addresses without a result, and reports whether there were any.
 func (r replicas) probeNew(ctx context.Context, results map[string]probeResult, addresses []string) bool {
 	addresses = slices.DeleteFunc(slices.Clone(addresses), func(address string) bool { _, known := results[address]; return known })
 	answers := make([]probeResult, len(addresses))
@@ -75,5 +73,4 @@ func verdict(results map[string]probeResult, addresses []string, sought proof) p
 	return results[slices.MaxFunc(addresses, func(a, b string) int { return rank(results[a]) - rank(results[b]) })]
 }
 
-// absent reports whether there was no response.
 func (a probeResult) absent() bool { return a.kind == unreachable || a.kind == late }

@@ -335,7 +335,6 @@ func TestWildcardCertificate(t *testing.T) {
 	s.says(app.Engaged, "The ingress's certificate expired at ")
 }
 
-// TestCertificateOfANamespace tests routes that name a Secret of their namespace.
 func TestCertificateOfANamespace(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -65,7 +65,6 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// Each role includes the previous ones (promise S1).
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	ranks := []Role{Viewer, Developer, Owner}

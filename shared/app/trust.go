@@ -261,7 +261,6 @@ func (t Trust) names(by func(claim, pattern string) bool) bool {
 	return false
 }
 
-// owner reports whether a claim's pattern names a complete owner.
 func owner(claim, pattern string) bool {
 	path, known := owners[claim]
 	head, _, open := strings.Cut(pattern, "*")

@@ -197,7 +197,6 @@ func TestTrustAdmits(t *testing.T) {
 	}
 }
 
-// The actor contains only printable characters.
 func TestActor(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct {

@@ -24,7 +24,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// maxResponse is the maximum size of a response body, in bytes.
 const maxResponse = 16 << 20
 
 // call calls a route. path contains the values of its path parameters.
@@ -76,7 +75,6 @@ func values(from reflect.Value, to url.Values) url.Values {
 	return to
 }
 
-// all iterates over the pages of a list, up to the first error.
 func all[Req, T any](ctx context.Context, c *Client, route api.Route[Req, wire.List[T]], part func(Page) Req, path ...string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var p Page

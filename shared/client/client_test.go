@@ -20,7 +20,6 @@ type seen struct {
 	Method, Path, Query, Body, Authorization, ContentType string
 }
 
-// server records all requests and returns the same response to each.
 type server struct {
 	status int
 	body   string

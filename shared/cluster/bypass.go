@@ -150,7 +150,6 @@ func targetServices(services []*corev1.Service, w Workload) map[string]bool {
 	return targets
 }
 
-// aliases reports whether a Service of type ExternalName refers to one of the targets.
 func aliases(s *corev1.Service, services []*corev1.Service, targets map[string]bool, namespace string) bool {
 	external := strings.TrimSuffix(s.Spec.ExternalName, ".")
 	if external == "" {
@@ -234,7 +233,6 @@ func gates(name string, ref app.Ref) bool {
 	return name == gateName(ref) || name == preflightName(ref) || generationIn(name, ref) != ""
 }
 
-// isOwnRoute reports whether an object is the app's present or former route.
 func (c *Cluster) isOwnRoute(u *unstructured.Unstructured, ref app.Ref) bool {
 	if u.GetName() != ref.Name || c.routing == nil {
 		return false

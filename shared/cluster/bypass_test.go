@@ -37,7 +37,6 @@ func (b *bench) bypass() Bypass {
 	return got
 }
 
-// TestBypass tests that exactly the addresses that bypass the gate are found.
 func TestBypass(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -60,8 +60,6 @@ func (b *bench) ofGateway(rules ...any) any {
 	}
 }
 
-// TestHTTPRoute tests that the gates of both Gateway API kinds behave like that of an
-// IngressRoute.
 func TestHTTPRoute(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []RouteKind{GatewayTraefikRoutes, GatewayEnvoyRoutes} {

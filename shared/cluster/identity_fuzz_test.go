@@ -36,7 +36,6 @@ func FuzzTakenHeaders(f *testing.F) {
 	})
 }
 
-// token reports whether s is a header name (RFC 9110 section 5.6.2).
 func token(s string) bool {
 	for _, c := range []byte(s) {
 		if !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {

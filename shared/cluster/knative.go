@@ -80,7 +80,6 @@ func knativeRunning(existing *unstructured.Unstructured, a app.App) (*unstructur
 	return desired, nil
 }
 
-// knativePod returns a Knative Service's pod spec and the index of the app's container.
 func knativePod(s *unstructured.Unstructured, name string) (pod corev1.PodSpec, i int, err error) {
 	spec, _, err := unstructured.NestedMap(s.Object, "spec", "template", "spec")
 	if err != nil {

@@ -132,7 +132,6 @@ func (g gate) checkPath() string {
 	return path
 }
 
-// forwardAuth returns the settings for calls to the checker.
 func (m middlewares) forwardAuth(g gate) map[string]any {
 	return map[string]any{
 		"address":                  m.checker + g.checkPath(),

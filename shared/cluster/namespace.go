@@ -50,7 +50,6 @@ func (c *Cluster) NamespaceExists(ctx context.Context, name string) (bool, error
 }
 
 const (
-	// grantPatience limits the wait until a grant takes effect.
 	grantPatience = 5 * time.Second
 	grantInterval = 20 * time.Millisecond
 
@@ -61,8 +60,6 @@ const (
 // once they have their own rights, the others also have theirs.
 func grantees() []string { return []string{"builds", "deploys", "wiring", "apps"} }
 
-// grantName returns the name of a function's ClusterRole and RoleBinding, e.g.
-// "sluice-apps-environment".
 func grantName(function string) string { return fieldManager + "-" + function + "-environment" }
 
 // grant grants Sluice's functions their rights in an environment's namespace, and waits until this

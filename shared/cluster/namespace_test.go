@@ -32,7 +32,6 @@ func (b *bench) as(system, account string) *Cluster {
 	return &Cluster{dynamic: dyn, system: system}
 }
 
-// role creates a ClusterRole and a ClusterRoleBinding for a service account.
 func (b *bench) role(name, system, account string, rules ...rbacv1.PolicyRule) {
 	b.Helper()
 	ctx := b.Context()

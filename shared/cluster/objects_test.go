@@ -159,8 +159,6 @@ func (b *bench) makeForeign(labels, annotations map[string]string) {
 	b.must(err)
 }
 
-// TestForeignObjects tests that objects that the app may not adopt are neither changed nor
-// deleted.
 func TestForeignObjects(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

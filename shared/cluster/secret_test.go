@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// unreachable returns the kubeconfig of a cluster that does not exist.
 func unreachable(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")

@@ -51,8 +51,6 @@ func TestWebhookToken(t *testing.T) {
 	}
 }
 
-// TestDamagedWebhookSecret tests that a damaged Secret disables the webhook until it is enabled
-// again.
 func TestDamagedWebhookSecret(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -22,7 +22,6 @@ func (b *bench) conflict(err error) {
 	}
 }
 
-// TestStrategy tests that old pods serve until new ones are ready.
 func TestStrategy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

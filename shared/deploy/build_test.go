@@ -105,7 +105,6 @@ func TestRunName(t *testing.T) {
 	}
 }
 
-// The built commit must be the requested one.
 func TestCommitOfBuild(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

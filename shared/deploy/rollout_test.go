@@ -72,7 +72,6 @@ func TestFirstReadyPod(t *testing.T) {
 	}
 }
 
-// The deadline starts when the cluster accepts the revision.
 func TestClockStartsWhenApplied(t *testing.T) {
 	t.Parallel()
 	r := New("hello:v1", "", Manual, "ada", noon())

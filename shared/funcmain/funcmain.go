@@ -49,7 +49,6 @@ type Function struct {
 	Receive Receive // for an event function, instead of Handler
 	TLS     *tls.Config
 
-	// Collectors are the function's metrics.
 	Collectors []prometheus.Collector
 
 	// Store is observed for metrics. It is closed after Close returns.

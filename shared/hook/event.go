@@ -63,7 +63,6 @@ type Call struct {
 	Deleted bool
 }
 
-// push holds the common fields of GitHub's, Gitea's and GitLab's push events.
 type push struct {
 	Ref     *string `json:"ref"`
 	After   *string `json:"after"`

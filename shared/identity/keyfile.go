@@ -158,7 +158,6 @@ func WriteKeyPair(dir, kid string) error {
 	return writeNew(base+privateSuffix, 0o600, "PRIVATE KEY", privateDER)
 }
 
-// writeNew writes a file atomically.
 func writeNew(path string, mode os.FileMode, kind string, der []byte) (err error) {
 	draft := path + ".new"
 	content := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})

@@ -14,7 +14,6 @@ const (
 	maxStored  = 64 // bytes of a stored salt or sum
 )
 
-// cost holds the parameters of argon2id.
 type cost struct {
 	memory  uint32 // KiB
 	passes  uint32

@@ -89,7 +89,6 @@ func tooManyWaiting() error {
 	return problem.New(problem.RateLimited, "Too many users are signing in. Retry after the time in Retry-After.").After(time.Second)
 }
 
-// leave frees a place and hands it to the first waiting call.
 func (q *queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -103,7 +102,6 @@ func (q *queue) leave() {
 	}
 }
 
-// open reports whether a lane has a free place.
 func (q *queue) open(lane Lane) bool {
 	if lane == Known {
 		return q.free > 0

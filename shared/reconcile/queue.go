@@ -105,7 +105,6 @@ type Queue[K comparable] struct {
 	items  map[K]*item
 }
 
-// item is the state of a key that waits or is processed.
 type item struct {
 	request trace.Request      // the last request that added the key
 	cause   span.Span          // of that request
@@ -321,7 +320,6 @@ func (q *Queue[K]) begin(key K) (context.Context, *item) {
 	return ctx, before
 }
 
-// end removes a key, unless it is retried or was added again.
 func (q *Queue[K]) end(key K, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

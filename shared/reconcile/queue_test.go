@@ -16,7 +16,6 @@ import (
 
 var ref = app.Ref{Namespace: "shop-prod", Name: "hello"}
 
-// bench is a queue under fake time, with a count of failures.
 type bench struct {
 	*testing.T
 	*Queue[app.Ref]

@@ -95,7 +95,6 @@ func TestWhatCannotBeResolved(t *testing.T) {
 	}
 }
 
-// TestUntrustedCertificate tests that the note and the log name an untrusted certificate.
 func TestUntrustedCertificate(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))

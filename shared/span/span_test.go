@@ -33,7 +33,6 @@ func exporting(t *testing.T, log *slog.Logger, settings map[string]string) (*Tra
 	return open(t, log, settings), r
 }
 
-// open sets environment variables, from which the SDK reads its settings.
 func open(t *testing.T, log *slog.Logger, settings map[string]string) *Tracer {
 	t.Helper()
 	for name, value := range settings {
@@ -272,7 +271,6 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// Errors about invalid settings contain no secrets.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -102,7 +102,6 @@ func (s securityScheme) header() string {
 	return `"` + s.Name + `: $TOKEN"`
 }
 
-// schema holds the parts of a JSON schema that the page shows.
 type schema struct {
 	Ref         string `json:"$ref"`
 	Type        types
@@ -129,7 +128,6 @@ type schema struct {
 
 type types []string
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (t *types) UnmarshalJSON(text []byte) error {
 	if strings.HasPrefix(string(text), "[") {
 		return json.Unmarshal(text, (*[]string)(t))

@@ -30,7 +30,6 @@ func (s schema) names() []string {
 	return names
 }
 
-// fields returns the fields of an object and of the objects in it.
 func (d *document) fields(object schema, prefix string, depth int) []field {
 	if depth == deepest {
 		return nil

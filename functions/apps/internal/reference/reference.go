@@ -135,7 +135,6 @@ type parameter struct {
 	field
 }
 
-// content is a body, which has one of several shapes.
 type content struct {
 	Kind     string // media type
 	Optional bool

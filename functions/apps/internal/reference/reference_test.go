@@ -37,7 +37,6 @@ func lines(t *testing.T, page, id string) []string {
 	return all
 }
 
-// TestRender tests that the page contains the whole description, as text.
 func TestRender(t *testing.T) {
 	t.Parallel()
 	description, err := os.ReadFile("testdata/api.json")

@@ -46,7 +46,6 @@ type Series struct {
 	Path  string // SVG path data in plot units, or ""
 }
 
-// tick is a horizontal line with its label.
 type tick struct {
 	Y     string // pixels from the top
 	Text  string // "1.5K"
@@ -60,7 +59,6 @@ type dateLabel struct {
 	Text   string // "14 Mar"
 }
 
-// hint is the tooltip of a day.
 type hint struct {
 	X    int // in plot units
 	Text string
@@ -158,7 +156,6 @@ func scale(days []wire.UsageDay) (lines int, step float64) {
 	}
 }
 
-// dateLabels returns labels for evenly spread days, including the last day.
 func dateLabels(days []wire.UsageDay) []dateLabel {
 	if len(days) == 0 {
 		return nil

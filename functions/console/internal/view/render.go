@@ -159,7 +159,6 @@ func compressible(r *http.Request) bool {
 //nolint:gochecknoglobals // holds buffers, but no data of pages
 var packers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// packed returns a page, compressed if allowed, and sets the headers.
 func packed(head http.Header, r *http.Request, page []byte) ([]byte, error) {
 	head.Set("Vary", "Accept-Encoding, Sec-Fetch-Site")
 	if len(page) < minPacked || !compressible(r) {

@@ -54,7 +54,6 @@ func RelativeDay(date string, now time.Time) string {
 	return LongDate(date)
 }
 
-// shortDate formats "2026-03-14" as "14 Mar".
 func shortDate(date string) string { return reformat(date, "2 Jan") }
 
 // LongDate formats "2026-03-14" as "14 March 2026". It returns other texts unchanged.
@@ -90,7 +89,6 @@ var part = regexp.MustCompile(`([a-z]+://)?[^/:@_]*([/:@_]+|$)`)
 // parted splits a text at possible line breaks: "registry.example/", "hello:", "v1".
 func parted(text string) []string { return part.FindAllString(text, -1) }
 
-// imageTag returns the tag of an image reference, or the beginning of its digest.
 func imageTag(image string) string {
 	const shown = len("sha256:") + 12
 	if _, digest, ok := strings.Cut(image, "@"); ok {

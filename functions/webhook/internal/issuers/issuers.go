@@ -35,7 +35,6 @@ import (
 )
 
 const (
-	// skew is the tolerated clock difference.
 	skew = time.Minute
 
 	maxValidity = 24 * time.Hour
@@ -46,7 +45,6 @@ const (
 	// pause after a failed discovery.
 	minInterval = 10 * time.Second
 
-	// waiters is the maximum number of waiting calls per issuer.
 	waiters = 256
 
 	// maxToken limits a token, maxText a claim, in bytes.

@@ -185,7 +185,6 @@ func who(actor wire.AuditActor) string {
 	return actor.Name
 }
 
-// changes formats the values before and after as one line, e.g. "rate 1 → 2".
 func changes(r wire.AuditRecord) string {
 	var before, after map[string]any
 	if json.Unmarshal(r.Old, &before) != nil || json.Unmarshal(r.New, &after) != nil {

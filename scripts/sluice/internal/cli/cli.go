@@ -91,7 +91,6 @@ func Root() *cobra.Command {
 	return newApplication(Env{Terminal: &terminal.Terminal{}, Getenv: func(string) string { return "" }}).root()
 }
 
-// application is the state of one run.
 type application struct {
 	env      Env
 	term     *terminal.Terminal

@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 )
 
-// scope is the part of the installation that a command works in.
 type scope int
 
 const (
@@ -23,7 +22,6 @@ const (
 	inEnvironment
 )
 
-// work is the input of a command, with a client that is signed in.
 type work struct {
 	*client.Client
 
@@ -182,7 +180,6 @@ func words[T ~string](values []T) []string {
 	return all
 }
 
-// fixed registers the values of a flag for shell completion.
 func (a *application) fixed(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -41,13 +41,11 @@ powershell. Load the script in the shell's startup file.`,
 	}
 }
 
-// Bounds of a completion: the shell waits for it.
 const (
 	mostOffered  = 200
 	offerTimeout = 2 * time.Second
 )
 
-// offer lists the values of an argument or a flag; args are the preceding arguments.
 type offer func(ctx context.Context, args []string) ([]cobra.Completion, error)
 
 // offers returns the offers by the name of an argument in Use, or of a flag. A name can be limited

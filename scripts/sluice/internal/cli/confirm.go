@@ -38,7 +38,6 @@ func (a *application) confirmation(cmd *cobra.Command, g guard) *confirmation {
 	return c
 }
 
-// ask asks for confirmation, unless the flags make it unnecessary. name is the object's name.
 func (c *confirmation) ask(ctx context.Context, question, name string) error {
 	given := c.name != ""
 	switch {
@@ -74,7 +73,6 @@ func (c *confirmation) confirmationRequired(name string) error {
 	return failure{"confirmation_required", exitUsage, "This command needs confirmation. Without a terminal, pass " + flag + "."}
 }
 
-// removal is a change that removes the object named by the first argument.
 type removal struct {
 	question string
 	do       func(ctx context.Context) error

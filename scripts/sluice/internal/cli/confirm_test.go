@@ -82,7 +82,6 @@ func sentChange(f *fake) bool {
 	return slices.ContainsFunc(f.requests(), func(request string) bool { return !strings.HasPrefix(request, "GET ") })
 }
 
-// --confirm with another name stops a command, even with --yes.
 func TestConfirmWithAnotherName(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{"--confirm helo", "--confirm helo --yes"} {

@@ -103,7 +103,6 @@ func (a *application) contextShow() *cobra.Command {
 	}
 }
 
-// inUse returns the context in use, and the name of the current context.
 func (a *application) inUse() (contexts.Context, string, error) {
 	c, err := a.context()
 	if err != nil {

@@ -174,7 +174,6 @@ func (a *application) deployed(waits *waitFlags, deploy func(ctx context.Context
 	}
 }
 
-// waitLive waits until a revision is live or the app is idle.
 func (a *application) waitLive(ctx context.Context, w work, app string, waits *waitFlags, d wire.Deployment) (wire.Deployment, error) {
 	err := waits.until(ctx, "revision "+number(d.Revision)+" of "+app, func(ctx context.Context, first bool) (string, bool, error) {
 		if !first {
@@ -253,7 +252,6 @@ func historyRow(d wire.Deployment) []render.Cell {
 	return cells
 }
 
-// sourceOf returns the revision that a rollback or promotion copied, e.g. "3 (staging)".
 func sourceOf(d wire.Deployment) string {
 	if d.SourceEnvironment == "" {
 		return number(int64(d.SourceRevision))

@@ -45,7 +45,6 @@ func (u usageError) Unwrap() error { return u.error }
 
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// report writes an error, with one line for each invalid field, and returns the exit status.
 func (a *application) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	f := a.explain(ctx, err)
 	lines := []failure{f}

@@ -128,7 +128,6 @@ var everyCommand = []struct {
 	{name: "completion", args: "completion tcsh", local: true},
 }
 
-// TestEveryCommand compares the requests and the output of each command with its golden file.
 func TestEveryCommand(t *testing.T) {
 	t.Parallel()
 	for _, tt := range everyCommand {

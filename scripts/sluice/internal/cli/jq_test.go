@@ -58,7 +58,6 @@ func TestJQ(t *testing.T) {
 	}
 }
 
-// TestJQRefused checks that an invalid expression or flag is rejected before any request is sent.
 func TestJQRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, args, expression, want string }{

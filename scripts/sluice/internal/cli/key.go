@@ -417,7 +417,6 @@ func (a *application) rotate(ctx context.Context, w work, confirm *confirmation,
 	return k, full, err
 }
 
-// issueKey returns a command that creates a full key, shows it and waits for the checkers.
 func (a *application) issueKey(cmd *cobra.Command, verb string, issue func(ctx context.Context, w work) (wire.Key, client.FullKey, error)) run {
 	quiet, e := cmd.Flags().BoolP("quiet", "q", false, "print only the full key"), a.propagationFlags(cmd)
 	return func(ctx context.Context, w work) error {

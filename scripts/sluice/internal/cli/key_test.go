@@ -51,7 +51,6 @@ func keys(t *testing.T, searched string) map[string][]answer {
 	return answers
 }
 
-// A full key in an argument is replaced by its ID before a request is sent.
 func TestFullKeyInArgument(t *testing.T) {
 	t.Parallel()
 	const full = "sluice_ab12cd34_0123456789abcdefghijABCDEFGHIJ01234567"

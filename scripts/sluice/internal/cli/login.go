@@ -84,7 +84,6 @@ func (a *application) signIn(ctx context.Context, dir contexts.Dir, c contexts.C
 	})
 }
 
-// target returns the context to sign in to, which may be new.
 func (a *application) target(dir contexts.Dir, args []string) (contexts.Context, error) {
 	var base string
 	switch {

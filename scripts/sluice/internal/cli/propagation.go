@@ -13,7 +13,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// propagationFlags are the flags of a command that waits until the checkers apply its change.
 type propagationFlags struct {
 	a      *application
 	noWait bool

@@ -56,7 +56,6 @@ func (a *application) applyEnv(s server) (server, error) {
 	return s, nil
 }
 
-// context returns the saved context in use, or a zero value if there is none.
 func (a *application) context() (contexts.Context, error) {
 	dir, err := a.contexts()
 	if err != nil {
@@ -134,7 +133,6 @@ func cleanURL(s string) (string, error) {
 	return u.String(), nil
 }
 
-// isPlaintext reports whether requests to a URL cross the network without TLS.
 func isPlaintext(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme == "https" {

@@ -101,8 +101,6 @@ func TestWithoutContext(t *testing.T) {
 	}
 }
 
-// TestLoginAndLogout checks that login saves a private context, that a second login keeps its project,
-// and that logout deletes its token.
 func TestLoginAndLogout(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, shop())

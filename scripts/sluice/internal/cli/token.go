@@ -169,7 +169,6 @@ func (a *application) showRevoked(t wire.Token, revoked wire.RevokedToken) error
 	})
 }
 
-// findToken returns the token with an ID or a name. It returns a not_found error if none exists.
 func findToken(ctx context.Context, w work, named string) (wire.Token, error) {
 	if servicetoken.ID(named).Valid() {
 		t, err := w.ServiceToken(ctx, w.project, named)

@@ -67,7 +67,6 @@ func (w *waitFlags) until(ctx context.Context, what string, poll pollFunc) error
 	}
 }
 
-// isTransient reports whether the wait can continue after an error.
 func isTransient(err error) bool {
 	var own failure
 	var answer *client.Error
@@ -77,7 +76,6 @@ func isTransient(err error) bool {
 	return !errors.As(err, &own)
 }
 
-// progress shows states on standard error. On a terminal, it uses one line with a spinner.
 type progress struct {
 	a    *application
 	what string

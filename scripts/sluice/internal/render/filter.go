@@ -103,7 +103,6 @@ func (s Screen) clean(text string) string {
 	return b.String()
 }
 
-// errHalted is returned if an expression calls halt.
 var errHalted = errors.New("halted")
 
 // quotedStrings matches the strings in gojq's messages, including truncated ones.

@@ -235,7 +235,6 @@ func shown(parts []Part) int {
 	return n
 }
 
-// Widths of a bar, in columns.
 const (
 	longestBar  = 40
 	shortestBar = 5

@@ -32,7 +32,6 @@ type Terminal struct {
 	lines  *bufio.Reader // reads In after the first prompt
 }
 
-// narrowest is the smallest width that tables are fitted to.
 const narrowest = 20
 
 // Of returns the terminal of three files, usually the standard streams. It honors NO_COLOR, TERM and
