@@ -22,7 +22,7 @@
 // Deleting an app deletes the route, the other objects, the app's name in the scopes of keys, and
 // the document. Then it deletes the objects that the wiring function has restored in the meantime.
 // The call can be repeated if it fails. Namespaces remain. A key whose scope has no apps left
-// covers no app, so it gives no access to a later app with the same name.
+// covers no app, not even a later app with the same name.
 //
 // # Webhooks
 //

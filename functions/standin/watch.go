@@ -12,8 +12,8 @@ import (
 
 const (
 	// tries is the number of new connections that a probe opens if the previous connection fails.
-	// If one of two replicas is down but still an endpoint, one probe in 64 misses the other
-	// replica, and two consecutive probes miss it once in 4,096 times.
+	// If one of two replicas is down but still an endpoint, 1 probe in 64 misses the other
+	// replica. Two consecutive probes miss it in 1 of 4,096 cases.
 	tries = 6
 
 	// misses is the number of consecutive failed probes that make the stand-in ready.

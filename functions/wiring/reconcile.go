@@ -134,9 +134,11 @@ func engage(p *transition, a app.App, s cluster.State, due bool) {
 		p.steps = append(p.steps, hideKnative)
 	}
 	engaged := a.Gate.State == app.Engaged
-	// These are not drift: a CA copy that differs (the CA was renewed), a closed route (it only
-	// needs its backend), a move to another kind of route (the former route is still gated), and a
-	// gate of an earlier release (it is replaced).
+	// These are not drift:
+	//   - a CA copy that differs: the CA was renewed
+	//   - a closed route: it only needs its backend
+	//   - a move to another kind of route: the former route is still gated
+	//   - a gate of an earlier release: it is replaced
 	gated := s.Route == cluster.RouteGated || s.Route == cluster.RouteClosed || s.Route == cluster.RouteOutdated
 	moving := s.Former == cluster.RouteGated || s.Former == cluster.RouteClosed
 	changed := s.Middleware != cluster.Right && s.Middleware != cluster.Outdated

@@ -56,7 +56,7 @@ type Client struct {
 	vouching trace.Secret // see WithVouching; "" sends no address
 }
 
-// Page selects a page of a list by its size, 1 to 500 items (0 for the server's default), and the
+// Page selects a page of a list: its size of 1 to 500 items (0 for the server's default) and the
 // token from the previous page.
 type Page = api.Page
 

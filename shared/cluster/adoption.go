@@ -79,8 +79,8 @@ func (o Objects) Taken(ref app.Ref) error {
 	return nil
 }
 
-// CheckAdoption returns a name_taken problem if the app may not adopt an existing object with its
-// name, or if the API server would reject the changes to an existing Service.
+// CheckAdoption is like [Objects.Taken]. It also returns a name_taken problem if the API server would
+// reject the changes to an existing Service.
 func (c *Cluster) CheckAdoption(ctx context.Context, o Objects, a app.App) error {
 	if err := o.Taken(a.Ref()); err != nil || o.service == nil || ours(o.service) {
 		return err

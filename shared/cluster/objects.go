@@ -180,8 +180,8 @@ type State struct {
 	// RouteAbsent once the app has moved.
 	Former Route
 
-	// Untaken is true if the ingress has not accepted the route, or if there is a former route and
-	// the ingress has not had enough time to apply the new one.
+	// Untaken is true if the ingress has not accepted the route. With a former route, it is also
+	// true until the ingress has had enough time to apply the new one.
 	Untaken bool
 
 	// Superseded is true if a Knative Service is ready to replace Sluice's objects.
@@ -231,8 +231,8 @@ func statusOf(absent, right bool) Status {
 	return Differs
 }
 
-// Apply writes all objects that run an app and route requests to it, except the routes of gated
-// apps and of apps on Knative, which the wiring function writes.
+// Apply writes all objects that run an app and route requests to it. It writes no routes of gated
+// apps and of apps on Knative; the wiring function does.
 func (c *Cluster) Apply(ctx context.Context, o Objects, a app.App) error {
 	if err := c.EnsureNamespace(ctx, a.Namespace); err != nil {
 		return err

@@ -111,8 +111,7 @@ func (c *Cluster) removeWorkload(ctx context.Context, w Workload) error {
 }
 
 // Refusal reports whether a write was rejected because of its content, a quota, or an object that
-// the app may not adopt, and returns the reason. A missing right does not count, because it may be
-// granted later.
+// the app may not adopt. A missing right does not count, because it may be granted later.
 func Refusal(err error) (reason string, refused bool) {
 	if problem.Is(err, problem.NameTaken) {
 		return problem.From(err).Message, true

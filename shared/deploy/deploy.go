@@ -30,10 +30,10 @@
 //
 // # Promotion
 //
-// A promotion is a new revision with the image, digest and commit of a source revision of the app
-// with the same name in another environment. By default, the source is the newest revision that
-// ever had a ready pod. The call returns a revision_not_live problem if the source never had one.
-// A git app rejects promotions and manual deployments.
+// A promotion is a new revision with the image, digest and commit of a revision of another app, its
+// source. That app has the same name, but is in another environment. By default, the source is the
+// newest revision that ever had a ready pod. The call returns a revision_not_live problem if the
+// source never had one. A git app rejects promotions and manual deployments.
 package deploy
 
 import (
