@@ -71,8 +71,8 @@ func (s *Service) pass(ctx context.Context) error {
 	})
 }
 
-// upToDate reports whether the workload runs the stored revision, and whether the app's stored
-// status shows correctly that it is idle or not.
+// upToDate reports whether the workload runs the stored revision, and whether the stored status
+// agrees with the workload on being idle.
 func upToDate(w cluster.Workload, a app.App) bool {
 	return w.Runs(a) && w.Observation().Idle == (a.Deployed.Status == string(deploy.Idle))
 }

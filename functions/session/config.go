@@ -42,7 +42,7 @@ type Config struct {
 	Every time.Duration `env:"SIGN_IN_EVERY, default=30s"`
 
 	// UserBurst and UserEvery limit the failed sign-ins of a user from all unknown clients
-	// together. It takes 300 addresses to reach this limit, and 6 to stay at it.
+	// together. By default, it takes 300 addresses to reach this limit, and 6 to stay at it.
 	UserBurst int           `env:"SIGN_IN_USER_BURST, default=3000"`
 	UserEvery time.Duration `env:"SIGN_IN_USER_EVERY, default=5s"`
 

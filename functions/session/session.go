@@ -12,9 +12,9 @@
 // a device token to send with the next one. Known devices and addresses have separate limits, and
 // their passwords are hashed first ([identity.Hasher]).
 //
-// By default, an attacker can guess a user's password 2,880 times a day on each replica from one
-// address, and 17,280 times from all unknown addresses together. On the first day, 10 and 3,000
-// more guesses are possible.
+// By default, an attacker can guess a user's password 2,880 times a day from one address, and
+// 17,280 times from all unknown addresses together. On the first day, 10 and 3,000 more guesses are
+// possible. These numbers apply to each replica.
 //
 // # Audit
 //

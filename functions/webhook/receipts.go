@@ -21,7 +21,8 @@ const (
 	// minute.
 	queued = 256
 
-	// A shared receipt covers at most gatheredFor. It is written at most once per rewritten.
+	// gatheredFor is the time that a shared receipt covers. rewritten is the shortest interval
+	// between two writes of it.
 	gatheredFor = time.Hour
 	rewritten   = time.Minute
 

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// actor is the name of callers with the app's token in the deployment history.
+// actor is the name in the deployment history of callers that use the app's token.
 const actor = "webhook"
 
 func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {

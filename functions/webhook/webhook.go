@@ -7,7 +7,7 @@
 //     tokens and unknown apps therefore get the same 401.
 //  2. Apply the rate limit: 60 verified calls in any minute for each app, then 429.
 //  3. Verify the call against the Secret in the Kubernetes API server, so that a replaced token is
-//     invalid immediately. Of the calls that step 1 rejects, at most 5 per second are checked too:
+//     invalid immediately. Of the calls that step 1 rejects, about 5 per second are checked too:
 //     their token may be newer than the watch. If the API server does not respond, respond with 503.
 //  4. Check the content type (415) and the payload (400, 422).
 //  5. Resolve the digest of an image, for at most 3 seconds.

@@ -235,7 +235,7 @@ func (p part) gates(u *unstructured.Unstructured, ref app.Ref) bool {
 	return p.earlier != nil && p.right(u, ref)
 }
 
-// DeleteMiddleware deletes the objects of an app's gate. No route must name them.
+// DeleteMiddleware deletes the objects of an app's gate, which no route may name.
 func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -22,8 +22,8 @@
 //   - Otherwise the source is the newest earlier revision that ever had a ready pod. If there is
 //     none, it is the newest earlier revision that did not fail. Without a source, the call
 //     returns a no_previous_revision problem.
-//   - A second rollback undoes the first one, because revisions created by a rollback also count
-//     as earlier revisions.
+//   - A second rollback by default undoes the first one, because the new revision of a rollback
+//     also counts as an earlier revision.
 //   - Builds that were requested before a rollback are superseded. The order of the store's
 //     transactions decides, not clocks. Later builds are deployed. Promotions and manual
 //     deployments do not supersede builds.

@@ -94,7 +94,7 @@ type Spent struct {
 	Until time.Time // the ID is stored until then
 }
 
-// NewDelivery returns the delivery of a call. id is the sender's ID of it ([DeliveryOf]).
+// NewDelivery returns the delivery of a call. id is the sender's ID for the call ([DeliveryOf]).
 func NewDelivery(ref app.Ref, id string, body []byte) Delivery {
 	named := sha256.Sum256([]byte(ref.String() + "\n" + id)) // neither part contains a line break
 	content := sha256.Sum256(body)

@@ -3,7 +3,7 @@
 //
 // A token belongs to a project and remains valid when its creator leaves. It has a role in that
 // project, but cannot create access that would outlive it: it cannot add members, service tokens
-// or trusts, and cannot read or replace webhook tokens. The exception are API keys: the response
+// or trusts, and cannot read or replace webhook tokens. API keys are the exception: the response
 // to a revocation lists the keys that the token issued.
 //
 // A full token is "sluice_st_<id>_<secret>", with the same kind of secret as an API key (package

@@ -113,8 +113,8 @@ type List[T any] struct {
 	Paging Paging
 }
 
-// Polling is the polling of a part of a page that may change. With JavaScript, the part is requested
-// again every two seconds; without it, the page has a link to reload.
+// Polling controls the polling of a part of a page that may change. With JavaScript, the part is
+// requested again every two seconds; without it, the page has a link to reload.
 type Polling struct {
 	Moving bool   // a change is expected
 	URL    string // of the part, with a fingerprint of the shown values
