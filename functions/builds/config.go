@@ -25,7 +25,6 @@ const minToken = 32
 // Token is the secret in the path for Tekton's events.
 type Token string
 
-// String returns a redacted value.
 func (Token) String() string { return "[redacted]" }
 
 // Config is the function's configuration.

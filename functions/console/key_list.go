@@ -132,7 +132,7 @@ func fullKeyIn(text string) (client.FullKey, bool) {
 }
 
 // searchKeys redirects to the search results, or to the key if the form contains a full key. The
-// form uses POST so that a full key is never in a URL. The response does not contain it either.
+// form uses POST so that a full key is never in a URL.
 func searchKeys(r *request) error {
 	q := url.Values{}
 	for _, name := range []string{"search", "status", "plan", "app", "sort"} {

@@ -43,8 +43,6 @@ func (r *request) refused(err error) (f view.Form, ok bool) {
 }
 
 // inputFor returns the name of the input to which an API error belongs, or "" for the whole form.
-// Inputs have the names of API fields. Errors about taken names have no field, and the claims of a
-// trust have several inputs.
 func (r *request) inputFor(code, field string) string {
 	names := []string{field[strings.LastIndexByte(field, '.')+1:]}
 	switch code {

@@ -19,7 +19,6 @@ type Password string
 // LogValue implements [slog.LogValuer].
 func (Password) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// String implements [fmt.Stringer].
 func (Password) String() string { return "[redacted]" }
 
 // GoString implements [fmt.GoStringer].

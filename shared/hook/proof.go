@@ -145,7 +145,6 @@ func (t Token) Valid() bool {
 // LogValue returns a redacted value.
 func (Token) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// String returns a redacted value.
 func (Token) String() string { return "[redacted]" }
 
 // GoString returns a redacted value for %#v.

@@ -64,7 +64,6 @@ type Token string
 // LogValue implements [slog.LogValuer].
 func (Token) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// String implements [fmt.Stringer].
 func (Token) String() string { return "[redacted]" }
 
 // GoString implements [fmt.GoStringer].

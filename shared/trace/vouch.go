@@ -28,7 +28,6 @@ const (
 // Secret is the shared secret of the console and the management API's functions.
 type Secret string
 
-// String implements [fmt.Stringer].
 func (Secret) String() string { return "[redacted]" }
 
 // GoString implements [fmt.GoStringer].

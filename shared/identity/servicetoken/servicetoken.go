@@ -69,7 +69,6 @@ type Full string
 // LogValue implements [slog.LogValuer].
 func (Full) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// String implements [fmt.Stringer].
 func (Full) String() string { return "[redacted]" }
 
 // GoString implements [fmt.GoStringer].
