@@ -6,14 +6,12 @@ import (
 	"testing"
 )
 
-// event is a CloudEvent in HTTP's binary mode.
 func event(eventType, data string) call {
 	return call{method: http.MethodPost, path: "/", body: data, header: map[string]string{
 		"Content-Type": "application/json", "Ce-Specversion": "1.0", "Ce-Id": "1", "Ce-Source": "/test", "Ce-Type": eventType,
 	}}
 }
 
-// with gives a call with other headers; "" takes one away.
 func (c call) with(header map[string]string) call {
 	all := map[string]string{}
 	for name, value := range c.header {
@@ -28,14 +26,12 @@ func (c call) with(header map[string]string) call {
 	return c
 }
 
-// structured is an event in HTTP's structured mode.
 func structured(contentType, body string) call {
 	return call{method: http.MethodPost, path: "/", body: body, header: map[string]string{"Content-Type": contentType}}
 }
 
-// TestEvents: the cases of the functions-framework's conformance for CloudEvents, and
-// the HTTP binding's own, on every function that takes events. Events of a type that a
-// function does not know are taken: sending them again helps nobody.
+// TestEvents sends the conformance cases of the functions framework and of the HTTP binding.
+// Events of an unknown type are accepted: sending them again would not help.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	ping := event("dev.knative.sources.ping", "{}")
@@ -64,7 +60,7 @@ func TestEvents(t *testing.T) {
 		{"of another version", ping.with(map[string]string{"Ce-Specversion": "7.0"}), 4},
 		{"structured, broken", structured("application/cloudevents+json", document[:40]), 4},
 		{"structured without a type", structured("application/cloudevents+json", `{"specversion":"1.0","id":"1","source":"/test"}`), 4},
-		{"got, not posted", call{method: http.MethodGet, path: "/", header: ping.header}, 4},
+		{"GET", call{method: http.MethodGet, path: "/", header: ping.header}, 4},
 		{"too large", structured("application/cloudevents+json", document[:len(document)-2]+strings.Repeat(" ", 2<<20)+"}}"), 4},
 	}
 	for _, function := range []string{"rollup", "wiring", "deploys", "builds"} {
@@ -73,38 +69,36 @@ func TestEvents(t *testing.T) {
 			p := launch(t, function, settings(t, function)).ready(t)
 			for _, test := range tests {
 				if status, body := p.do(t, test.call); status/100 != test.status {
-					t.Errorf("%s: %d %.200s, want %dxx", test.name, status, body, test.status)
+					t.Errorf("%s: got %d %.200s, want %dxx", test.name, status, body, test.status)
 				}
 			}
 		})
 	}
 }
 
-// TestBuildEvents: events about builds come to a path that holds the token.
 func TestBuildEvents(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "builds", settings(t, "builds")).ready(t)
 	started := event("dev.tekton.event.pipelinerun.started.v1", "{}")
 	started.path = "/events/" + buildsToken
 	if status, body := p.do(t, started); status/100 != 2 {
-		t.Errorf("with the token: %d %s", status, body)
+		t.Errorf("with the token: got %d %s, want 2xx", status, body)
 	}
 	started.path = "/events/" + strings.Repeat("0", len(buildsToken))
 	if status, body := p.do(t, started); status != http.StatusUnauthorized {
-		t.Errorf("with another token: %d %s", status, body)
+		t.Errorf("with another token: got %d %s, want %d", status, body, http.StatusUnauthorized)
 	}
 	if strings.Contains(p.log(), buildsToken) {
 		t.Error("the token is in the log")
 	}
 }
 
-// TestSink: a sink that is no address is refused at the start.
 func TestSink(t *testing.T) {
 	t.Parallel()
 	s := settings(t, "deploys")
 	s["K_SINK"] = "broker"
 	p := launch(t, "deploys", s)
 	if code := p.end(t); code == 0 || !strings.Contains(p.log(), "K_SINK") {
-		t.Errorf("ended with %d and said %q", code, p.log())
+		t.Errorf("got exit code %d and log %q, want a failure that names K_SINK", code, p.log())
 	}
 }

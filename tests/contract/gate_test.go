@@ -21,7 +21,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// find gives the object of a kind and a name in a rendering.
 func find[T any](t *testing.T, rendering, kind, name string) T {
 	t.Helper()
 	all := rendered(t, rendering)
@@ -32,16 +31,16 @@ func find[T any](t *testing.T, rendering, kind, name string) T {
 	return as[T](t, all[i])
 }
 
-// TestCheckerPod: a checker that is asked to end has the time to write its last counts,
-// and one that hangs is killed within 7 seconds.
+// TestCheckerPod checks that a stopped checker can write its last counts, and that a hanging one
+// is killed within 7 seconds.
 func TestCheckerPod(t *testing.T) {
 	t.Parallel()
-	const drain, flush, kill = 20, 20, 1 // seconds; the kubelet leaves one at least
+	const drain, flush, kill = 20, 20, 1 // seconds; the kubelet waits at least one
 	for name := range renderings {
 		pod := find[apps.Deployment](t, name, "Deployment", "sluice-checker").Spec.Template.Spec
 		c := pod.Containers[0]
 		if pause := c.Lifecycle.PreStop.Sleep.Seconds; pause < 5 || *pod.TerminationGracePeriodSeconds < max(50, pause+drain+flush) {
-			t.Errorf("%s: a pause of %d s in a grace of %d s", name, pause, *pod.TerminationGracePeriodSeconds)
+			t.Errorf("%s: got a pause of %d s and a grace period of %d s, want at least 5 and 50", name, pause, *pod.TerminationGracePeriodSeconds)
 		}
 		for what, probe := range map[string]*core.Probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
 			if get := probe.HTTPGet; get.Path != what || get.Scheme != "HTTPS" || get.Port.StrVal != "https" || probe.TimeoutSeconds < 1 {
@@ -56,29 +55,25 @@ func TestCheckerPod(t *testing.T) {
 			hangs += int32(*pod.TerminationGracePeriodSeconds)
 		}
 		if limit := 7 * time.Second; live.FailureThreshold < 3 || time.Duration(hangs)*time.Second > limit {
-			t.Errorf("%s: a checker that hangs is killed after %d s", name, hangs)
+			t.Errorf("%s: a hanging checker is killed after %d s, want at most %v", name, hangs, limit)
 		}
 	}
 }
 
-// TestCheckerReplicas: there are two checkers; a rollout takes none away before its
-// successor is ready, and a drained node one at most.
 func TestCheckerReplicas(t *testing.T) {
 	t.Parallel()
 	for name := range renderings {
 		d := find[apps.Deployment](t, name, "Deployment", "sluice-checker").Spec
 		if r := d.Strategy.RollingUpdate; *d.Replicas != 2 || r.MaxUnavailable.IntValue() != 0 || r.MaxSurge.IntValue() != 1 {
-			t.Errorf("%s: %d replicas, replaced by %+v", name, *d.Replicas, r)
+			t.Errorf("%s: got %d replicas and strategy %+v, want 2 replicas with maxUnavailable 0 and maxSurge 1", name, *d.Replicas, r)
 		}
 		budget := find[policy.PodDisruptionBudget](t, name, "PodDisruptionBudget", "sluice-checker").Spec
 		if budget.MinAvailable.IntValue() != 1 || !maps.Equal(budget.Selector.MatchLabels, d.Selector.MatchLabels) {
-			t.Errorf("%s: a disruption leaves %v of %v", name, budget.MinAvailable, budget.Selector)
+			t.Errorf("%s: got minAvailable %v of %v, want 1", name, budget.MinAvailable, budget.Selector)
 		}
 	}
 }
 
-// TestGateServices: clients' requests lead to checkers and their stand-in, only to those
-// that are ready; the stand-in looks at the checkers alone.
 func TestGateServices(t *testing.T) {
 	t.Parallel()
 	for name := range renderings {
@@ -92,14 +87,14 @@ func TestGateServices(t *testing.T) {
 			}
 			slices.Sort(got)
 			if !slices.Equal(got, want) || s.Spec.PublishNotReadyAddresses {
-				t.Errorf("%s: %s leads to %v (unready ones: %v), want %v", name, service, got, s.Spec.PublishNotReadyAddresses, want)
+				t.Errorf("%s: %s: got pods %v (unready ones: %t), want %v", name, service, got, s.Spec.PublishNotReadyAddresses, want)
 			}
 		}
 	}
 }
 
-// TestAddresses: every address of a function in a rendering is of a Service that listens
-// there. Knative's gateway listens on port 80.
+// TestAddresses checks that a Service listens at each function's address. Knative's gateway
+// listens on port 80.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	address := regexp.MustCompile(`(https?)://([a-z-]+)\.sluice-system\.svc(?:\.cluster\.local)?(?::(\d+))?["/\s]`)
@@ -126,17 +121,16 @@ func TestAddresses(t *testing.T) {
 				port = map[string]string{"http": "80", "https": "443"}[string(m[1])]
 			}
 			if !listens[string(m[2])+":"+port] {
-				t.Errorf("%s: nobody listens at %s", name, bytes.TrimSpace(m[0]))
+				t.Errorf("%s: no Service listens at %s", name, bytes.TrimSpace(m[0]))
 			}
 		}
 		if len(found) < 8 {
-			t.Errorf("%s: only %d addresses were found", name, len(found))
+			t.Errorf("%s: got %d addresses, want at least 8", name, len(found))
 		}
 	}
 }
 
-// TestMetricsPolicies: metrics, and what else is private, are open to the namespace
-// "monitoring" and to nobody else, and the scrapers ask at those ports.
+// TestMetricsPolicies checks that only the namespace "monitoring" can reach private ports.
 func TestMetricsPolicies(t *testing.T) {
 	t.Parallel()
 	ports := map[string]bool{}
@@ -149,12 +143,12 @@ func TestMetricsPolicies(t *testing.T) {
 				if !slices.ContainsFunc(rule.Ports, func(p networking.NetworkPolicyPort) bool { return p.Port.String() == port }) {
 					continue
 				}
-				if open = monitoringAlone(rule); !open {
+				if open = onlyMonitoring(rule); !open {
 					t.Errorf("%s: metrics of %s are open to others: %+v", name, function, rule.From)
 				}
 			}
 			if !open {
-				t.Errorf("%s: nobody reaches the metrics of %s", name, function)
+				t.Errorf("%s: the metrics of %s are not reachable", name, function)
 			}
 		}
 	}
@@ -164,12 +158,12 @@ func TestMetricsPolicies(t *testing.T) {
 			asked[string(m[1])] = true
 		}
 		if !maps.Equal(asked, ports) {
-			t.Errorf("%s asks at the ports %v, the functions are at %v", file, asked, ports)
+			t.Errorf("ports in %s: got %v, want %v", file, asked, ports)
 		}
 	}
 }
 
-// ingressOf are the rules of all policies that say who may reach a pod.
+// ingressOf returns the ingress rules of all policies that select a pod.
 func ingressOf(t *testing.T, name string, pod core.PodTemplateSpec) []networking.NetworkPolicyIngressRule {
 	t.Helper()
 	var rules []networking.NetworkPolicyIngressRule
@@ -184,7 +178,7 @@ func ingressOf(t *testing.T, name string, pod core.PodTemplateSpec) []networking
 	return rules
 }
 
-func monitoringAlone(rule networking.NetworkPolicyIngressRule) bool {
+func onlyMonitoring(rule networking.NetworkPolicyIngressRule) bool {
 	return len(rule.From) == 1 && rule.From[0].NamespaceSelector != nil && rule.From[0].PodSelector == nil && rule.From[0].IPBlock == nil &&
 		maps.Equal(rule.From[0].NamespaceSelector.MatchLabels, map[string]string{"kubernetes.io/metadata.name": "monitoring"})
 }

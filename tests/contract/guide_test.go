@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestGuide: the sluice commands in the README, the production guide and the runbook
-// exist, with the flags that they are given.
+// TestGuide checks that the sluice commands and flags in the guides exist.
 func TestGuide(t *testing.T) {
 	t.Parallel()
 	commands := 0
@@ -21,11 +20,10 @@ func TestGuide(t *testing.T) {
 		}
 	}
 	if commands < 24 {
-		t.Errorf("only %d commands were found", commands)
+		t.Errorf("got %d commands, want at least 24", commands)
 	}
 }
 
-// checkCommand looks a command up in the pages of the command line, by its longest name.
 func checkCommand(t *testing.T, page, line string) {
 	t.Helper()
 	words := strings.Fields(line)
@@ -37,7 +35,7 @@ func checkCommand(t *testing.T, page, line string) {
 		}
 	}
 	if manual == "" {
-		t.Errorf("%s: there is no command %q", page, line)
+		t.Errorf("%s: unknown command %q", page, line)
 		return
 	}
 	for _, flag := range regexp.MustCompile(`--[a-z][a-z-]*`).FindAllString(line, -1) {

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// first is what a function is asked first, and what a stranger gets for it.
+// first is the first request to a function and its status for an unauthenticated client.
 type first struct {
 	call
 	status int
@@ -29,8 +29,7 @@ const (
 	application = project + "/environments/prod/apps/hello"
 )
 
-// firsts has every function: a stranger's request for those that serve the API, the
-// timer's event for the others.
+// firsts contains the timer's event for functions without an API.
 func firsts() map[string]first {
 	get := func(path string) first {
 		return first{call{method: http.MethodGet, path: path}, http.StatusUnauthorized}
@@ -61,13 +60,12 @@ func firstOf(t *testing.T, function string) first {
 	t.Helper()
 	f, ok := firsts()[function]
 	if !ok {
-		t.Fatalf("what does a stranger get from %s? add it to firsts", function)
+		t.Fatalf("no first request to %s: add it to firsts", function)
 	}
 	return f
 }
 
-// asks makes the first request of a function. The checker denies with 503 until its view
-// is proven, which takes a few round trips to the store.
+// asks sends the first request to a function. The checker returns 503 until its view is proven.
 func (p *process) asks(t *testing.T, function string) {
 	t.Helper()
 	f := firstOf(t, function)
@@ -79,13 +77,12 @@ func (p *process) asks(t *testing.T, function string) {
 			return
 		}
 		if function != "checker" || status != http.StatusServiceUnavailable || time.Since(begin) > limit {
-			t.Fatalf("%s: %s %s: %d %s, want %d", function, f.method, f.path, status, body, f.status)
+			t.Fatalf("%s: %s %s: got %d %s, want %d", function, f.method, f.path, status, body, f.status)
 		}
 	}
 }
 
-// TestAnswers: every function answers from its image on $PORT, to many at once, and
-// ends well when told to.
+// TestAnswers starts every function from its image, sends concurrent requests, and stops it.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for _, function := range functions() {
@@ -95,7 +92,7 @@ func TestAnswers(t *testing.T) {
 			s["PORT"] = freePort(t)
 			p := launch(t, function, s).ready(t)
 			if !strings.HasSuffix(p.url, ":"+s["PORT"]) {
-				t.Errorf("serves at %s, not on port %s", p.url, s["PORT"])
+				t.Errorf("address: got %s, want port %s", p.url, s["PORT"])
 			}
 			p.asks(t, function)
 			f := firstOf(t, function)
@@ -103,14 +100,14 @@ func TestAnswers(t *testing.T) {
 			for range 16 {
 				group.Go(func() {
 					if status, body := p.do(t, f.call); status != f.status {
-						t.Errorf("one of many at once: %d %s", status, body)
+						t.Errorf("concurrent request: got %d %s, want %d", status, body, f.status)
 					}
 				})
 			}
 			group.Wait()
 			check.OK(t, p.cmd.Process.Signal(syscall.SIGTERM))
 			if code := p.end(t); code != 0 {
-				t.Errorf("ended with %d at SIGTERM", code)
+				t.Errorf("exit code after SIGTERM: got %d, want 0", code)
 			}
 			for line := range strings.Lines(p.log()) {
 				if !json.Valid([]byte(line)) {
@@ -121,9 +118,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFramework: the functions framework's own server hosts every function as it is, and
-// what strangers and timers ask is answered as by the program of ours. The checker and the
-// stand-in live as long as their process, and are no functions in that sense.
+// TestFramework runs the functions in the functions framework's own server. The checker and the
+// stand-in need their own processes.
 func TestFramework(t *testing.T) {
 	t.Parallel()
 	for _, function := range functions() {
@@ -141,31 +137,29 @@ func TestFramework(t *testing.T) {
 	}
 }
 
-// TestHealth: probes of Kubernetes, Knative and OpenFaaS are answered, whatever the
-// state of the store.
+// TestHealth checks that health probes succeed without a store.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	for _, function := range functions() {
 		t.Run(function, func(t *testing.T) {
 			t.Parallel()
 			s := settings(t, function)
-			s["FIRESTORE_EMULATOR_HOST"] = "127.0.0.1:9" // nobody there
+			s["FIRESTORE_EMULATOR_HOST"] = "127.0.0.1:9"
 			p := launch(t, function, s).ready(t)
 			paths := []string{"/healthz", "/_/health", "/_/ready"}
-			if beside[function] != "" { // not run by OpenFaaS
+			if notInOpenFaaS[function] != "" {
 				paths = paths[:1]
 			}
 			for _, path := range paths {
 				if status, body := p.do(t, call{method: http.MethodGet, path: path}); status != http.StatusOK || body != "" {
-					t.Errorf("%s: %d %q", path, status, body)
+					t.Errorf("%s: got %d %q, want %d without a body", path, status, body, http.StatusOK)
 				}
 			}
 		})
 	}
 }
 
-// TestTarget: $FUNCTION_TARGET names the function, may be left out, and is refused when
-// it names another; what Knative and the framework set beside it does no harm.
+// TestTarget checks that $FUNCTION_TARGET is optional and must name the function.
 func TestTarget(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -192,13 +186,12 @@ func TestTarget(t *testing.T) {
 				return
 			}
 			if code := p.end(t); code == 0 || !strings.Contains(p.log(), `"msg":"function failed","function":"keys","error":"`) {
-				t.Errorf("ended with %d and said %q", code, p.log())
+				t.Errorf("got exit code %d and log %q, want a failure", code, p.log())
 			}
 		})
 	}
 }
 
-// TestPortTaken: a process that cannot serve ends and says why, instead of idling.
 func TestPortTaken(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig
@@ -209,12 +202,11 @@ func TestPortTaken(t *testing.T) {
 	_, s["PORT"], _ = net.SplitHostPort(l.Addr().String())
 	p := launch(t, "usage", s)
 	if code := p.end(t); code == 0 || !strings.Contains(p.log(), "address already in use") {
-		t.Errorf("ended with %d and said %q", code, p.log())
+		t.Errorf("got exit code %d and log %q, want a failure", code, p.log())
 	}
 }
 
-// freePort draws a port below those that the system gives away, so that no connection
-// takes it before the process does.
+// freePort returns a port below the range of outgoing connections.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {

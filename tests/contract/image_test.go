@@ -24,15 +24,14 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// image is an image as it came from the registry, unpacked.
+// image is a pulled and unpacked image.
 type image struct {
 	v1.Image
 	ref    name.Digest
 	config v1.Config
-	root   string // its files
+	root   string
 }
 
-// pull gets this machine's image of a tag and unpacks it below root.
 func pull(ctx context.Context, tag, root string) (*image, error) {
 	ref, err := name.ParseReference(tag)
 	if err != nil {
@@ -80,17 +79,15 @@ func unpack(content io.Reader, root string) error {
 
 func functions() []string { return slices.Sorted(maps.Keys(shipped)) }
 
-// TestImage: a function's image holds its program and the certificates, and says what
-// it is and whom it runs as.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	for _, function := range functions() {
 		img := shipped[function]
 		if !cmp.Equal(img.config.Entrypoint, []string{"/" + function}) || img.config.User != "65532:65532" {
-			t.Errorf("%s: starts %v as %s", function, img.config.Entrypoint, img.config.User)
+			t.Errorf("%s: got entry point %v and user %s", function, img.config.Entrypoint, img.config.User)
 		}
 		if got := img.config.Labels["org.opencontainers.image.title"]; got != "sluice-"+function {
-			t.Errorf("%s: title %q", function, got)
+			t.Errorf("%s: title: got %q, want %q", function, got, "sluice-"+function)
 		}
 		content := mutate.Extract(img)
 		var names []string
@@ -102,7 +99,7 @@ func TestImage(t *testing.T) {
 			check.OK(t, err)
 			names = append(names, h.Name)
 			if h.Mode&0o222 != 0 || h.Uid != 0 {
-				t.Errorf("%s: %s can be written: mode %o, user %d", function, h.Name, h.Mode, h.Uid)
+				t.Errorf("%s: %s is writable: mode %o, user %d", function, h.Name, h.Mode, h.Uid)
 			}
 		}
 		_ = content.Close()
@@ -115,7 +112,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// materials is what is looked at of a bill of materials.
+// materials is the checked part of a bill of materials.
 type materials struct {
 	SPDXVersion string `json:"spdxVersion"`
 	Packages    []struct {
@@ -125,8 +122,7 @@ type materials struct {
 	} `json:"packages"`
 }
 
-// TestMaterials: every image has a bill of materials attached, which names each module
-// in the program with its version and licence.
+// TestMaterials checks the versions and licenses in every bill of materials.
 func TestMaterials(t *testing.T) {
 	t.Parallel()
 	for _, function := range functions() {
@@ -135,7 +131,7 @@ func TestMaterials(t *testing.T) {
 			t.Errorf("%s: %s with %d packages", function, m.SPDXVersion, len(m.Packages))
 		}
 		versions := map[string]string{}
-		for _, p := range m.Packages[1:] { // the first is the program itself
+		for _, p := range m.Packages[1:] { // the first is the program
 			versions[p.Name] = p.Version
 			if p.Version == "" || p.Declared == "" || p.Declared == "NOASSERTION" {
 				t.Errorf("%s: %s %s has licence %q", function, p.Name, p.Version, p.Declared)
@@ -150,8 +146,6 @@ func TestMaterials(t *testing.T) {
 	}
 }
 
-// attached reads the document that an image's registry names when asked for what
-// refers to the image.
 func attached(t *testing.T, img *image) materials {
 	t.Helper()
 	index, err := remote.Referrers(img.ref, remote.WithContext(t.Context()), remote.WithFilter("artifactType", "application/spdx+json"))
@@ -175,9 +169,8 @@ func attached(t *testing.T, img *image) materials {
 	return m
 }
 
-// TestReproducible: two copies of the sources in different places, built with different
-// settings in the environment, make the same image and the same bill of materials; and
-// the program is the one that was pushed.
+// TestReproducible builds copies of the sources in different places and environments. The results
+// must be equal, and equal to the pushed image.
 func TestReproducible(t *testing.T) {
 	t.Parallel()
 	const function = "keys"
@@ -192,24 +185,23 @@ func TestReproducible(t *testing.T) {
 		check.OK(t, command(t.Context(), dir, env, programs.release, "images", "--only", function, out))
 		img, err := tarball.ImageFromPath(filepath.Join(out, function+".tar"), nil)
 		check.OK(t, err)
-		digest, err := img.ConfigName() // names all layers' content
+		digest, err := img.ConfigName() // identifies the content of all layers
 		check.OK(t, err)
 		bill, err := os.ReadFile(filepath.Join(out, function+".spdx.json"))
 		check.OK(t, err)
 		digests, bills = append(digests, digest.String()), append(bills, string(bill))
 		if got, want := contents(t, img), contents(t, shipped[function]); !cmp.Equal(got, want) {
-			t.Errorf("built in %s: layers %v, pushed were %v", place, got, want)
+			t.Errorf("built in %s: got layers %v, want %v as pushed", place, got, want)
 		}
 	}
 	if digests[0] != digests[1] {
-		t.Errorf("two builds made %v", digests)
+		t.Errorf("digests of two builds differ: %v", digests)
 	}
 	if diff := cmp.Diff(bills[0], bills[1]); diff != "" {
-		t.Errorf("two bills of materials:\n%s", diff)
+		t.Errorf("bills of materials of two builds differ:\n%s", diff)
 	}
 }
 
-// contents are the hashes of the layers' content.
 func contents(t *testing.T, img v1.Image) []string {
 	t.Helper()
 	file, err := img.ConfigFile()

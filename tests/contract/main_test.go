@@ -1,12 +1,9 @@
-// Package contract runs what is shipped: the functions' images, built, pushed to a
-// registry, pulled back, unpacked, and started as a container engine would: the image's
-// entry point, user and environment, with the image's files as the root directory where
-// the tests may change it (as root), and nothing else in the environment than the
-// settings. So a file or a setting that only a developer's machine has is missed here.
+// Package contract tests the shipped images of the functions. It builds, pushes, pulls and
+// unpacks them, and starts them as a container engine would: with the image's entry point, user,
+// environment and (as root) root directory. Missing files and settings are thus detected.
 //
-// It shows that every function keeps the contract of the functions-framework and of the
-// platforms that run it, and that it starts fast. Settings come from
-// infra/openfaas/stack.yaml, so what is written there is enough.
+// The functions must fulfill the contract of the functions framework and of their platforms, and
+// start fast. Their settings come from infra/openfaas/stack.yaml.
 package contract
 
 import (
@@ -27,13 +24,10 @@ import (
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
-// checkout is the repository's root.
 var checkout = filepath.Join("..", "..")
 
-// shipped are the images of all functions, by function.
 var shipped map[string]*image
 
-// programs are what the tests themselves have built.
 var programs struct {
 	dir     string
 	release string // scripts/release
@@ -59,9 +53,8 @@ func run(m *testing.M) int {
 	return clustertest.Main(m)
 }
 
-// prepare builds and pushes the images of all functions, and unpacks what was pushed.
 func prepare(ctx context.Context, dir, prefix string) error {
-	if err := os.Chmod(dir, 0o755); err != nil { // the images' user has to get through
+	if err := os.Chmod(dir, 0o755); err != nil { // readable by the images' user
 		return err
 	}
 	programs.dir = dir
@@ -92,7 +85,6 @@ func prepare(ctx context.Context, dir, prefix string) error {
 	return nil
 }
 
-// command runs a program in a folder; env is added to this process's.
 func command(ctx context.Context, dir string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)

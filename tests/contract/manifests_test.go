@@ -15,16 +15,13 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// What the functions' metrics are on, by what runs them.
 const (
 	metricsPort        = "9090"
 	metricsPortKnative = "9095" // the queue-proxy in the same pod has 9090
 )
 
-// object is a Kubernetes object of the chart.
 type object = unstructured.Unstructured
 
-// as reads an object as what it is.
 func as[T any](t *testing.T, o *object) T {
 	t.Helper()
 	var v T
@@ -34,7 +31,6 @@ func as[T any](t *testing.T, o *object) T {
 	return v
 }
 
-// rendered gives what the chart makes of a file of infra/chart/values.
 func rendered(t *testing.T, name string) []*object {
 	t.Helper()
 	all, err := renderings[name]()
@@ -42,8 +38,7 @@ func rendered(t *testing.T, name string) []*object {
 	return all
 }
 
-// renderings are the standard sets of values whose functions run in the cluster, each
-// rendered once.
+// renderings are the standard values files whose functions run in the cluster.
 var renderings = map[string]func() ([]*object, error){
 	"knative": sync.OnceValues(func() ([]*object, error) { return chart("knative") }),
 	"plain":   sync.OnceValues(func() ([]*object, error) { return chart("plain") }),
@@ -54,8 +49,7 @@ func chart(name string) ([]*object, error) {
 	return manifest.Chart(checkout, "--values", filepath.Join(checkout, "infra", "chart", "values", name+".yaml"))
 }
 
-// pods are the templates of the functions' pods in a rendering, by function. Knative's
-// are told by the label that it gives them.
+// pods returns the pod templates by function, with the label that Knative sets.
 func pods(t *testing.T, name string) map[string]core.PodTemplateSpec {
 	t.Helper()
 	all := map[string]core.PodTemplateSpec{}
@@ -83,9 +77,9 @@ func isKnative(o *object) bool {
 	return o.GetKind() == "Service" && o.GroupVersionKind().Group == "serving.knative.dev"
 }
 
-// environment is what a pod's function finds in its environment: values, "" for those
-// that only a Secret or the pod itself has; apart from those, what all functions are told.
-func environment(t *testing.T, name string, pod core.PodTemplateSpec) (own, told map[string]string) {
+// environment returns the settings of a pod's function and those of all functions. Values from
+// Secrets or the pod are "".
+func environment(t *testing.T, name string, pod core.PodTemplateSpec) (own, common map[string]string) {
 	t.Helper()
 	maps := map[string]map[string]string{}
 	for _, o := range rendered(t, name) {
@@ -107,30 +101,30 @@ func environment(t *testing.T, name string, pod core.PodTemplateSpec) (own, told
 		own[e.Name] = value
 	}
 	for _, from := range container.EnvFrom {
-		if told = maps[from.ConfigMapRef.Name]; told == nil {
-			t.Errorf("%s: there is no ConfigMap %s", container.Name, from.ConfigMapRef.Name)
+		if common = maps[from.ConfigMapRef.Name]; common == nil {
+			t.Errorf("%s: missing ConfigMap %s", container.Name, from.ConfigMapRef.Name)
 		}
 	}
-	return own, told
+	return own, common
 }
 
-// TestManifestSettings: with each set of values a function has the settings that it must
-// have, and no others than it reads; what all functions are told, one of them reads.
+// TestManifestSettings checks that functions get all required settings and read all settings that
+// they get.
 func TestManifestSettings(t *testing.T) {
 	t.Parallel()
 	for name := range renderings {
 		read := map[string]bool{}
-		var toldAll map[string]string
+		var allCommon map[string]string
 		for function, pod := range pods(t, name) {
-			own, told := environment(t, name, pod)
-			if told != nil {
-				toldAll = told
+			own, common := environment(t, name, pod)
+			if common != nil {
+				allCommon = common
 			}
 			known := settingsOf(t, function)
 			for setting, required := range known {
 				read[setting] = true
-				if own[setting] == "" && told[setting] == "" && required && !fromElsewhere(pod, setting) {
-					t.Errorf("%s: %s must have %s", name, function, setting)
+				if own[setting] == "" && common[setting] == "" && required && !fromElsewhere(pod, setting) {
+					t.Errorf("%s: %s lacks %s", name, function, setting)
 				}
 			}
 			for setting := range own {
@@ -140,7 +134,7 @@ func TestManifestSettings(t *testing.T) {
 			}
 			checkProcess(t, name+": "+function, pod, own)
 		}
-		for setting := range toldAll {
+		for setting := range allCommon {
 			if !read[setting] {
 				t.Errorf("%s: no function reads %s", name, setting)
 			}
@@ -148,14 +142,13 @@ func TestManifestSettings(t *testing.T) {
 	}
 }
 
-// fromElsewhere tells whether a setting's value is a Secret's or the pod's own.
+// fromElsewhere reports whether a setting's value comes from a Secret or the pod.
 func fromElsewhere(pod core.PodTemplateSpec, setting string) bool {
 	return slices.ContainsFunc(pod.Spec.Containers[0].Env, func(e core.EnvVar) bool {
 		return e.Name == setting && e.ValueFrom != nil && (e.ValueFrom.SecretKeyRef != nil || e.ValueFrom.FieldRef != nil)
 	})
 }
 
-// checkProcess: every function has metrics, on a port that is free in its pod.
 func checkProcess(t *testing.T, what string, pod core.PodTemplateSpec, own map[string]string) {
 	t.Helper()
 	port := metricsPort
@@ -163,13 +156,13 @@ func checkProcess(t *testing.T, what string, pod core.PodTemplateSpec, own map[s
 		port = metricsPortKnative
 	}
 	if own["GOMEMLIMIT"] == "" {
-		t.Errorf("%s: the Go runtime does not know the memory limit", what)
+		t.Errorf("%s: GOMEMLIMIT is not set", what)
 	}
 	if own["METRICS_PORT"] != port {
-		t.Errorf("%s: METRICS_PORT is %q, want %s", what, own["METRICS_PORT"], port)
+		t.Errorf("%s: METRICS_PORT: got %q, want %s", what, own["METRICS_PORT"], port)
 	}
 	function := pod.Labels["sluice.dev/function"]
 	if own["FUNCTION_TARGET"] != function {
-		t.Errorf("%s: FUNCTION_TARGET is %q", what, own["FUNCTION_TARGET"])
+		t.Errorf("%s: FUNCTION_TARGET: got %q, want %s", what, own["FUNCTION_TARGET"], function)
 	}
 }

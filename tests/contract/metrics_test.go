@@ -13,11 +13,10 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// foreign are metrics that no function exports here: those of kube-state-metrics, and
-// those that client_golang reads from /proc, which the tests' root directory lacks.
+// foreign are metrics of kube-state-metrics, and metrics from /proc, which the root directory
+// lacks.
 var foreign = []string{"kube_pod_container_status_restarts_total", "process_resident_memory_bytes", "process_cpu_seconds_total"}
 
-// expressions are the queries of all alerts and panels, by their place.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -42,13 +41,11 @@ func expressions(t *testing.T) map[string]string {
 		}
 	}
 	if len(all) < 30 {
-		t.Fatalf("only %d expressions", len(all))
+		t.Fatalf("got %d expressions, want at least 30", len(all))
 	}
 	return all
 }
 
-// TestMetricsExist: every metric that an alert or a panel asks for is exported by a
-// function that runs.
 func TestMetricsExist(t *testing.T) {
 	t.Parallel()
 	exported := slices.Clone(foreign)
@@ -57,20 +54,20 @@ func TestMetricsExist(t *testing.T) {
 	}
 	name := regexp.MustCompile(`\b(sluice|kube|process|go)_[a-z_]+\b`)
 	for place, expr := range expressions(t) {
-		expr = regexp.MustCompile(`"[^"]*"`).ReplaceAllString(expr, "") // labels' values
+		expr = regexp.MustCompile(`"[^"]*"`).ReplaceAllString(expr, "")
 		found := name.FindAllString(expr, -1)
 		if len(found) == 0 {
-			t.Errorf("%s asks for no metric: %s", place, expr)
+			t.Errorf("%s: no metric in %s", place, expr)
 		}
 		for _, metric := range found {
 			if !slices.Contains(exported, metric) {
-				t.Errorf("%s asks for %s, which nothing exports", place, metric)
+				t.Errorf("%s: no function exports %s", place, metric)
 			}
 		}
 	}
 }
 
-// exportedBy are the metrics of a function, those without a sample yet included.
+// exportedBy returns a function's metrics, including those without a sample.
 func exportedBy(t *testing.T, function string) []string {
 	t.Helper()
 	s := settings(t, function)

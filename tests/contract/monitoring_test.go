@@ -13,7 +13,6 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// alert is a rule of infra/chart/monitoring/rules.yaml.
 type alert struct {
 	Alert       string            `json:"alert"`
 	Expr        string            `json:"expr"`
@@ -36,7 +35,7 @@ func readRules(t *testing.T) ruleGroups {
 	return file
 }
 
-// TestRunbook: every alert says how urgent it is and has a section that says what to do.
+// TestRunbook checks that every alert has a severity and a section in the runbook.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	sections := map[string]bool{}
@@ -53,16 +52,15 @@ func TestRunbook(t *testing.T) {
 				t.Errorf("%s: severity %q", r.Alert, s)
 			}
 			if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
-				t.Errorf("%s says too little", r.Alert)
+				t.Errorf("%s has no summary or description", r.Alert)
 			}
 		}
 	}
 	for section := range sections {
-		t.Errorf("%s is about no alert", section)
+		t.Errorf("%s: no alert for this section", section)
 	}
 }
 
-// TestAlerts lets Prometheus' own tool check the rules and run their tests.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	tool, err := exec.LookPath("promtool")
@@ -71,7 +69,7 @@ func TestAlerts(t *testing.T) {
 	}
 	dir := t.TempDir()
 	whole, bare := readRules(t), readRules(t)
-	for _, g := range bare.Groups { // the tests are about when, not about texts
+	for _, g := range bare.Groups { // the tests do not check texts
 		for i := range g.Rules {
 			g.Rules[i].Annotations = nil
 		}

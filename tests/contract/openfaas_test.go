@@ -31,7 +31,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// stack is what is looked at of infra/openfaas/stack.yaml.
+// stack is the checked part of infra/openfaas/stack.yaml.
 type stack struct {
 	Provider struct {
 		Name    string `json:"name"`
@@ -54,7 +54,7 @@ type stackFunction struct {
 	Handler     string            `json:"handler"`
 }
 
-// stackFile reads the file as faas-cli does where its environment sets nothing.
+// stackFile reads the file as faas-cli does with an empty environment.
 func stackFile(t *testing.T) stack {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(checkout, "infra", "openfaas", "stack.yaml"))
@@ -68,8 +68,8 @@ func stackFile(t *testing.T) stack {
 	return s.stack
 }
 
-// settingsOf are the names of the settings that a function reads, from the tags of its
-// configuration and of that of the process around it, and whether each must be set.
+// settingsOf returns a function's settings and whether each is required, from the tags of its
+// configuration and funcmain's.
 func settingsOf(t *testing.T, function string) map[string]bool {
 	t.Helper()
 	config, ok := map[string]any{
@@ -78,7 +78,7 @@ func settingsOf(t *testing.T, function string) map[string]bool {
 		"webhook": webhook.Config{}, "wiring": wiring.Config{},
 	}[function]
 	if !ok {
-		t.Fatalf("nobody knows what %s reads", function)
+		t.Fatalf("no configuration of %s", function)
 	}
 	names := map[string]bool{"FIRESTORE_EMULATOR_HOST": false, "GOOGLE_APPLICATION_CREDENTIALS": false}
 	for _, of := range []any{config, funcmain.Config{}} {
@@ -91,14 +91,13 @@ func settingsOf(t *testing.T, function string) map[string]bool {
 	return names
 }
 
-// beside are the functions that OpenFaaS does not run, with the reason.
-var beside = map[string]string{
-	"checker": "it is on the path of every request: a Deployment of two replicas, with TLS of its own",
+// notInOpenFaaS lists the functions that OpenFaaS does not run, with the reason.
+var notInOpenFaaS = map[string]string{
+	"checker": "it is on the path of every request: a Deployment of two replicas with TLS",
 	"standin": "it is behind the checkers' Service",
 }
 
-// TestStackFile: OpenFaaS' stack file has every function, with its image and with
-// settings that it really reads, all that it must have among them.
+// TestStackFile checks the stack file's functions, images and settings.
 func TestStackFile(t *testing.T) {
 	t.Parallel()
 	file := stackFile(t)
@@ -107,7 +106,7 @@ func TestStackFile(t *testing.T) {
 	}
 	for _, function := range functions() {
 		f, ok := file.Functions[function]
-		if ok == (beside[function] != "") {
+		if ok == (notInOpenFaaS[function] != "") {
 			t.Errorf("%s in the stack file: %v", function, ok)
 		}
 		if ok {
@@ -116,7 +115,7 @@ func TestStackFile(t *testing.T) {
 	}
 	for function := range file.Functions {
 		if shipped[function] == nil {
-			t.Errorf("there is no function %q", function)
+			t.Errorf("unknown function %q", function)
 		}
 	}
 }
@@ -127,22 +126,22 @@ func checkStackFunction(t *testing.T, function string, f stackFunction) {
 		t.Errorf("%s: image %q, skip_build %v", function, f.Image, f.SkipBuild)
 	}
 	if !f.ReadOnly || f.Requests["memory"] == "" || f.Limits["memory"] == "" || f.Annotations["com.openfaas.serviceaccount"] == "" {
-		t.Errorf("%s lacks bounds or an account: %+v", function, f)
+		t.Errorf("%s lacks limits or a service account: %+v", function, f)
 	}
 	known := settingsOf(t, function)
 	for name := range f.Environment {
-		if _, ok := known[name]; !ok && name != "GOMEMLIMIT" { // the Go runtime reads it
+		if _, ok := known[name]; !ok && name != "GOMEMLIMIT" {
 			t.Errorf("%s does not read %s", function, name)
 		}
 	}
 	for name, required := range known {
 		if _, set := f.Environment[name]; required && !set {
-			t.Errorf("%s must have %s", function, name)
+			t.Errorf("%s lacks %s", function, name)
 		}
 	}
 	for _, name := range []string{"CHECKER_URL", "CHECKER_CA_FILE"} {
 		if _, reads := known[name]; reads && f.Environment[name] == "" && function != "wiring" {
-			t.Errorf("%s must have %s to call checkers", function, name)
+			t.Errorf("%s lacks %s, which it needs to call checkers", function, name)
 		}
 	}
 	if f.Environment["SESSION_KEYS_DIR"] != "" && !slices.ContainsFunc(f.Secrets, func(s string) bool { return strings.HasPrefix(s, "sluice-session-") }) {
@@ -150,19 +149,18 @@ func checkStackFunction(t *testing.T, function string, f stackFunction) {
 	}
 }
 
-// TestStackRoutes: the chart leads OpenFaaS' gateway what the functions get elsewhere, by the
-// same rules, with the function's path before them.
+// TestStackRoutes checks that OpenFaaS' gateway gets the same routes as the functions elsewhere.
 func TestStackRoutes(t *testing.T) {
 	t.Parallel()
 	faas, err := chart("openfaas")
 	check.OK(t, err)
 	if got, want := routes(t, faas, true), routes(t, rendered(t, "plain"), false); !maps.Equal(got, want) || len(want) == 0 {
-		t.Errorf("routes to OpenFaaS' gateway, by rule: %v\nwant %v", got, want)
+		t.Errorf("routes to OpenFaaS' gateway: got %v\nwant %v", got, want)
 	}
 }
 
-// routes are the functions that the rules of a rendering lead to, by priority and match. By
-// path: those whose path a Middleware puts before the request's, and the checkers.
+// routes returns target functions by priority and match. With byPath, a Middleware's prefix names
+// the function.
 func routes(t *testing.T, all []*object, byPath bool) map[string]string {
 	t.Helper()
 	prefixes, leads := map[string]string{}, map[string]string{}
@@ -185,7 +183,7 @@ func routes(t *testing.T, all []*object, byPath bool) map[string]string {
 	for _, o := range manifest.OfKinds(all, "IngressRoute") {
 		for _, r := range as[ingressRoute](t, o).Spec.Routes {
 			to := r.Services[0].Name
-			if byPath && len(r.Middlewares) > 0 { // else it leads to the checkers, which no runtime hosts
+			if byPath && len(r.Middlewares) > 0 { // other routes lead to the checkers
 				to = strings.TrimPrefix(prefixes[r.Middlewares[0].Name], "/function/")
 			}
 			leads[fmt.Sprint(r.Priority, " ", r.Match)] = to
@@ -194,8 +192,7 @@ func routes(t *testing.T, all []*object, byPath bool) map[string]string {
 	return leads
 }
 
-// TestStackList: OpenFaaS' stack file says of each function what the chart's one list says:
-// who it tells of work, which keys it has, which timer wakes it.
+// TestStackList checks that the stack file and the chart's functions.yaml agree.
 func TestStackList(t *testing.T) {
 	t.Parallel()
 	var list map[string]struct {
@@ -206,27 +203,27 @@ func TestStackList(t *testing.T) {
 	check.OK(t, yaml.Unmarshal(mustRead(t, filepath.Join(checkout, "infra", "chart", "functions.yaml")), &list))
 	file := stackFile(t)
 	if got, want := slices.Sorted(maps.Keys(list)), slices.Sorted(maps.Keys(file.Functions)); !slices.Equal(got, want) {
-		t.Errorf("the list has %v, the stack file %v", got, want)
+		t.Errorf("functions of the list: got %v, want %v as in the stack file", got, want)
 	}
 	secrets := map[string]string{"": "", "public": "sluice-session-public-keys", "private": "sluice-session-keys"}
 	for name, f := range list {
 		other := file.Functions[name]
 		for _, called := range f.Calls {
 			if at := other.Environment[strings.ToUpper(called)+"_URL"]; at != "http://gateway.openfaas:8080/function/"+called {
-				t.Errorf("%s tells %s at %q", name, called, at)
+				t.Errorf("%s calls %s at %q", name, called, at)
 			}
 		}
 		if secret := secrets[f.SessionKeys]; secret != "" && !slices.Contains(other.Secrets, secret) {
 			t.Errorf("%s lacks %s: %v", name, secret, other.Secrets)
 		}
 		if manages := f.SessionKeys != "" || name == "console"; manages != slices.Contains(other.Secrets, "sluice-console-token") {
-			t.Errorf("%s has the Secrets %v", name, other.Secrets)
+			t.Errorf("%s: got Secrets %v", name, other.Secrets)
 		}
 		if other.Environment["TRUSTED_PROXIES"] != "sluice-proxies-0.openfaas.svc.cluster.local" {
-			t.Errorf("%s trusts %q", name, other.Environment["TRUSTED_PROXIES"])
+			t.Errorf("%s: TRUSTED_PROXIES: got %q", name, other.Environment["TRUSTED_PROXIES"])
 		}
 		if kept := other.Labels["com.openfaas.scale.zero"] == "false"; f.Timer && !kept {
-			t.Errorf("%s scales to zero, and a timer would wake it each minute", name)
+			t.Errorf("%s scales to zero, but a timer wakes it every minute", name)
 		}
 	}
 }

@@ -24,25 +24,24 @@ import (
 )
 
 const (
-	limit = 60 * time.Second // for anything here; usually some milliseconds
+	limit = 60 * time.Second // usually some milliseconds
 	uid   = 65532            // the images' user
 )
 
-// process is a function that runs from its image.
 type process struct {
 	cmd     *exec.Cmd
 	client  *http.Client
-	url     string        // once serving
+	url     string
 	started time.Time     // just before exec
-	serving chan struct{} // closed once it has said where, or has ended
+	serving chan struct{} // closed when it serves or has ended
 	ended   chan struct{}
-	err     error // of its end
+	err     error
 
 	mu   sync.Mutex
 	logs bytes.Buffer
 }
 
-// launch starts a function with these settings and nothing else in its environment.
+// launch starts a function with only these environment variables.
 func launch(t *testing.T, function string, settings map[string]string) *process {
 	t.Helper()
 	img := shipped[function]
@@ -69,7 +68,7 @@ func launch(t *testing.T, function string, settings map[string]string) *process 
 	return p
 }
 
-// outside gives settings as they are for a process that does not live in the image.
+// outside returns settings with paths outside the image's root directory.
 func (i *image) outside(env map[string]string) map[string]string {
 	out := maps.Clone(env)
 	for key, value := range env {
@@ -80,7 +79,6 @@ func (i *image) outside(env map[string]string) map[string]string {
 	return out
 }
 
-// variables gives the settings that are not empty.
 func variables(env map[string]string) []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(env)) {
@@ -91,7 +89,6 @@ func variables(env map[string]string) []string {
 	return all
 }
 
-// follow starts a command and reads its log until it ends; it ends with the test.
 func follow(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, serving: make(chan struct{}), ended: make(chan struct{})}
@@ -116,27 +113,27 @@ func follow(t *testing.T, cmd *exec.Cmd) *process {
 
 func (p *process) read(out *os.File) {
 	defer close(p.ended)
-	told := false
+	announced := false
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		p.mu.Lock()
 		p.logs.Write(lines.Bytes())
 		p.logs.WriteByte('\n')
 		p.mu.Unlock()
-		if !told && bytes.Contains(lines.Bytes(), []byte(`"msg":"serving"`)) {
+		if !announced && bytes.Contains(lines.Bytes(), []byte(`"msg":"serving"`)) {
 			var line struct {
 				Address string `json:"address"`
 				TLS     bool   `json:"tls"`
 			}
 			if json.Unmarshal(lines.Bytes(), &line) == nil {
 				p.url = map[bool]string{false: "http://", true: "https://"}[line.TLS] + line.Address
-				told = true
+				announced = true
 				close(p.serving)
 			}
 		}
 	}
 	_ = out.Close()
 	p.err = p.cmd.Wait()
-	if !told {
+	if !announced {
 		close(p.serving)
 	}
 }
@@ -147,13 +144,12 @@ func (p *process) log() string {
 	return p.logs.String()
 }
 
-// ready waits until the process has said where it serves.
 func (p *process) ready(t *testing.T) *process {
 	t.Helper()
 	select {
 	case <-p.serving:
 	case <-time.After(limit):
-		t.Fatalf("does not serve; its log:\n%s", p.log())
+		t.Fatalf("process does not serve; log:\n%s", p.log())
 	}
 	if p.url == "" {
 		t.Fatalf("ended before it served: %v\n%s", p.err, p.log())
@@ -161,25 +157,22 @@ func (p *process) ready(t *testing.T) *process {
 	return p
 }
 
-// end waits for the process's end and gives its exit status.
 func (p *process) end(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-p.ended:
 	case <-time.After(limit):
-		t.Fatalf("does not end; its log:\n%s", p.log())
+		t.Fatalf("process does not end; log:\n%s", p.log())
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// call is a request.
 type call struct {
 	method, path string
 	header       map[string]string
 	body         string
 }
 
-// do makes a call and gives the status and the body.
 func (p *process) do(t *testing.T, c call) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), c.method, p.url+c.path, strings.NewReader(c.body))
@@ -197,7 +190,7 @@ func (p *process) do(t *testing.T, c call) (int, string) {
 	return res.StatusCode, string(text)
 }
 
-// pool trusts the certificate that the checker is given here.
+// pool returns the CA of the checker's certificate.
 func pool(t *testing.T) *x509.CertPool {
 	t.Helper()
 	all := x509.NewCertPool()

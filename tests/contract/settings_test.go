@@ -21,7 +21,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-// Places in a function's root directory that a platform mounts something at.
+// Paths of mounted files in a function's root directory.
 const (
 	secretsDir     = "/var/openfaas/secrets"
 	tlsDir         = "/var/run/sluice/tls"
@@ -29,13 +29,12 @@ const (
 	buildsToken    = "0123456789abcdef0123456789abcdef"
 )
 
-// settings are what a function gets from its platform: those of OpenFaaS' stack file,
-// and the addresses of the store and the cluster of this test. Its root directory gets
-// what is mounted.
+// settings returns the stack file's settings with the addresses of this test's store and cluster.
+// It also mounts the files.
 func settings(t *testing.T, function string) map[string]string {
 	t.Helper()
 	s := stackFile(t).Functions[function].Environment
-	switch function { // Deployments, not OpenFaaS'
+	switch function {
 	case "checker":
 		s = map[string]string{"POD_NAME": "checker-0", "TLS_DIR": tlsDir}
 	case "standin":
@@ -67,7 +66,6 @@ func settings(t *testing.T, function string) map[string]string {
 
 var mounting sync.Mutex
 
-// mount puts a file into a function's root directory, where it stays.
 func mount(t *testing.T, function, path string, content []byte) {
 	t.Helper()
 	mounting.Lock()
@@ -80,7 +78,6 @@ func mount(t *testing.T, function, path string, content []byte) {
 	check.OK(t, os.WriteFile(file, content, 0o644))
 }
 
-// sessionKeys is a pair of session keys, by file name.
 func sessionKeys(t *testing.T) map[string][]byte {
 	t.Helper()
 	keys, err := drawSessionKeys()
@@ -107,7 +104,6 @@ var drawSessionKeys = sync.OnceValues(func() (map[string][]byte, error) {
 	return files, nil
 })
 
-// pair is a certificate and its key, PEM.
 type pair struct{ certificate, key []byte }
 
 func serverCertificate(t *testing.T) pair {

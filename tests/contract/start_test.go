@@ -9,21 +9,19 @@ import (
 )
 
 const (
-	starts = 5 // of each program in a round
-	rounds = 4 // at most, since other programs can disturb a round
+	starts = 5
+	rounds = 4 // repeated if other programs disturb a round
 
-	// startLimit is the highest median time from exec to the first response. It is far above
-	// what "make bench" requires, because here other tests use the machine too.
+	// startLimit is the limit of the median time to the first response. It exceeds the limit of
+	// "make bench", because other tests run too.
 	startLimit = 300 * time.Millisecond
 
-	// calmStart is what a program that does nothing needs at most on a machine with
-	// nothing else to do, the copying of its pages included. Where it takes longer, all
-	// do, and the limit grows by as much.
+	// calmStart is the longest start of a minimal program on an idle machine. If it starts more
+	// slowly, startLimit grows in proportion.
 	calmStart = 20 * time.Millisecond
 )
 
-// TestStart measures from the start of a function's process to its first answer. It
-// runs before the parallel tests.
+// TestStart runs before the parallel tests.
 func TestStart(t *testing.T) {
 	for _, function := range functions() {
 		t.Run(function, func(t *testing.T) {
@@ -31,12 +29,12 @@ func TestStart(t *testing.T) {
 			for round := 1; ; round++ {
 				bare, own := median(starts, func() time.Duration { return startBare(t) }), median(starts, func() time.Duration { return startOnce(t, function, s) })
 				bound := max(startLimit, time.Duration(float64(startLimit)*float64(bare)/float64(calmStart)))
-				t.Logf("first answer after %v, %.1f times that of a bare HTTP server (%v); limit %v", own, float64(own)/float64(bare), bare, bound)
+				t.Logf("first response after %v, %.1f times that of a bare HTTP server (%v); limit %v", own, float64(own)/float64(bare), bare, bound)
 				if own < bound {
 					return
 				}
 				if round == rounds {
-					t.Fatal("starts too slowly")
+					t.Fatalf("median start: got %v, want less than %v", own, bound)
 				}
 			}
 		})
@@ -53,10 +51,8 @@ func startBare(t *testing.T) time.Duration {
 	return took
 }
 
-// startOnce is the time to a function's first answer. The checker's first is its probe's:
-// it lets nobody through until its view is proven. The first call of wiring and rollup is
-// a tick, a dozen calls of the store and the cluster one after the other; what a second
-// one takes is no part of the start.
+// startOnce returns the time to the first response. The checker's is a probe: it denies requests
+// until its view is proven. For wiring and rollup, it subtracts the duration of a second tick.
 func startOnce(t *testing.T, function string, s map[string]string) time.Duration {
 	t.Helper()
 	p := launch(t, function, s).ready(t)

@@ -1,5 +1,5 @@
-// Command framework is what a buildpack makes of the functions: their packages, and the
-// functions framework's own server.
+// Command framework serves the functions by the functions framework's own server, as a buildpack
+// does.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Command bare is the least that answers a request over HTTP: what a function's start
-// is compared with.
+// Command bare is a minimal HTTP server. Its start time is the reference for functions.
 package main
 
 import (
