@@ -14,9 +14,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestConnections: what costs more than a request is made once for many: a connection to
-// the app, on which nothing but requests that were asked about comes, and a client's TLS
-// session.
+// TestConnections checks that the proxy reuses connections and TLS sessions, and sends only
+// checked requests.
 func TestConnections(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
@@ -41,26 +40,26 @@ func TestConnections(t *testing.T) {
 			g := p.start(t, s, "hello")
 			for range 30 {
 				if a := g.send(t, "HTTP/1.1", keyed(key)); a.Status != http.StatusOK {
-					t.Fatalf("answered %d: %s", a.Status, a.Body)
+					t.Fatalf("got %d: %s, want %d", a.Status, a.Body, http.StatusOK)
 				}
 			}
 			if n := opened.Load(); n > 3 {
-				t.Errorf("%d connections to the app for 30 requests, one after another", n)
+				t.Errorf("connections to the app for 30 sequential requests: got %d, want at most 3", n)
 			}
 			g.smuggle(t)
 			for range 30 {
 				g.send(t, "HTTP/1.1", keyed(key))
 			}
 			if n := smuggled.Load(); n != 0 {
-				t.Errorf("%d requests came to the app that nobody was asked about", n)
+				t.Errorf("got %d unchecked requests, want 0", n)
 			}
 			g.resumes(t)
 		})
 	}
 }
 
-// smuggle sends preflights, which need no key, with bodies that are requests: were one
-// written to a connection that is kept, the app would take it for the next request.
+// smuggle sends preflights with requests as bodies. On a reused connection, the app would serve
+// such a body as the next request.
 func (g *gated) smuggle(t *testing.T) {
 	t.Helper()
 	for _, streamed := range []bool{false, true} {
@@ -69,12 +68,11 @@ func (g *gated) smuggle(t *testing.T) {
 				method: http.MethodOptions, header: http.Header{"Origin": {"https://shop.example"}, "Access-Control-Request-Method": {"GET"}},
 				body: []byte("GET /smuggled HTTP/1.1\r\nHost: app\r\n\r\n"), streamed: streamed,
 			})
-			t.Logf("%s, streamed %t: %v", protocol, streamed, err) // some end the connection
+			t.Logf("%s, streamed %t: %v", protocol, streamed, err) // some proxies end the connection
 		}
 	}
 }
 
-// resumes checks that a client's second connection resumes the first's TLS session.
 func (g *gated) resumes(t *testing.T) {
 	t.Helper()
 	transport := g.transport(t).Clone()

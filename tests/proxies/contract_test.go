@@ -17,9 +17,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// keys are those of one proxy and protocol.
 type keys struct {
-	good    stacktest.Key // named, allows everything
+	good    stacktest.Key // named, without effective limits
 	unnamed stacktest.Key
 	foreign stacktest.Key // for another app
 	slow    stacktest.Key // one request, then rate_limited
@@ -40,7 +39,6 @@ func newKeys(s *stacktest.Site) keys {
 	}
 }
 
-// TestContract holds every proxy to the same table, over both protocols.
 func TestContract(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
@@ -65,7 +63,7 @@ func (g *gated) contract(t *testing.T, protocol string) {
 	k := newKeys(g.Site)
 	g.Opens("other", k.foreign)
 	g.Opens("hello", k.unnamed)
-	allowed := uint64(0) // requests of k.good
+	allowed := uint64(0)
 	t.Run("refused", func(t *testing.T) { g.refused(t, protocol, k) })
 	t.Run("request id", func(t *testing.T) { g.requestID(t, protocol) })
 	t.Run("allowed", func(t *testing.T) { allowed += g.allowed(t, protocol, k) })
@@ -102,11 +100,11 @@ func (g *gated) refused(t *testing.T, protocol string, k keys) {
 		"OPTIONS, no CORS":   {method: http.MethodOptions},
 		"no preflight":       with("Origin", "https://shop.example", "Access-Control-Request-Method", "GET"),
 		"a body":             {method: http.MethodPost, body: make([]byte, 256<<10)},
-		"a path of its own":  {path: "/check/" + g.Project + "-" + g.Env + "/other"},
+		"a checker's path":   {path: "/check/" + g.Project + "-" + g.Env + "/other"},
 		"the check's path":   {path: "/.sluice-check"},
 	} {
 		if name == "the check's path" && g.proxy.name == "nginx" {
-			continue // 404: nobody's but nginx's own
+			continue // nginx returns 404
 		}
 		t.Run(name, func(t *testing.T) {
 			var a stacktest.Answer
@@ -121,25 +119,22 @@ func (g *gated) refused(t *testing.T, protocol string, k keys) {
 	}
 }
 
-// breaksOff tells whether the proxy may end the connection of a request that it denies
-// before the client has seen the answer; infra/proxies/README.md says so.
+// breaksOff reports whether a denied request's connection may end without a response (see
+// infra/proxies/README.md).
 func (g *gated) breaksOff(protocol string, r request) bool {
 	return g.proxy.name == "haproxy" && protocol == "HTTP/1.1" && len(r.body) > 0
 }
 
-// requestID: an operator finds the reason of a denial by the id that the client sent, or
-// by the one that it got.
 func (g *gated) requestID(t *testing.T, protocol string) {
 	t.Helper()
 	if a := g.send(t, protocol, with("X-Request-Id", "checkout-4711")); a.Header.Get("X-Request-Id") != "checkout-4711" {
-		t.Errorf("the denial has the request id %q", a.Header.Get("X-Request-Id"))
+		t.Errorf("request ID of the denial: got %q, want checkout-4711", a.Header.Get("X-Request-Id"))
 	}
 	if a := g.send(t, protocol, request{}); a.Header.Get("X-Request-Id") == "" {
-		t.Error("the denial has no request id")
+		t.Error("the denial has no request ID")
 	}
 }
 
-// allowed gives how many requests it made with the good key, as its neighbours do.
 func (g *gated) allowed(t *testing.T, protocol string, k keys) (n uint64) {
 	t.Helper()
 	big := make([]byte, 5<<20)
@@ -151,30 +146,29 @@ func (g *gated) allowed(t *testing.T, protocol string, k keys) (n uint64) {
 		}
 		a := g.send(t, protocol, r)
 		if a.Status != http.StatusOK {
-			t.Fatalf("%s: %d %s", method, a.Status, a.Body)
+			t.Fatalf("%s: got %d %s, want %d", method, a.Status, a.Body, http.StatusOK)
 		}
 		n++
 		e := g.echo(t, a)
 		if e.Method != method || e.BodyBytes != int64(len(r.body)) || !strings.HasSuffix(e.Path, "c?x=1&y=%2F") {
-			t.Errorf("the app saw %s %s and %d bytes", e.Method, e.Path, e.BodyBytes)
+			t.Errorf("the app got %s %s and %d bytes", e.Method, e.Path, e.BodyBytes)
 		}
 		if values(e, "X-Other") != "kept" || values(e, "Authorization") != "Bearer app" || values(e, "Cookie") != "a=b" {
-			t.Errorf("the app saw the headers %v", e.Headers)
+			t.Errorf("the app got the headers %v", e.Headers)
 		}
 		g.anonymous(t, e, k)
 		if values(e, "X-Service-Key-Prefix") != k.good.Prefix || values(e, "X-Service-Key-Name") != "Checkout team" {
-			t.Errorf("the app saw the identity %q, %q", values(e, "X-Service-Key-Prefix"), values(e, "X-Service-Key-Name"))
+			t.Errorf("the app got the identity %q, %q", values(e, "X-Service-Key-Prefix"), values(e, "X-Service-Key-Name"))
 		}
 	}
 	r := keyed(k.good)
 	r.method = http.MethodHead
 	if a := g.send(t, protocol, r); a.Status != http.StatusOK {
-		t.Errorf("HEAD: %d", a.Status)
+		t.Errorf("HEAD: got %d, want %d", a.Status, http.StatusOK)
 	}
 	return n + 1
 }
 
-// values are a header's, whatever its case, joined.
 func values(e stacktest.Echo, name string) string {
 	var all []string
 	for n, v := range e.Headers {
@@ -185,7 +179,6 @@ func values(e stacktest.Echo, name string) string {
 	return strings.Join(all, "|")
 }
 
-// anonymous checks that the app got no key, by no name.
 func (g *gated) anonymous(t *testing.T, e stacktest.Echo, k keys) {
 	t.Helper()
 	for name, v := range e.Headers {
@@ -197,11 +190,9 @@ func (g *gated) anonymous(t *testing.T, e stacktest.Echo, k keys) {
 	}
 }
 
-// separators are all that a header's name can hold beside letters and digits.
 const separators = "-_.!#$%&'*+^`|~"
 
-// spellings are names that a backend could take for a header's: each separator in each
-// place, and in all.
+// spellings returns variants of a header name with other separators.
 func spellings(name string) []string {
 	parts := strings.Split(name, "-")
 	var all []string
@@ -221,18 +212,16 @@ func spellings(name string) []string {
 	return all
 }
 
-// casings are ways to write a header's name.
 func casings() []func(string) string {
 	return []func(string) string{strings.ToLower, strings.ToUpper, func(name string) string { return name }}
 }
 
-// identity sends false identities in every spelling and three cases: the app sees the
-// checker's own or none.
+// identity returns the number of requests with the good key.
 func (g *gated) identity(t *testing.T, protocol string, k keys) (n uint64) {
 	t.Helper()
 	names := slices.Concat(spellings("X-Service-Key-Prefix"), spellings("X-Service-Key-Name"), spellings("X-API-Key")[1:]) // the first one is the key's own
 	for _, written := range casings() {
-		for some := range slices.Chunk(names, 60) { // HAProxy takes 101 headers
+		for some := range slices.Chunk(names, 60) { // HAProxy accepts 101 headers
 			for _, key := range []stacktest.Key{k.good, k.unnamed} {
 				r := keyed(key)
 				for _, name := range some {
@@ -246,7 +235,7 @@ func (g *gated) identity(t *testing.T, protocol string, k keys) (n uint64) {
 	return n
 }
 
-// identified checks that the app knows the key's identity by the checker alone.
+// identified checks that the app gets only the checker's identity headers.
 func (g *gated) identified(t *testing.T, e stacktest.Echo, k stacktest.Key) {
 	t.Helper()
 	for header, v := range e.Headers {
@@ -258,14 +247,14 @@ func (g *gated) identified(t *testing.T, e stacktest.Echo, k stacktest.Key) {
 		}
 	}
 	if got := values(e, "X-Service-Key-Prefix"); got != k.Prefix {
-		t.Errorf("prefix %q, want %q", got, k.Prefix)
+		t.Errorf("prefix: got %q, want %q", got, k.Prefix)
 	}
 	if got := values(e, "X-Service-Key-Name"); got != k.Name {
-		t.Errorf("name %q, want %q", got, k.Name)
+		t.Errorf("name: got %q, want %q", got, k.Name)
 	}
 }
 
-// ownErrors: what the app answers is the app's, whatever its status.
+// ownErrors checks that the proxy passes on the app's responses.
 func (g *gated) ownErrors(t *testing.T, protocol string, k keys) (n uint64) {
 	t.Helper()
 	for _, status := range []int{201, 401, 403, 404, 429, 500, 502, 503, 504} {
@@ -273,29 +262,28 @@ func (g *gated) ownErrors(t *testing.T, protocol string, k keys) (n uint64) {
 		r.path = "/status/" + strconv.Itoa(status)
 		a := g.send(t, protocol, r)
 		if a.Status != status || a.Header.Get("Retry-After") != "" || a.Header.Get("Cache-Control") != "" {
-			t.Errorf("%d became %d, headers %v", status, a.Status, a.Header)
+			t.Errorf("status %d: got %d, headers %v", status, a.Status, a.Header)
 		}
 		if e := g.echo(t, a); e.Path != r.path {
-			t.Errorf("%d: the app saw %s", status, e.Path)
+			t.Errorf("status %d: path: got %s, want %s", status, e.Path, r.path)
 		}
 		n++
 	}
 	return n
 }
 
-// preflight is what a browser asks before a page's request.
 func preflight(pairs ...string) request {
 	r := with(append([]string{"Access-Control-Request-Method", "PUT", "Origin", "https://shop.example"}, pairs...)...)
 	r.method = http.MethodOptions
 	return r
 }
 
-// preflights pass without a key and without an identity; they are not counted.
+// preflights carry no identity and are not counted.
 func (g *gated) preflights(t *testing.T, protocol string) {
 	t.Helper()
 	a := g.send(t, protocol, preflight("X-Service-Key-Prefix", "forged"))
 	if a.Status != http.StatusOK {
-		t.Fatalf("%d %s", a.Status, a.Body)
+		t.Fatalf("got %d %s, want %d", a.Status, a.Body, http.StatusOK)
 	}
 	e := g.echo(t, a)
 	for name := range e.Headers {
@@ -307,14 +295,12 @@ func (g *gated) preflights(t *testing.T, protocol string) {
 	g.bodiless(t, protocol)
 }
 
-// powerless: a preflight reaches the app without the client's credentials, and without another
-// method to run.
 func (g *gated) powerless(t *testing.T, protocol string) {
 	t.Helper()
 	names := slices.Concat([]string{"Cookie", "Authorization"},
 		spellings("X-HTTP-Method-Override"), spellings("X-HTTP-Method"), spellings("X-Method-Override"))
 	for _, written := range casings() {
-		for some := range slices.Chunk(names, 60) { // HAProxy takes 101 headers
+		for some := range slices.Chunk(names, 60) { // HAProxy accepts 101 headers
 			r := preflight("X-Other", "kept")
 			for _, name := range some {
 				r.header[written(name)] = []string{"DELETE"}
@@ -332,8 +318,7 @@ func (g *gated) powerless(t *testing.T, protocol string) {
 	}
 }
 
-// bodiless: what needs no key carries nothing to the app, whether its length is said or
-// not.
+// bodiless checks that preflights carry no body to the app.
 func (g *gated) bodiless(t *testing.T, protocol string) {
 	t.Helper()
 	asks := preflight()
@@ -345,7 +330,7 @@ func (g *gated) bodiless(t *testing.T, protocol string) {
 				r.body, r.streamed = make([]byte, size), streamed
 				a, err := g.try(t, protocol, r)
 				if err != nil || a.Status != http.StatusOK {
-					continue // refused
+					continue // denied
 				}
 				if e := g.echo(t, a); e.BodyBytes > 0 && (size > 1 || g.proxy.name != "caddy") {
 					t.Errorf("%s: the app got a body of %d bytes, streamed %t", name, e.BodyBytes, streamed)
@@ -355,8 +340,7 @@ func (g *gated) bodiless(t *testing.T, protocol string) {
 	}
 }
 
-// limits: each replica has a bucket and, for a moment, a count of its own, so it takes a
-// few requests to reach them.
+// limits takes some requests: replicas exchange counts with a delay.
 func (g *gated) limits(t *testing.T, protocol string, k keys) {
 	t.Helper()
 	for _, tt := range []struct {
@@ -372,21 +356,21 @@ func (g *gated) limits(t *testing.T, protocol string, k keys) {
 			})
 			retryAfter := a.Header.Get("Retry-After")
 			if tt.code == "rate_limited" && retryAfter != "1" || retryAfter == "" || retryAfter == "0" {
-				t.Errorf("Retry-After %q", retryAfter)
+				t.Errorf("Retry-After: got %q", retryAfter)
 			}
 			denied(t, a, http.StatusTooManyRequests, tt.code, retryAfter)
 			policy, limit := a.Header.Values("RateLimit-Policy"), a.Header.Values("RateLimit")
 			if len(policy) != 1 || !strings.Contains(policy[0], tt.policy) || len(limit) != 1 || !strings.Contains(limit[0], tt.limit) {
-				t.Errorf("it is told as %q, %q, want %s, %s", policy, limit, tt.policy, tt.limit)
+				t.Errorf("RateLimit headers: got %q, %q, want %s, %s", policy, limit, tt.policy, tt.limit)
 			}
 		})
 	}
-	t.Run("of what is allowed", func(t *testing.T) { g.told(t, protocol) })
+	t.Run("of what is allowed", func(t *testing.T) { g.rateLimitHeaders(t, protocol) })
 }
 
-// told: what is left of a key's limits stands on what the app answers too, where the proxy
-// can put it there, beside what the app says of its own; the app sees nothing of it.
-func (g *gated) told(t *testing.T, protocol string) {
+// rateLimitHeaders checks that only the client gets the remaining limits, next to the app's own
+// headers.
+func (g *gated) rateLimitHeaders(t *testing.T, protocol string) {
 	t.Helper()
 	quota, period := int64(1000), "day"
 	k := g.Key(g.Plan(wire.CreatePlan{Quota: &quota, QuotaPeriod: &period}))
@@ -396,19 +380,19 @@ func (g *gated) told(t *testing.T, protocol string) {
 	r.path = "/status/503"
 	a := g.send(t, protocol, r)
 	policy, limit := strings.Join(a.Header.Values("RateLimit-Policy"), ", "), strings.Join(a.Header.Values("RateLimit"), ", ")
-	if g.proxy.name == "traefik" { // infra/proxies/README.md says so
+	if g.proxy.name == "traefik" { // see infra/proxies/README.md
 		if policy != "" || limit != "" {
-			t.Errorf("policy %q, limit %q", policy, limit)
+			t.Errorf("got policy %q and limit %q, want none", policy, limit)
 		}
 		return
 	}
 	want := regexp.MustCompile(`^"rate";r=\d+;t=\d+, "quota";r=99\d;t=\d+$`)
 	if !strings.HasSuffix(policy, `, "quota";q=1000;w=86400`) || !want.MatchString(limit) || a.Status != http.StatusServiceUnavailable {
-		t.Errorf("%d: policy %q, limit %q", a.Status, policy, limit)
+		t.Errorf("got %d, policy %q, limit %q", a.Status, policy, limit)
 	}
 	e := g.echo(t, a)
 	if seen := values(e, "X-Sluice-Limit") + values(e, "X-Sluice-Policy"); strings.Contains(seen, `"rate"`) {
-		t.Errorf("the app saw %q", seen)
+		t.Errorf("the app got %q", seen)
 	}
 	p := g.send(t, protocol, preflight(forged...))
 	if p.Header.Get("RateLimit") != "" || p.Header.Get("RateLimit-Policy") != "" {
@@ -416,7 +400,7 @@ func (g *gated) told(t *testing.T, protocol string) {
 	}
 }
 
-// streams: what the app flushes arrives when it is flushed.
+// streams checks that flushed data arrives immediately.
 func (g *gated) streams(t *testing.T, protocol string, k keys) (n uint64) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url("/stream?chunks=4&interval=500ms"), nil)
@@ -431,12 +415,11 @@ func (g *gated) streams(t *testing.T, protocol string, k keys) (n uint64) {
 		arrived = append(arrived, time.Now())
 	}
 	if len(arrived) != 4 || arrived[3].Sub(arrived[0]) < 750*time.Millisecond {
-		t.Errorf("%d chunks, not one by one: %v", len(arrived), arrived)
+		t.Errorf("got %d chunks at %v, want 4 separate ones", len(arrived), arrived)
 	}
 	return 1
 }
 
-// webSockets are gated when they are opened.
 func (g *gated) webSockets(t *testing.T) {
 	t.Helper()
 	k := g.AnyKey()
@@ -447,7 +430,7 @@ func (g *gated) webSockets(t *testing.T) {
 		if c != nil {
 			_ = c.CloseNow()
 		}
-		t.Errorf("without a key: %v, %v", res, err)
+		t.Errorf("without a key: got %v, %v", res, err)
 	}
 	var c *websocket.Conn
 	g.Until("open a web socket", func() bool {
@@ -459,7 +442,7 @@ func (g *gated) webSockets(t *testing.T) {
 	for _, text := range []string{"one", "two"} {
 		check.OK(t, c.Write(t.Context(), websocket.MessageText, []byte(text)))
 		if _, got, err := c.Read(t.Context()); err != nil || string(got) != text {
-			t.Errorf("%q came back as %q, %v", text, got, err)
+			t.Errorf("message: got %q, %v, want %q", got, err, text)
 		}
 	}
 }

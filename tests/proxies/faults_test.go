@@ -11,11 +11,10 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// protocol of these tests; TestContract uses both.
+// TestContract uses both protocols.
 const protocol = "HTTP/2.0"
 
-// TestFaults takes away what a decision needs: the gate stays closed, and clients get
-// the gate's own 503, whichever proxy they come through.
+// TestFaults checks that the gate stays closed with its own 503 behind every proxy.
 func TestFaults(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
@@ -42,33 +41,33 @@ func TestFaults(t *testing.T) {
 			return a.Code() == "gate_unavailable"
 		})
 		denied(t, a, http.StatusServiceUnavailable, "gate_unavailable", "10")
-		if a := g.send(t, protocol, preflight()); a.Status != http.StatusOK { // or no page sees the denial
-			t.Errorf("a preflight: %d %s", a.Status, a.Body)
+		if a := g.send(t, protocol, preflight()); a.Status != http.StatusOK { // otherwise pages could not read the denial
+			t.Errorf("preflight: got %d %s, want %d", a.Status, a.Body, http.StatusOK)
 		}
 	}
 	each(t, serves)
-	t.Run("the store stands still", func(t *testing.T) {
+	t.Run("store stopped", func(t *testing.T) {
 		signal(t, syscall.SIGSTOP)
 		each(t, unavailable)
 		signal(t, syscall.SIGCONT)
 		each(t, serves)
 	})
-	t.Run("one checker is killed", func(t *testing.T) {
+	t.Run("one checker killed", func(t *testing.T) {
 		kill(t, "checker-0")
 		each(t, serves)
 		restart(t, "checker-0")
 		each(t, serves)
 	})
-	t.Run("both checkers are killed", func(t *testing.T) {
+	t.Run("both checkers killed", func(t *testing.T) {
 		kill(t, "checker-0", "checker-1")
 		each(t, func(t *testing.T, g *gated) {
 			t.Helper()
 			if a := g.send(t, protocol, keyed(k)); a.Status < http.StatusInternalServerError {
-				t.Errorf("%d at once", a.Status)
+				t.Errorf("immediately: got %d, want 5xx", a.Status)
 			}
 			unavailable(t, g)
 		})
-		t.Run("and their stand-in", func(t *testing.T) {
+		t.Run("and the stand-in", func(t *testing.T) {
 			kill(t, "standin")
 			each(t, func(t *testing.T, g *gated) {
 				t.Helper()
@@ -76,10 +75,10 @@ func TestFaults(t *testing.T) {
 					unavailable(t, g)
 					return
 				}
-				g.Until("answer by itself", func() bool {
+				g.Until("return its own 500", func() bool {
 					a := g.send(t, protocol, keyed(k))
 					if a.Status < http.StatusInternalServerError {
-						t.Fatalf("%d", a.Status)
+						t.Fatalf("got %d, want 5xx", a.Status)
 					}
 					return a.Status == http.StatusInternalServerError && a.Body == ""
 				})
@@ -89,12 +88,11 @@ func TestFaults(t *testing.T) {
 		restart(t, "checker-0", "checker-1")
 		begin := time.Now()
 		each(t, serves)
-		t.Logf("all serve again %v after the checkers", time.Since(begin).Round(time.Millisecond))
+		t.Logf("all proxies serve %v after the restart", time.Since(begin).Round(time.Millisecond))
 	})
 }
 
-// TestOtherAuthority: a proxy whose authority has not signed the checkers' certificate
-// asks nobody, and denies.
+// TestOtherAuthority checks that a proxy denies if its CA did not sign the checkers' certificate.
 func TestOtherAuthority(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
@@ -111,7 +109,7 @@ func TestOtherAuthority(t *testing.T) {
 			g := p.trusting(t, s, "hello", filepath.Join(other, "site.crt"), status)
 			a := g.send(t, protocol, keyed(k))
 			if a.Status != status {
-				t.Errorf("%d %s, want %d", a.Status, a.Body, status)
+				t.Errorf("got %d %s, want %d", a.Status, a.Body, status)
 			}
 			if p.alone {
 				denied(t, a, http.StatusServiceUnavailable, "gate_unavailable", "10")
@@ -120,8 +118,8 @@ func TestOtherAuthority(t *testing.T) {
 	}
 	u, err := s.Client.Usage(t.Context(), s.Project, k.ID, "", "")
 	check.OK(t, err)
-	if most := uint64(len(world.Info().Checkers)); u.Totals.Allowed > most { // those above
-		t.Errorf("%d requests were counted, %d asked", u.Totals.Allowed, most)
+	if most := uint64(len(world.Info().Checkers)); u.Totals.Allowed > most { // requests of Opens
+		t.Errorf("counted requests: got %d, want at most %d", u.Totals.Allowed, most)
 	}
 }
 

@@ -26,10 +26,9 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// host is the app's public name in the shipped files.
+// host is the app's host name in the shipped files.
 const host = "hello.example.com"
 
-// gated is an app behind a proxy.
 type gated struct {
 	*stacktest.Site
 	t       *testing.T
@@ -57,12 +56,11 @@ func newGated(t *testing.T, p proxy, s *stacktest.Site, pool *x509.CertPool) *ga
 	return g
 }
 
-// transport is that of HTTP/1.1.
 func (g *gated) transport(t *testing.T) *http.Transport {
 	t.Helper()
 	transport, ok := g.clients["HTTP/1.1"].Transport.(*http.Transport)
 	if !ok {
-		t.Fatal("the client has no transport of its own")
+		t.Fatal("the client's transport is not an *http.Transport")
 	}
 	return transport
 }
@@ -71,18 +69,16 @@ func (g *gated) url(path string) string {
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(g.proxy.port)) + path
 }
 
-// request is what a client sends.
 type request struct {
-	method string // GET
-	path   string // "/"
+	method string // GET if empty
+	path   string // "/" if empty
 	header http.Header
 	body   []byte
 
-	streamed bool        // the body's length is not said
+	streamed bool        // without a declared length
 	trailer  http.Header // after a streamed body
 }
 
-// keyed is a request with a key, and more header pairs.
 func keyed(k stacktest.Key, pairs ...string) request {
 	return with(append([]string{"X-API-Key", k.Full}, pairs...)...)
 }
@@ -95,7 +91,6 @@ func with(pairs ...string) request {
 	return r
 }
 
-// send sends a request over a protocol and reads the answer whole.
 func (g *gated) send(t *testing.T, protocol string, r request) stacktest.Answer {
 	t.Helper()
 	a, err := g.try(t, protocol, r)
@@ -103,7 +98,6 @@ func (g *gated) send(t *testing.T, protocol string, r request) stacktest.Answer 
 	return a
 }
 
-// try is send, which gives an error when there is no answer.
 func (g *gated) try(t *testing.T, protocol string, r request) (stacktest.Answer, error) {
 	t.Helper()
 	if r.method == "" {
@@ -122,7 +116,7 @@ func (g *gated) try(t *testing.T, protocol string, r request) (stacktest.Answer,
 		req.Header = r.header
 	}
 	if r.trailer != nil {
-		req.Trailer, req.TransferEncoding = r.trailer.Clone(), []string{"chunked"} // also of an empty body
+		req.Trailer, req.TransferEncoding = r.trailer.Clone(), []string{"chunked"} // even if the body is empty
 	}
 	res, err := g.clients[protocol].Do(req)
 	if err != nil {
@@ -134,22 +128,21 @@ func (g *gated) try(t *testing.T, protocol string, r request) (stacktest.Answer,
 		return stacktest.Answer{}, err
 	}
 	if res.Proto != protocol {
-		t.Errorf("answered over %s, want %s", res.Proto, protocol)
+		t.Errorf("protocol: got %s, want %s", res.Proto, protocol)
 	}
 	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(text)}, nil
 }
 
-// echo is the app's answer.
 func (g *gated) echo(t *testing.T, a stacktest.Answer) stacktest.Echo {
 	t.Helper()
 	var e stacktest.Echo
 	if err := json.Unmarshal([]byte(a.Body), &e); err != nil || e.App == "" {
-		t.Fatalf("not the app's answer: %d %.300s", a.Status, a.Body)
+		t.Fatalf("not the app's response: %d %.300s", a.Status, a.Body)
 	}
 	return e
 }
 
-// denied checks a denial: the checker's own status, body and headers.
+// denied checks the status, body and headers of a checker's denial.
 func denied(t *testing.T, a stacktest.Answer, status int, code, retryAfter string) {
 	t.Helper()
 	want := http.Header{
@@ -169,22 +162,21 @@ func denied(t *testing.T, a stacktest.Answer, status int, code, retryAfter strin
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" || a.Status != status {
-		t.Errorf("status %d, want %d; headers (-want +got):\n%s", a.Status, status, diff)
+		t.Errorf("status: got %d, want %d; headers (-want +got):\n%s", a.Status, status, diff)
 	}
-	if told := a.Header.Get("RateLimit") + a.Header.Get("RateLimit-Policy"); (told != "") != (status == http.StatusTooManyRequests) {
-		t.Errorf("status %d, and of its limits %q", status, told)
+	if limits := a.Header.Get("RateLimit") + a.Header.Get("RateLimit-Policy"); (limits != "") != (status == http.StatusTooManyRequests) {
+		t.Errorf("RateLimit headers with status %d: got %q", status, limits)
 	}
 	var body wire.Error
 	if err := json.Unmarshal([]byte(a.Body), &body); err != nil || body.Code != code || body.Message == "" {
-		t.Errorf("body %q, want code %s", a.Body, code)
+		t.Errorf("body: got %q, want code %s", a.Body, code)
 	}
 }
 
-// checkerName is a name in every checker's certificate.
 const checkerName = "sluice-checker"
 
-// certify writes a certificate of the app's public host, which can be a checker's too, into
-// dir, in all the shapes that proxies want. It returns the pool of the certificate's issuer.
+// certify writes a certificate for the app's host and for checkers into dir, in all formats that
+// proxies need, and returns a pool with its issuer.
 func certify(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -21,10 +21,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// gatewayPort is that of the Gateway's listener, beside those of the shipped proxies.
 const gatewayPort = 22184
 
-// gatewayOf is a Gateway in a namespace, over TLS.
 const gatewayOf = `
 {apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: traefik}, spec: {controllerName: traefik.io/gateway-controller}}
 ---
@@ -34,9 +32,7 @@ const gatewayOf = `
 {apiVersion: v1, kind: Secret, metadata: {name: site, namespace: %[1]s}, type: kubernetes.io/tls, data: {tls.crt: %[3]s, tls.key: %[4]s}}
 `
 
-// TestGatewayContract holds Traefik to the same table when what leads to the app is an
-// HTTPRoute of the Gateway API, as package cluster writes it, through the Middlewares that
-// wiring has made.
+// TestGatewayContract uses an HTTPRoute of package cluster and wiring's Middlewares.
 func TestGatewayContract(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
@@ -58,7 +54,6 @@ func TestGatewayContract(t *testing.T) {
 	t.Run("nominated headers", g.nominated)
 }
 
-// makeGateway makes the Gateway, and the app's route to it.
 func makeGateway(t *testing.T, s *stacktest.Site, dir string) {
 	t.Helper()
 	must := func(err error) {
@@ -92,7 +87,6 @@ func makeGateway(t *testing.T, s *stacktest.Site, dir string) {
 	must(c.ApplyRoute(t.Context(), o, a, true))
 }
 
-// encoded is a file in base64, as a Secret holds it.
 func encoded(t *testing.T, dir, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, file))

@@ -9,13 +9,11 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// forged are an identity and a key that a client sends where no proxy looks for them.
 func forged() http.Header {
 	return http.Header{"X-Service-Key-Prefix": {"forged"}, "X-Service-Key-Name": {"forged"}, "X-API-Key": {"forged"}}
 }
 
-// nominated: a client's Connection, whose headers the next hop removes, cannot name what the
-// gate adds (promise G6).
+// nominated checks that a client cannot remove the gate's headers with Connection (promise G6).
 func (g *gated) nominated(t *testing.T) {
 	t.Helper()
 	name := "Checkout team"
@@ -28,11 +26,11 @@ func (g *gated) nominated(t *testing.T) {
 		for _, upgrade := range []string{"", ", Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="} {
 			head := "GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: " + connection + upgrade + "\r\n"
 			if a := g.say(t, head+"\r\n"); a.Status == http.StatusOK {
-				t.Errorf("Connection %q without a key: %d %s", connection+upgrade, a.Status, a.Body)
+				t.Errorf("Connection %q without a key: got %d %s", connection+upgrade, a.Status, a.Body)
 			}
 			a := g.say(t, head+"X-API-Key: "+k.Full+"\r\n\r\n")
 			if connection == "X-API-Key" && a.Status == http.StatusUnauthorized {
-				continue // the client has removed its own key
+				continue // the client has removed its key
 			}
 			e := g.echo(t, a)
 			g.identified(t, e, k)
@@ -43,7 +41,6 @@ func (g *gated) nominated(t *testing.T) {
 	}
 }
 
-// say sends text over a connection of HTTP/1.1.
 func (g *gated) say(t *testing.T, text string) stacktest.Answer {
 	t.Helper()
 	conn := stacktest.NewRaw(g.conversation(t, "http/1.1"))
@@ -55,10 +52,10 @@ func (g *gated) say(t *testing.T, text string) stacktest.Answer {
 	return a
 }
 
-// trailers: neither an identity nor a key reaches the app behind the body (promises G6, G7).
+// trailers checks that trailers carry no identity or key to the app (promises G6, G7).
 func (g *gated) trailers(t *testing.T, protocol string, k stacktest.Key) {
 	t.Helper()
-	if g.proxy.trailers { // infra/proxies/README.md says so
+	if g.proxy.trailers { // see infra/proxies/README.md
 		t.Skip("this proxy may pass trailers on")
 	}
 	post := keyed(k)
@@ -67,7 +64,7 @@ func (g *gated) trailers(t *testing.T, protocol string, k stacktest.Key) {
 		r.streamed, r.trailer = true, forged()
 		a, err := g.try(t, protocol, r)
 		if err != nil {
-			t.Logf("%s: %v", what, err) // nginx ends a connection of HTTP/2
+			t.Logf("%s: %v", what, err) // nginx ends the HTTP/2 connection
 			continue
 		}
 		g.untrailed(t, what, a)
@@ -79,11 +76,10 @@ func (g *gated) trailers(t *testing.T, protocol string, k stacktest.Key) {
 	g.untrailed(t, "unannounced", g.say(t, "POST / HTTP/1.1\r\nHost: "+host+"\r\n"+unannounced))
 }
 
-// untrailed checks that an app got no trailer, unless the request was refused.
 func (g *gated) untrailed(t *testing.T, what string, a stacktest.Answer) {
 	t.Helper()
 	if a.Status != http.StatusOK {
-		t.Logf("%s: refused with %d", what, a.Status)
+		t.Logf("%s: denied with %d", what, a.Status)
 		return
 	}
 	for name, v := range g.echo(t, a).Trailers {

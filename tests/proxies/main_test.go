@@ -1,6 +1,6 @@
-// Package proxies runs other proxies than the cluster's ingress, each with the
-// configuration that infra/proxies ships, in front of a real app and over the checkers
-// of a running stack: every proxy is held to the same table of requests.
+// Package proxies runs other proxies than the cluster's ingress with the configurations in
+// infra/proxies, in front of an app and a running stack's checkers. All must fulfill the same
+// contract.
 package proxies
 
 import (
@@ -13,10 +13,9 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// ceiling is how old a checker's view may be here; 90 seconds by default.
+// ceiling is reduced from 90 seconds.
 const ceiling = 10 * time.Second
 
-// world is the stack that all tests here share; they take turns.
 var world *stack.Stack
 
 func TestMain(m *testing.M) {

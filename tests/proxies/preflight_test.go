@@ -12,15 +12,14 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// endlessLimit bounds the wait for the response to a request whose body does not end.
 const endlessLimit = 10 * time.Second
 
-// endless: a client without a key gets its response before the end of a large body, so that
-// no proxy stores the body.
+// endless checks that a client without a key gets its response before the end of the body, so
+// that no proxy stores it.
 func (g *gated) endless(t *testing.T, protocol string) {
 	t.Helper()
 	for what, r := range map[string]request{"preflight": preflight(), "no key": {method: http.MethodPost, header: http.Header{}}} {
-		for _, length := range []int64{-1, 1 << 40} { // not announced, announced
+		for _, length := range []int64{-1, 1 << 40} { // undeclared, declared
 			ctx, cancel := context.WithTimeout(t.Context(), endlessLimit)
 			req, err := http.NewRequestWithContext(ctx, r.method, g.url("/"), io.MultiReader(bytes.NewReader(make([]byte, 4<<20)), stuck{ctx}))
 			check.OK(t, err)
@@ -42,24 +41,21 @@ func (g *gated) endless(t *testing.T, protocol string) {
 	}
 }
 
-// stuck is the rest of a body, which does not come.
 type stuck struct{ ctx context.Context } //nolint:containedctx // ends the wait
 
-// Read implements [io.Reader].
 func (s stuck) Read([]byte) (int, error) {
 	<-s.ctx.Done()
 	return 0, context.Cause(s.ctx)
 }
 
-// TestRefusedPreflights deletes the marked line of each proxy's files: a preflight is then a
-// request like any other (promise G10).
+// TestRefusedPreflights deletes the marked line of each proxy's files (promise G10).
 func TestRefusedPreflights(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
 	for _, p := range proxies() {
 		t.Run(p.name, func(t *testing.T) {
 			k, later := s.AnyKey(), s.AnyKey()
-			s.Opens("hello", later) // so is the earlier one
+			s.Opens("hello", later) // the earlier one is then valid too
 			p.refuse = true
 			g := p.start(t, s, "hello")
 			for protocol := range g.clients {

@@ -26,25 +26,23 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// shipped is where the configurations are.
 const shipped = "../../infra/proxies"
 
-// proxy is a program with what is shipped for it.
+// proxy is a program with its shipped files.
 type proxy struct {
 	name  string
 	files []string // below infra/proxies/{name}
 	port  int
-	from  string // the folder with all proxies' files; what is shipped, if empty
-	app   string // the app's address; its Service's, if empty
-	alone bool   // gives the gate's 503 by itself, when not even the stand-in answers
+	from  string // directory of all proxies' files; the shipped one if empty
+	app   string // the app's address; its Service's if empty
+	alone bool   // returns the gate's 503 even without the stand-in
 
-	checkers string // their address; that of the stack's, if empty
-	refuse   bool   // refuses preflights without a key
-	trailers bool   // may pass a client's trailers on
-	repeats  bool   // repeats a check whose connection failed in the TLS handshake
+	checkers string // their address; the stack's if empty
+	refuse   bool   // denies preflights without a key
+	trailers bool   // may pass on a client's trailers
+	repeats  bool   // repeats a check if the TLS handshake failed
 
-	// command makes the arguments, in a folder that holds the files with this
-	// machine's addresses.
+	// command returns the command line for files in dir.
 	command func(t *testing.T, dir string, port int) (program string, args []string)
 }
 
@@ -61,14 +59,13 @@ func proxies() []proxy {
 	}
 }
 
-// traefik is the stack's own program, with the file provider.
 func traefik(t *testing.T, dir string, port int) (string, []string) {
 	t.Helper()
 	program, args := stackTraefik(t, port)
 	return program, append(args, "--providers.file.filename="+filepath.Join(dir, "dynamic.yaml"))
 }
 
-// stackTraefik is the stack's own program with an entry point "websecure", and no provider.
+// stackTraefik returns the stack's program with the entry point "websecure".
 func stackTraefik(t *testing.T, port int) (program string, args []string) {
 	t.Helper()
 	program, err := os.Readlink("/proc/" + strconv.Itoa(world.Info().PIDs["traefik"]) + "/exe")
@@ -79,8 +76,8 @@ func stackTraefik(t *testing.T, port int) (program string, args []string) {
 	}
 }
 
-// nginx gets the least that can include the file. Its workers run as the test's user: another
-// one could store no body in the test's folder.
+// nginx writes a minimal configuration. The workers run as the test's user, who can write bodies
+// to dir.
 func nginx(t *testing.T, dir string, _ int) (string, []string) {
 	t.Helper()
 	own, err := user.Current()
@@ -94,11 +91,9 @@ func nginx(t *testing.T, dir string, _ int) (string, []string) {
 	return "nginx", []string{"-p", dir, "-c", filepath.Join(dir, "nginx.conf")}
 }
 
-// address is one of the example names of the shipped files, and what it is here.
 type address struct{ from, to string }
 
-// place writes a proxy's files with this machine's addresses. Each of the examples
-// must be in one of them.
+// place writes a proxy's files with this machine's addresses. Each example address must occur.
 func (p proxy) place(t *testing.T, dir string, addresses []address) {
 	t.Helper()
 	texts := map[string]string{}
@@ -117,7 +112,7 @@ func (p proxy) place(t *testing.T, dir string, addresses []address) {
 			texts[f] = strings.ReplaceAll(text, a.from, a.to)
 		}
 		if !found {
-			t.Fatalf("nothing in %v names %s", p.files, a.from)
+			t.Fatalf("no file of %v contains %s", p.files, a.from)
 		}
 	}
 	for f, text := range texts {
@@ -125,10 +120,9 @@ func (p proxy) place(t *testing.T, dir string, addresses []address) {
 	}
 }
 
-// refusing marks the line of a shipped file that lets preflights pass without a key.
+// refusing marks the line that allows preflights without a key.
 const refusing = "# delete this line to refuse preflights without a key\n"
 
-// refusePreflights deletes the marked line from a proxy's files.
 func (p proxy) refusePreflights(t *testing.T, texts map[string]string) {
 	t.Helper()
 	marked := 0
@@ -139,7 +133,7 @@ func (p proxy) refusePreflights(t *testing.T, texts map[string]string) {
 		}
 	}
 	if marked != 1 {
-		t.Fatalf("%d lines of %v are marked, want 1", marked, p.files)
+		t.Fatalf("marked lines: got %d in %v, want 1", marked, p.files)
 	}
 }
 
@@ -148,14 +142,13 @@ func write(t *testing.T, file, text string) {
 	check.OK(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
-// start runs the proxy in front of a site's app until the test ends, and waits until it
-// refuses a request without a key.
+// start runs the proxy until the test ends.
 func (p proxy) start(t *testing.T, s *stacktest.Site, app string) *gated {
 	t.Helper()
 	return p.trusting(t, s, app, world.Info().CheckerCA, http.StatusUnauthorized)
 }
 
-// trusting is start with another authority of the checkers and another first answer.
+// trusting is start with another CA and another expected status.
 func (p proxy) trusting(t *testing.T, s *stacktest.Site, app, authority string, status int) *gated {
 	t.Helper()
 	dir := t.TempDir()
@@ -169,12 +162,11 @@ func (p proxy) trusting(t *testing.T, s *stacktest.Site, app, authority string, 
 	return p.run(t, s, dir, pool, status, program, args...)
 }
 
-// run runs a program with the proxy's port in a folder until the test ends, and waits until
-// it answers a request without a key with a status.
+// run runs a program until the test ends, and waits until it responds with status.
 func (p proxy) run(t *testing.T, s *stacktest.Site, dir string, pool *x509.CertPool, status int, program string, args ...string) *gated {
 	t.Helper()
 	if found, err := exec.LookPath(filepath.Join("/usr/sbin", program)); err == nil {
-		program = found // Debian keeps servers there, which is not on everybody's PATH
+		program = found // Debian installs servers there
 	}
 	log, err := os.Create(filepath.Join(world.Info().LogsDir, "proxy-"+p.name+"-"+strconv.Itoa(p.port)+".log"))
 	check.OK(t, err)
@@ -184,7 +176,7 @@ func (p proxy) run(t *testing.T, s *stacktest.Site, dir string, pool *x509.CertP
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started, ended := make(chan error), make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // the kernel kills the proxy when the thread that started it ends
+		runtime.LockOSThread() // the kernel kills the proxy when its parent thread ends
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
@@ -210,7 +202,7 @@ func (p proxy) run(t *testing.T, s *stacktest.Site, dir string, pool *x509.CertP
 	return g
 }
 
-// addresses replaces the examples, longer names first.
+// addresses returns the replacements of example addresses, longer ones first.
 func (p proxy) addresses(dir, checkers, authority, namespace, app string) []address {
 	port := strconv.Itoa(p.port)
 	all := []address{
@@ -230,7 +222,6 @@ func (p proxy) addresses(dir, checkers, authority, namespace, app string) []addr
 	return append(all, address{"/check/shop-prod/hello", "/check/" + namespace + "/" + app}, address{"/etc/sluice", dir})
 }
 
-// backendOf is where an app's Service is inside the cluster.
 func backendOf(t *testing.T, s *stacktest.Site, app string) string {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", world.Info().Kubeconfig)
@@ -242,7 +233,6 @@ func backendOf(t *testing.T, s *stacktest.Site, app string) string {
 	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port)))
 }
 
-// listens waits until the proxy answers with a status.
 func (g *gated) listens(ended <-chan error, log string, status int) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), 60*time.Second)
@@ -265,7 +255,7 @@ func (g *gated) listens(ended <-chan error, log string, status int) {
 			text, readErr := os.ReadFile(log)
 			g.t.Fatalf("%s ended: %s %v", g.proxy.name, text, readErr)
 		case <-ctx.Done():
-			g.t.Fatalf("%s does not answer: %v", g.proxy.name, err)
+			g.t.Fatalf("%s does not respond: %v", g.proxy.name, err)
 		case <-tick.C:
 		}
 	}

@@ -16,18 +16,16 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// lossy is a checker that receives a check with a key, counts it, and ends the connection.
-// All other checks it denies.
+// lossy is a checker that closes the connections of checks with a key, and denies others.
 type lossy struct {
 	net.Listener
 
 	received atomic.Int64 // checks with a key
-	drops    atomic.Int64 // next connections that it ends before the TLS handshake
+	drops    atomic.Int64 // connections to close before the TLS handshake
 }
 
 type connection struct{}
 
-// newLossy starts a checker with the certificate in dir.
 func newLossy(t *testing.T, dir string) *lossy {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "site.crt"), filepath.Join(dir, "site.key"))
@@ -45,7 +43,6 @@ func newLossy(t *testing.T, dir string) *lossy {
 	return c
 }
 
-// Accept implements [net.Listener].
 func (c *lossy) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
@@ -57,7 +54,6 @@ func (c *lossy) Accept() (net.Conn, error) {
 	}
 }
 
-// ServeHTTP implements [http.Handler].
 func (c *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("X-API-Key") == "" {
 		answer := denial.New(problem.InvalidKey)
@@ -73,8 +69,8 @@ func (c *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestRepeatedChecks: a proxy sends a check again only if no checker can have received it:
-// otherwise a request could be counted twice (promise U1).
+// TestRepeatedChecks checks that a proxy repeats a check only if no checker can have received it
+// (promise U1).
 func TestRepeatedChecks(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
@@ -87,10 +83,10 @@ func TestRepeatedChecks(t *testing.T) {
 			g := p.trusting(t, s, "hello", filepath.Join(dir, "site.crt"), http.StatusUnauthorized)
 			for sent := int64(1); sent <= 5; sent++ {
 				if a := g.send(t, protocol, with("X-API-Key", "any")); a.Status < http.StatusInternalServerError {
-					t.Errorf("a check without a response: %d %s", a.Status, a.Body)
+					t.Errorf("check without a response: got %d %s, want 5xx", a.Status, a.Body)
 				}
 				if got := c.received.Load(); got != sent {
-					t.Fatalf("%d requests led to %d checks", sent, got)
+					t.Fatalf("checks for %d requests: got %d", sent, got)
 				}
 				if !p.repeats {
 					continue

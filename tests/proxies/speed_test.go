@@ -15,18 +15,18 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-var against = flag.String("against", "", "a folder like infra/proxies, e.g. of an earlier version, that TestSpeed compares what is shipped with")
+var against = flag.String("against", "", "directory like infra/proxies, such as that of an earlier version, to compare with in TestSpeed")
 
 const (
 	turns = 9
 	turn  = 2 * time.Second
 )
 
-// TestSpeed measures how many requests a second each proxy passes on, by its shipped
-// files and by those of -against, in turns. SLUICE_BENCH=1 turns it on.
+// TestSpeed measures the throughput of each proxy's shipped files, alternately with those of
+// -against. SLUICE_BENCH=1 enables it.
 func TestSpeed(t *testing.T) {
 	if os.Getenv("SLUICE_BENCH") == "" {
-		t.Skip("make bench-proxies runs it")
+		t.Skip("run by make bench-proxies")
 	}
 	s := stacktest.New(t, world)
 	s.App("hello")
@@ -45,7 +45,7 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// compare logs the median rates of a proxy's versions, and the first's by the second's.
+// compare logs the median rates of a proxy's versions and the ratio of the first to the second.
 func compare(t *testing.T, s *stacktest.Site, key stacktest.Key, versions []proxy) {
 	t.Helper()
 	loads := make([]load.Load, len(versions))
@@ -64,7 +64,7 @@ func compare(t *testing.T, s *stacktest.Site, key stacktest.Key, versions []prox
 			if err != nil || r.Statuses[http.StatusOK] != r.Requests {
 				t.Fatalf("%v, %v", r.Statuses, err)
 			}
-			if n > 0 { // the first turn warms up
+			if n > 0 { // the first turn is a warm-up
 				rates[i] = append(rates[i], r.Rate())
 			}
 		}
@@ -73,10 +73,10 @@ func compare(t *testing.T, s *stacktest.Site, key stacktest.Key, versions []prox
 		}
 	}
 	for i := range rates {
-		t.Logf("%-8s %6.0f requests a second (%.0f to %.0f)", versions[i].name, median(rates[i]), slices.Min(rates[i]), slices.Max(rates[i]))
+		t.Logf("%-8s %6.0f requests per second (%.0f to %.0f)", versions[i].name, median(rates[i]), slices.Min(rates[i]), slices.Max(rates[i]))
 	}
 	if len(ratios) > 0 {
-		t.Logf("%-8s %.2f of the other (%.2f to %.2f)", versions[0].name, median(ratios), slices.Min(ratios), slices.Max(ratios))
+		t.Logf("%-8s ratio %.2f (%.2f to %.2f)", versions[0].name, median(ratios), slices.Min(ratios), slices.Max(ratios))
 	}
 }
 

@@ -11,15 +11,13 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// patience bounds one conversation by hand.
 const patience = 30 * time.Second
 
-// conversation is a connection to the proxy that speaks a protocol of TLS's names.
 func (g *gated) conversation(t *testing.T, protocol string) *tls.Conn {
 	t.Helper()
 	transport, ok := g.clients["HTTP/1.1"].Transport.(*http.Transport)
 	if !ok {
-		t.Fatal("another transport")
+		t.Fatal("the client's transport is not an *http.Transport")
 	}
 	conn, err := transport.DialContext(t.Context(), "tcp", "")
 	check.OK(t, err)
@@ -30,8 +28,7 @@ func (g *gated) conversation(t *testing.T, protocol string) *tls.Conn {
 	return tls.Client(conn, config)
 }
 
-// upgrades: nothing but a WebSocket gets another protocol through the gate, with a key
-// or as a preflight. The app would take up any (see the workloads emulator).
+// upgrades checks that the gate allows only WebSocket upgrades. The app would accept any.
 func (g *gated) upgrades(t *testing.T) {
 	t.Helper()
 	k := g.AnyKey()
@@ -57,8 +54,7 @@ func (g *gated) upgrades(t *testing.T) {
 	g.connect(t, k)
 }
 
-// notUpgraded sends a request's head, but for its host, and wants a plain answer; what
-// the app got of it asks for nothing else.
+// notUpgraded sends a request's head, completed by the host.
 func (g *gated) notUpgraded(t *testing.T, name, head string) {
 	t.Helper()
 	line, rest, _ := strings.Cut(head, "\r\n")
@@ -75,8 +71,7 @@ func (g *gated) notUpgraded(t *testing.T, name, head string) {
 	_ = conn.Close()
 }
 
-// plain checks that a request has reached the app without an upgrade, or with a
-// WebSocket's.
+// plain checks that the app got no upgrade other than a WebSocket's.
 func (g *gated) plain(t *testing.T, name string, e stacktest.Echo) {
 	t.Helper()
 	if got := values(e, "Upgrade"); got != "" && (got != "websocket" || e.Method != http.MethodGet) {
@@ -87,8 +82,7 @@ func (g *gated) plain(t *testing.T, name string, e stacktest.Echo) {
 	}
 }
 
-// connect tries what HTTP/2 has for upgrades: CONNECT, to a host and to a protocol (RFC
-// 8441).
+// connect tries CONNECT to a host and a protocol (RFC 8441), and upgrade headers in HTTP/2.
 func (g *gated) connect(t *testing.T, k stacktest.Key) {
 	t.Helper()
 	base := [][2]string{{":scheme", "https"}, {":authority", host}, {":path", "/"}}
@@ -107,7 +101,7 @@ func (g *gated) connect(t *testing.T, k stacktest.Key) {
 			a := stacktest.SpeakHTTP2(t, g.conversation(t, "h2"), sent, nil)
 			switch {
 			case a.Status == http.StatusOK && key == "":
-				t.Errorf("%s without a key: %d %s", name, a.Status, a.Body)
+				t.Errorf("%s without a key: got %d %s", name, a.Status, a.Body)
 			case a.Status == http.StatusOK:
 				e := g.echo(t, a)
 				g.plain(t, name, e)
