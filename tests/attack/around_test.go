@@ -19,31 +19,29 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestWaysAroundTheGate: an app is reachable by other ways than its own route, through
-// Knative's own gateway before all.
 func TestWaysAroundTheGate(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "ways around an engaged gate: Knative's own public gateway, a Knative domain, another route, an Ingress, a NodePort of the app's namespace",
-		"Knative takes the app off its gateway before the gate is engaged; with another way it is not called engaged, and says where")
+	row := attacks.Test(t, "other routes to a gated app: Knative's gateway, a Knative domain, another route, an Ingress, a NodePort",
+		"Knative's gateway stops serving the app; with another route the gate is not engaged and names it")
 	s := stacktest.New(t, world)
 	c := clusterOf(t, s)
-	s.App("other") // makes the namespace
-	c.make(t, "services.v1.serving.knative.dev", "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: third, annotations: {sluice.dev/adopt: 'true'}}, spec: {template: {spec: {containers: [{image: '"+stacktest.Image+"'}]}}}}")
+	s.App("other")
+	c.create(t, "services.v1.serving.knative.dev", "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: third, annotations: {sluice.dev/adopt: 'true'}}, spec: {template: {spec: {containers: [{image: '"+stacktest.Image+"'}]}}}}")
 	name, image := "third", stacktest.Image
 	if _, err := s.Client.CreateApp(t.Context(), s.Project, s.Env, wire.CreateApp{Name: &name, Image: &image}); err != nil {
 		t.Fatal(err)
 	}
 	s.Runs("third", stacktest.Image)
 	if status := s.AtKnative("third"); status != http.StatusOK {
-		t.Errorf("before it is gated, Knative's gateway answers %d", status)
+		t.Errorf("Knative's gateway before the gate: got %d, want %d", status, http.StatusOK)
 	}
 	s.Gate("third")
 	if status := s.AtKnative("third"); status != http.StatusNotFound {
-		t.Errorf("the gate is engaged, and Knative's gateway answers %d without a key", status)
+		t.Errorf("Knative's gateway with an engaged gate: got %d, want %d", status, http.StatusNotFound)
 	}
 	s.Call("third").Gets(http.StatusUnauthorized, "invalid_key")
 
-	ways := []struct{ kind, text, told string }{
+	ways := []struct{ kind, text, address string }{
 		{"domainmappings.v1beta1.serving.knative.dev", "{apiVersion: serving.knative.dev/v1beta1, kind: DomainMapping, metadata: {name: around.example}, spec: {ref: {apiVersion: serving.knative.dev/v1, kind: Service, name: third}}}", "http://around.example"},
 		{"ingressroutes.v1alpha1.traefik.io", "{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: around.example}, spec: {routes: [{kind: Rule, match: 'Host(`around.example`)', services: [{name: other, port: 8080}]}]}}", "IngressRoute around.example"},
 		{"ingresses.v1.networking.k8s.io", "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: around.example}, spec: {rules: [{host: around.example, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: other, port: {number: 8080}}}}]}}]}}", "Ingress around.example"},
@@ -51,32 +49,30 @@ func TestWaysAroundTheGate(t *testing.T) {
 	}
 	for _, way := range ways {
 		app := "other"
-		if strings.Contains(way.told, "http://") {
+		if strings.Contains(way.address, "http://") {
 			app = "third"
 		}
-		made := c.make(t, way.kind, way.text)
+		remove := c.create(t, way.kind, way.text)
 		c.regate(t, app)
-		s.Until("tell of "+way.told, func() bool {
+		s.Until("report the route "+way.address, func() bool {
 			a, err := s.Client.App(t.Context(), s.Project, s.Env, app)
 			check.OK(t, err)
 			if a.Gate.State == "engaged" {
-				t.Errorf("the gate is called engaged in spite of %s", way.told)
+				t.Errorf("the gate is engaged despite %s", way.address)
 				return true
 			}
-			return strings.Contains(a.Gate.Message, "reachable without the gate at "+way.told)
+			return strings.Contains(a.Gate.Message, "reachable without the gate at "+way.address)
 		})
-		made()
+		remove()
 		s.WaitGate(app, "engaged")
 	}
 	row.Measured(fmt.Sprintf("%d", 1+len(ways)))
 }
 
-// TestProofIsNoOracle: a stranger's nonce gets a proof for that nonce and app, with the
-// denial that everybody gets, and opens nothing.
 func TestProofIsNoOracle(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "nonces of a stranger, well formed, broken, too long, with and without keys; proofs that a client sends",
-		"the 401 that everybody gets, with a proof at most for that nonce; nothing is opened")
+	row := attacks.Test(t, "nonces from unauthenticated clients: valid, malformed, too long; client-sent proofs",
+		"the usual 401, with a proof only for a valid nonce")
 	s, k := gated(t)
 	plain := s.Call("hello").Send()
 	good, n := checkers.NewNonce(), 0
@@ -89,21 +85,19 @@ func TestProofIsNoOracle(t *testing.T) {
 			}
 			a := call.Gets(http.StatusUnauthorized, "invalid_key")
 			if a.Body != plain.Body {
-				t.Errorf("nonce %.40q: %s", nonce, a.Body)
+				t.Errorf("nonce %.40q: got %s, want %s", nonce, a.Body, plain.Body)
 			}
 			if proof := a.Header.Get(checkers.ProofHeader); (proof != "") != (nonce == good) {
-				t.Errorf("nonce %.40q is answered with the proof %q", nonce, proof)
+				t.Errorf("nonce %.40q: got proof %q", nonce, proof)
 			}
 		}
 	}
 	if a := s.Call("hello").Key(k).Header(checkers.NonceHeader, good).Gets(http.StatusOK); a.Header.Get(checkers.ProofHeader) != "" {
-		t.Error("an allowed request is answered with a proof")
+		t.Error("an allowed request gets a proof")
 	}
 	row.Measured(fmt.Sprintf("%d", n))
 }
 
-// inCluster makes objects beside an app's own, as somebody may who has rights in its
-// namespace.
 type inCluster struct {
 	*stacktest.Site
 	dynamic   dynamic.Interface
@@ -119,8 +113,7 @@ func clusterOf(t *testing.T, s *stacktest.Site) inCluster {
 	return inCluster{s, d, s.Project + "-" + s.Env}
 }
 
-// make makes an object and gives what deletes it.
-func (c inCluster) make(t *testing.T, kind, text string) (remove func()) {
+func (c inCluster) create(t *testing.T, kind, text string) (remove func()) {
 	t.Helper()
 	list, err := manifest.Decode([]byte(text))
 	check.OK(t, err)
@@ -135,7 +128,6 @@ func (c inCluster) make(t *testing.T, kind, text string) (remove func()) {
 	}
 }
 
-// regate switches Require API key off and on again.
 func (c inCluster) regate(t *testing.T, app string) {
 	t.Helper()
 	if _, err := c.Client.RequireAPIKey(t.Context(), c.Project, c.Env, app, false); err != nil {
@@ -147,8 +139,7 @@ func (c inCluster) regate(t *testing.T, app string) {
 	}
 }
 
-// deleteNamespace deletes the environment's namespace. No controller does that here, so it
-// also finishes the deletion.
+// deleteNamespace also finalizes the namespace, because no namespace controller runs here.
 func (c inCluster) deleteNamespace(t *testing.T) {
 	t.Helper()
 	namespaces := c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})

@@ -18,11 +18,10 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestChangeNames: names of changes that are none.
 func TestChangeNames(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "names of changes: made up, of other records of the project, of another project's changes, with paths, NUL, line breaks, 60 000 characters, and with a wait",
-		"the same 404 for all, byte for byte and at once; 400, 414 or 431 for what is no address")
+	row := attacks.Test(t, "change IDs: invalid, of other records, of another project; with a wait",
+		"the same 404, byte for byte, at once; invalid addresses: 400, 414 or 431")
 	s, username, password := person(t)
 	mine, other := bearer(t, username, password), stacktest.New(t, world)
 	k := s.AnyKey()
@@ -33,7 +32,7 @@ func TestChangeNames(t *testing.T) {
 	names = append(names, strings.Repeat("a", 513), strings.Repeat("%", 3000), strings.Repeat(own, 2000))
 	var records wire.List[wire.AuditRecord]
 	if a := call(t, request{path: "/api/v1/projects/" + s.Project + "/audit", token: mine}); json.Unmarshal([]byte(a.Body), &records) != nil || len(records.Items) < 3 {
-		t.Fatalf("the audit log: %d %s", a.Status, a.Body)
+		t.Fatalf("audit log: got %d %s", a.Status, a.Body)
 	}
 	for _, r := range records.Items {
 		if !strings.HasPrefix(r.Action, "key.") && !strings.HasPrefix(r.Action, "plan.") {
@@ -41,7 +40,7 @@ func TestChangeNames(t *testing.T) {
 		}
 	}
 	if real.Status != http.StatusOK && real.Status != http.StatusAccepted {
-		t.Fatalf("the change itself: %d %s", real.Status, real.Body)
+		t.Fatalf("the change itself: got %d %s", real.Status, real.Body)
 	}
 	address := "/api/v1/projects/" + s.Project + "/changes/"
 	want, begun := call(t, request{path: address + strings.Repeat("a", len(own)), token: mine}), time.Now()
@@ -53,7 +52,7 @@ func TestChangeNames(t *testing.T) {
 		}
 	}
 	if a := call(t, request{path: address + theirs, token: mine, header: []string{api.Prefer, "wait=30"}}); !sameRefusal(a, want) || time.Since(begun) > 25*time.Second {
-		t.Errorf("with a wait: %d %s after %v", a.Status, a.Body, time.Since(begun))
+		t.Errorf("with a wait: got %d %s after %v, want %d at once", a.Status, a.Body, time.Since(begun), http.StatusNotFound)
 	}
 	row.Measured(fmt.Sprintf("%d names", len(names)+1))
 }
@@ -62,27 +61,26 @@ func sameRefusal(a, want stacktest.Answer) bool {
 	return want.Status == http.StatusNotFound && a.Status == want.Status && a.Body == want.Body && a.Header.Get(api.ChangeID) == ""
 }
 
-// changeOf names a key, and gives the name of that change and the answer about it.
+// changeOf renames a key. It returns the ID of that change, and the response for the change.
 func changeOf(t *testing.T, project, token, key string) (string, stacktest.Answer) {
 	t.Helper()
 	a := call(t, request{method: http.MethodPatch, path: "/api/v1/projects/" + project + "/api-keys/" + key, body: `{"name":"changed"}`, token: token})
 	name := a.Header.Get(api.ChangeID)
 	if a.Status != http.StatusOK || name == "" {
-		t.Fatalf("change %s: %d %s", key, a.Status, a.Body)
+		t.Fatalf("change %s: got %d %s", key, a.Status, a.Body)
 	}
 	return name, call(t, request{path: "/api/v1/projects/" + project + "/changes/" + name, token: token})
 }
 
-// Bounds of a wait, and what an answer may take beside it on a busy machine: less than any
-// wait that it might have been held for.
+// longestWait and waitsAtOnce are the API's limits. responseLimit applies to responses without a
+// wait, on a busy machine.
 const (
-	longestWait = 30 * time.Second
-	waitsAtOnce = 64
-	beside      = 20 * time.Second
+	longestWait   = 30 * time.Second
+	waitsAtOnce   = 64
+	responseLimit = 20 * time.Second
 )
 
-// silence makes a checker that never says that it follows a change.
-func silence(t *testing.T) {
+func addSilentChecker(t *testing.T) {
 	t.Helper()
 	ghost := stacktest.Store(t, world).Doc("keys/canary.ghost")
 	_, err := ghost.Set(t.Context(), map[string]any{
@@ -92,8 +90,8 @@ func silence(t *testing.T) {
 	t.Cleanup(func() { _, _ = ghost.Delete(t.Context()) })
 }
 
-// preferences are lines of Prefer, with the seconds for which each may wait; -1 is for
-// those that need not be taken.
+// preferences maps values of Prefer to the seconds that each may wait; -1 marks values that the
+// server may reject.
 func preferences() map[string]int {
 	return map[string]int{
 		"": 0, "wait": 0, "wait=": 0, "wait=0": 0, "wait=-1": 0, "wait=-9223372036854775809": 0, "wait=abc": 0, "wait=1e9": 0, "wait=1.5": 0, "wait=0x1e": 0, "wait=NaN": 0,
@@ -106,24 +104,22 @@ func preferences() map[string]int {
 	}
 }
 
-// TestPreferences: what a caller may say of its willingness to wait, while a checker says
-// nothing; and callers who take all the waits that there are.
 func TestPreferences(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "`Prefer` with nonsense, twice, in lists, negative, huge, of 900 kB, while a checker is silent; 150 callers at once who wait",
-		"the change is made, with a wait of what the first `wait` says, 30 s at most, or none; 4xx where the header is too large; of 150 callers 64 at most wait, the others have their answer at once, and so have calls beside them")
+	row := attacks.Test(t, "`Prefer`: invalid, duplicate, negative, 900 kB, with an unresponsive checker; 150 waiting callers",
+		"the first `wait` counts, up to 30 s; oversize: 4xx; at most 64 callers wait, others return at once")
 	s, username, password := person(t)
 	token, plan := bearer(t, username, password), s.Plan(wire.CreatePlan{})
 	s.App("hello")
 	victim := s.AnyKey()
 	s.Opens("hello", victim)
-	silence(t)
+	addSilentChecker(t)
 	body := fmt.Sprintf(`{"plan":%q,"name":"preferred"}`, plan.ID)
 	var all sync.WaitGroup
 	for prefer, seconds := range preferences() {
 		all.Go(func() {
 			a, took := preferring(t, http.MethodPost, "/api/v1/projects/"+s.Project+"/environments/prod/api-keys", body, token, prefer)
-			if !asPreferred(a, took, seconds) {
+			if !waitedFor(a, took, seconds) {
 				t.Errorf("%.60q: %d after %v: %.200s", prefer, a.Status, took, a.Body)
 			}
 		})
@@ -132,9 +128,9 @@ func TestPreferences(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d headers; %s", len(preferences()), holdWaits(t, s, token, victim)))
 }
 
-// asPreferred tells whether a key was made after a wait of so many seconds; below 0 it may
-// also not have been made.
-func asPreferred(a stacktest.Answer, took time.Duration, seconds int) bool {
+// waitedFor reports whether a key was created after a wait of the given seconds. A negative
+// number also permits a rejection.
+func waitedFor(a stacktest.Answer, took time.Duration, seconds int) bool {
 	wait := time.Duration(max(seconds, 0)) * time.Second
 	refused := a.Status >= 400 && a.Status < 500
 	made := a.Status == http.StatusCreated
@@ -142,14 +138,14 @@ func asPreferred(a stacktest.Answer, took time.Duration, seconds int) bool {
 		made = made && took >= wait && a.Header.Get("Preference-Applied") == fmt.Sprintf("wait=%d", seconds)
 	}
 	if seconds < 0 {
-		return (refused || a.Status == 0 || made) && took < longestWait+beside
+		return (refused || a.Status == 0 || made) && took < longestWait+responseLimit
 	}
-	return made && took < wait+beside
+	return made && took < wait+responseLimit
 }
 
-// preferring calls with lines of Prefer, and tells how long the answer took. A connection
-// that ends in place of an answer is status 0. Some answers are the proxy's own, so they
-// are not held against the API's description.
+// preferring sends a request with lines of Prefer. It returns the response and its duration; the
+// status is 0 without a response. The proxy's responses are not part of the API description, so
+// they are not checked against it.
 func preferring(t *testing.T, method, path, body, token, prefer string) (stacktest.Answer, time.Duration) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, world.Info().BaseURL+path, strings.NewReader(body))
@@ -160,12 +156,11 @@ func preferring(t *testing.T, method, path, body, token, prefer string) (stackte
 	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, api.Prefer: strings.Split(prefer, "\n")}
 	client := http.Client{Timeout: 2 * longestWait, Transport: &http.Transport{DisableKeepAlives: true}}
 	begun := time.Now()
-	a, _ := stacktest.Do(&client, req) // the caller judges the part that was read
+	a, _ := stacktest.Do(&client, req)
 	return a, time.Since(begun)
 }
 
-// holdWaits has callers wait for a change that a checker does not follow, more than may,
-// and looks at others meanwhile.
+// holdWaits starts more waiting callers than the API permits, and measures other calls.
 func holdWaits(t *testing.T, s *stacktest.Site, token string, victim stacktest.Key) string {
 	t.Helper()
 	const callers = 150
@@ -181,18 +176,18 @@ func holdWaits(t *testing.T, s *stacktest.Site, token string, victim stacktest.K
 				waited.Add(1)
 			}
 			answered <- struct{}{}
-			if a.Status != http.StatusAccepted || took >= beside && took < longestWait || took > longestWait+beside {
-				t.Errorf("one of %d who wait: %d after %v: %.200s", callers, a.Status, took, a.Body)
+			if a.Status != http.StatusAccepted || took >= responseLimit && took < longestWait || took > longestWait+responseLimit {
+				t.Errorf("one of %d waiting callers: got %d after %v: %.200s", callers, a.Status, took, a.Body)
 			}
 		})
 	}
-	for range callers - waitsAtOnce { // then all waits are taken
+	for range callers - waitsAtOnce {
 		<-answered
 	}
 	slowest := time.Duration(0)
 	for _, q := range []request{
 		{path: project + "/api-keys"},
-		{method: http.MethodPatch, path: project + "/api-keys/" + victim.ID, body: `{"name":"beside"}`},
+		{method: http.MethodPatch, path: project + "/api-keys/" + victim.ID, body: `{"name":"other"}`},
 		{method: http.MethodPost, path: project + "/api-keys/" + victim.ID + "/revoke", header: []string{api.Prefer, "wait=30"}},
 	} {
 		q.token = token
@@ -202,14 +197,14 @@ func holdWaits(t *testing.T, s *stacktest.Site, token string, victim stacktest.K
 		slowest = max(slowest, took)
 		var e wire.Effect
 		held := len(q.header) > 0 && (json.Unmarshal([]byte(a.Body), &e) != nil || e.InForce == nil || e.InForce.Everywhere || a.Status != http.StatusAccepted)
-		if a.Status >= 300 || took > beside || held {
-			t.Errorf("beside those who wait, %s %s: %d after %v: %s", q.method, q.path, a.Status, took, a.Body)
+		if a.Status >= 300 || took > responseLimit || held {
+			t.Errorf("%s %s with waiting callers: got %d after %v: %s", q.method, q.path, a.Status, took, a.Body)
 		}
 	}
 	s.Refuses("hello", victim)
 	all.Wait()
 	if n := waited.Load(); n == 0 || n > waitsAtOnce {
-		t.Errorf("%d of %d have waited", n, callers)
+		t.Errorf("got %d of %d callers waiting, want 1 to %d", n, callers, waitsAtOnce)
 	}
-	return fmt.Sprintf("%d of %d callers waited; beside them calls took at most %v", waited.Load(), callers, slowest.Round(time.Millisecond))
+	return fmt.Sprintf("%d of %d callers waited; other calls took at most %v", waited.Load(), callers, slowest.Round(time.Millisecond))
 }

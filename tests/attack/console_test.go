@@ -18,7 +18,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// markup are texts that a page could take for markup, for script or for a template.
+// markup returns texts with markup, scripts or template actions.
 func markup() []string {
 	return []string{
 		`<script>alert(1)</script>{{.}}`, `"><img src=x onerror=alert(2)>`, `' onfocus='alert(3)' autofocus='`, `</title><svg onload=alert(4)>`,
@@ -26,12 +26,10 @@ func markup() []string {
 	}
 }
 
-// TestConsoleInjection: what people call things, and what they type and ask for, on
-// every page of the console.
 func TestConsoleInjection(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "template injection in the console: markup, scripts and template actions as names of keys and plans, in fields of forms, in addresses and as a username, on every page that shows them",
-		"each page shows them as they were sent; there is no element, attribute or link that the console did not make, and no template action is carried out")
+	row := attacks.Test(t, "markup, scripts and template actions in the console's names, forms and addresses",
+		"shown as text; no foreign element, attribute, link or template action")
 	s := stacktest.New(t, world)
 	s.App("hello")
 	for i, text := range markup() {
@@ -40,7 +38,7 @@ func TestConsoleInjection(t *testing.T) {
 	}
 	v := &reader{T: t, s: s, seen: map[string]bool{}}
 	if wrong := v.foreign(`<!doctype html><title>x</title><p>` + markup()[1]); wrong == "" {
-		t.Fatal("an element of another's making is not noticed")
+		t.Fatal("foreign does not detect an inserted element")
 	}
 	v.jar()
 	v.signIn()
@@ -52,27 +50,25 @@ func TestConsoleInjection(t *testing.T) {
 	v.forms()
 	for _, text := range markup() {
 		if !v.shown(text) {
-			t.Errorf("no page shows %s", text)
+			t.Errorf("no page shows %q", text)
 		}
 	}
 	if v.pages < 60 {
-		t.Errorf("only %d pages were looked at", v.pages)
+		t.Errorf("got %d pages, want at least 60", v.pages)
 	}
 	row.Measured(fmt.Sprintf("%d pages", v.pages))
 }
 
-// reader goes through the pages of a site with a session in a cookie.
 type reader struct {
 	*testing.T
 	s     *stacktest.Site
 	http  *http.Client
 	csrf  string
-	seen  map[string]bool // addresses
-	texts []string        // of the pages, what they show
+	seen  map[string]bool
+	texts []string
 	pages int
 }
 
-// jar gives the reader a client that keeps cookies, those that are Secure too.
 func (v *reader) jar() {
 	v.Helper()
 	cookies, err := cookiejar.New(nil)
@@ -80,7 +76,7 @@ func (v *reader) jar() {
 	v.http = &http.Client{Transport: stacktest.Ingress(world).Transport, Jar: secureJar{cookies}, Timeout: patience}
 }
 
-// secureJar takes the ingress for what it is in production, behind TLS.
+// secureJar treats the ingress as served over TLS.
 type secureJar struct{ *cookiejar.Jar }
 
 func (j secureJar) SetCookies(u *url.URL, all []*http.Cookie) { j.Jar.SetCookies(secure(u), all) }
@@ -92,7 +88,7 @@ func secure(u *url.URL) *url.URL {
 	return &https
 }
 
-// signIn as some of the texts first, and then as the admin.
+// signIn first tries some hostile usernames.
 func (v *reader) signIn() {
 	v.Helper()
 	const path = "/console/sign-in"
@@ -100,9 +96,9 @@ func (v *reader) signIn() {
 		form := v.page(http.MethodGet, path, nil)
 		return v.page(http.MethodPost, path, url.Values{"csrf": {fieldOf(form, "csrf")}, "username": {username}, "password": {password}})
 	}
-	for _, text := range markup()[:2] { // few: failed sign-ins of an address are counted
+	for _, text := range markup()[:2] { // few: failed sign-ins count per address
 		if got := fieldOf(send(text, "a wrong password"), "username"); got != text {
-			v.Errorf("typed as a username: %s; shown again: %s", text, got)
+			v.Errorf("username in the form: got %q, want %q", got, text)
 		}
 	}
 	send(world.Info().Admin.Username, world.Info().Admin.Password)
@@ -112,7 +108,6 @@ func (v *reader) signIn() {
 	}
 }
 
-// crawl reads a page of the site and those that it leads to.
 func (v *reader) crawl(path string) {
 	v.Helper()
 	if v.seen[path] || v.pages > 400 {
@@ -128,7 +123,6 @@ func (v *reader) crawl(path string) {
 	}
 }
 
-// addresses asks for pages with the texts in their addresses.
 func (v *reader) addresses() {
 	v.Helper()
 	project := "/console/projects/" + v.s.Project
@@ -145,8 +139,8 @@ func (v *reader) addresses() {
 	}
 }
 
-// forms sends the texts in all fields of the forms that make something: each is
-// refused, and the form shows what was typed.
+// forms sends hostile texts in all forms that create something. Each form is rejected and shows
+// the input again.
 func (v *reader) forms() {
 	v.Helper()
 	project := "/console/projects/" + v.s.Project
@@ -158,19 +152,19 @@ func (v *reader) forms() {
 		} {
 			fields.Set(name, text)
 		}
-		fields.Set("once", rand.Text()) // without it the form for a key is not looked at
+		fields.Set("once", rand.Text()) // the key form is rejected without it
 		for _, path := range []string{
 			"/console/projects", "/console/users", project + "/environments", project + "/members",
 			project + "/environments/prod/apps", project + "/environments/prod/plans", project + "/environments/prod/api-keys",
 		} {
 			if node := v.page(http.MethodPost, path, fields); !holds(node, text) {
-				v.Errorf("%s does not show what was typed: %s", path, text)
+				v.Errorf("%s does not show the input %q", path, text)
 			}
 		}
 	}
 }
 
-// page asks for a page and checks that all in it is the console's own.
+// page requests a page and checks it for foreign markup.
 func (v *reader) page(method, path string, fields url.Values) *html.Node {
 	v.Helper()
 	req, err := http.NewRequestWithContext(v.Context(), method, world.Info().BaseURL+path, strings.NewReader(fields.Encode()))
@@ -184,7 +178,7 @@ func (v *reader) page(method, path string, fields url.Values) *html.Node {
 	body, err := io.ReadAll(res.Body)
 	check.OK(v, err)
 	if res.StatusCode >= http.StatusInternalServerError {
-		v.Errorf("%s %s: %d", method, path, res.StatusCode)
+		v.Errorf("%s %s: got %d", method, path, res.StatusCode)
 	}
 	v.pages++
 	if wrong := v.foreign(string(body)); wrong != "" {
@@ -196,13 +190,13 @@ func (v *reader) page(method, path string, fields url.Values) *html.Node {
 	return node
 }
 
-// foreign tells what is in a page that the console has not made, "" if nothing is. It puts
-// the focus on the first wrong field, and nowhere else.
+// foreign describes the first part of a page that the console has not created, or returns "".
+// Autofocus is allowed only on an invalid field.
 func (v *reader) foreign(body string) string {
 	v.Helper()
 	for _, text := range markup() {
 		if strings.Contains(text, "<") && strings.Contains(body, text) {
-			return "it has " + text + " as it was sent"
+			return "unescaped text " + text
 		}
 	}
 	node, err := html.Parse(strings.NewReader(body))
@@ -212,26 +206,24 @@ func (v *reader) foreign(body string) string {
 	for n := range node.Descendants() {
 		switch {
 		case n.Type == html.CommentNode:
-			return "a comment: " + n.Data
+			return "comment: " + n.Data
 		case n.Data == "script" && n.Type == html.ElementNode && !strings.HasPrefix(attribute(n, "src"), "/console/assets/"),
 			n.Data == "img" && !strings.HasPrefix(attribute(n, "src"), "/console/assets/"), n.Data == "b" && n.Type == html.ElementNode:
-			return "an element of another's making: " + n.Data
+			return "foreign element: " + n.Data
 		}
 		for _, a := range n.Attr {
 			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "autofocus" && attribute(n, "aria-invalid") != "true" || slices.Contains([]string{"href", "action", "src"}, a.Key) && strings.HasPrefix(strings.ToLower(a.Val), "javascript:") {
-				return fmt.Sprintf("an attribute of another's making: %s=%q", a.Key, a.Val)
+				return fmt.Sprintf("foreign attribute: %s=%q", a.Key, a.Val)
 			}
 		}
 	}
 	return ""
 }
 
-// shown tells whether a page showed a text as it was sent.
 func (v *reader) shown(text string) bool {
 	return slices.ContainsFunc(v.texts, func(page string) bool { return strings.Contains(page, text) })
 }
 
-// holds tells whether a field of a page has a text in it.
 func holds(node *html.Node, text string) bool {
 	for n := range node.Descendants() {
 		if n.Data == "input" && attribute(n, "value") == text {
@@ -260,7 +252,7 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// fieldOf is the value of a page's first field of a name.
+// fieldOf returns the value of the page's first input with the name.
 func fieldOf(node *html.Node, name string) string {
 	for n := range node.Descendants() {
 		if n.Data == "input" && attribute(n, "name") == name {

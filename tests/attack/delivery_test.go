@@ -11,12 +11,12 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestHostileDeliveries: whoever knows the token chooses what a call is called. The calls
-// carry it: what only a signature proves shares its address's limit with other tests' floods.
+// TestHostileDeliveries authenticates with the token: signed calls share the address limit with
+// the floods of other tests.
 func TestHostileDeliveries(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "webhook deliveries with hostile text: events, delivery ids and request ids with markup, templates, paths, reversed and broken text, of 8000 characters; beside them, secrets in headers that nobody asked for",
-		"listed and kept in printable ASCII of 128 characters at most; no token, signature, body or other header is in any of it")
+	row := attacks.Test(t, "webhook calls with hostile event, delivery and request IDs; secrets in other headers",
+		"listed as printable ASCII, at most 128 characters; no token, signature, body or other header is stored")
 	s := stacktest.New(t, world)
 	s.App("hello")
 	address, token := s.Webhook("hello")
@@ -29,7 +29,7 @@ func TestHostileDeliveries(t *testing.T) {
 		a := s.Post(address, []byte(body), "X-Service-Token", token, "X-Hub-Signature-256", signature(token, body), "X-GitHub-Event", "x"+text, "X-GitHub-Delivery", text,
 			"X-Request-Id", text, "Authorization", "Bearer a-secret-of-others", "Cookie", "a-secret-of-others=1", "X-Other", "a-secret-of-others")
 		if a.Status != http.StatusAccepted {
-			t.Errorf("%.40q: %d %s", text, a.Status, a.Body)
+			t.Errorf("%.40q: got %d %s, want %d", text, a.Status, a.Body, http.StatusAccepted)
 		}
 	}
 	listed := s.Deliveries("hello", len(texts))
@@ -50,30 +50,28 @@ func TestHostileDeliveries(t *testing.T) {
 	}
 	for _, secret := range []string{token, signature(token, body), "a-secret-of-others", "the-body-itself"} {
 		if strings.Contains(everything, secret) {
-			t.Errorf("%s is kept", secret)
+			t.Errorf("%s is stored", secret)
 		}
 	}
 	row.Measured(fmt.Sprintf("%d texts", len(texts)))
 }
 
-// TestUnprovenCallsWriteNothing: a stranger can neither make the store write at will, nor
-// push real calls out of a list, nor find out by either where there is a webhook.
 func TestUnprovenCallsWriteNothing(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "webhook calls without proof, to an app with a webhook, one without and made-up ones: no token, made-up ones, signatures under others, bodies of 1 MiB and more",
-		"401, 413 or 429, the same for all names; nothing is written but one line for the app with the webhook, which counts them; nothing is pushed out of its list")
+	row := attacks.Test(t, "unauthenticated webhook calls to apps with and without a webhook and to unknown apps",
+		"401, 413 or 429 for all; one receipt counts them, only for the existing webhook")
 	s := stacktest.New(t, world)
 	s.App("hello")
 	s.App("quiet")
 	address, token := s.Webhook("hello")
 	if a := s.Post(address, []byte(`{}`), "X-Service-Token", token, "X-GitHub-Event", "ping"); a.Status != http.StatusOK {
-		t.Fatalf("the real call: %d %s", a.Status, a.Body)
+		t.Fatalf("authenticated call: got %d %s", a.Status, a.Body)
 	}
 	s.Deliveries("hello", 1)
 	base, _ := strings.CutSuffix(address, "/hello")
 	large := strings.Repeat(" ", 1<<20+1)
 	calls := 0
-	for range 6 { // few enough that other tests' calls from here stay within their limit
+	for range 6 { // stay below the address limit of parallel tests
 		for _, name := range []string{"hello", "quiet", "made-up"} {
 			at := base + "/" + name
 			for _, c := range []struct {
@@ -87,14 +85,14 @@ func TestUnprovenCallsWriteNothing(t *testing.T) {
 			} {
 				calls++
 				if a := s.Post(at, []byte(c.body), c.header...); a.Status != 401 && a.Status != 413 && a.Status != 429 {
-					t.Errorf("%s: %d %s", at, a.Status, a.Body)
+					t.Errorf("%s: got %d %s", at, a.Status, a.Body)
 				}
 			}
 		}
 	}
 	listed := s.Deliveries("hello", 2)
 	if len(listed) != 2 || listed[0].Result != "unproven" || listed[1].Result != "pong" {
-		t.Errorf("listed: %+v", listed)
+		t.Errorf("listed: got %+v, want unproven and pong", listed)
 	}
 	written := 0
 	for name, text := range s.Documents() {
@@ -103,7 +101,7 @@ func TestUnprovenCallsWriteNothing(t *testing.T) {
 		}
 	}
 	if written != len(listed) {
-		t.Errorf("%d receipts are written, %d listed", written, len(listed))
+		t.Errorf("stored receipts: got %d, want %d", written, len(listed))
 	}
-	row.Measured(fmt.Sprintf("%d calls, %d line", calls, written-1))
+	row.Measured(fmt.Sprintf("%d calls, %d receipt", calls, written-1))
 }

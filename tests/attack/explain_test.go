@@ -20,15 +20,13 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestForgedQuestions: why a request was refused, asked at a checker's port by those who
-// reach it and do not read the store.
 func TestForgedQuestions(t *testing.T) {
 	t.Parallel()
-	stacktest.Insides(t, "it reaches the checkers' ports")
-	row := attacks.Test(t, "queries about denials at a checker's port: without a signature, with two, with another process's, of another body, of another time, repeated, for another checker, too large, and by other methods",
-		"403, 405 or 413 without a word, and one answer to the real one alone")
+	stacktest.Insides(t, "it connects to the checkers' ports")
+	row := attacks.Test(t, "denial queries to a checker: unsigned, wrongly signed, outdated, repeated, too large",
+		"403, 405 or 413 without a body; only the valid query gets a response")
 	s := stacktest.New(t, world)
-	id := "asked-" + s.Project
+	id := "request-" + s.Project
 	if _, err := stacktest.Replicas(t, world)[0].Check(t.Context(), s.Project+"-prod", "hello", "", "X-Request-Id", id); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +52,7 @@ func TestForgedQuestions(t *testing.T) {
 		{"in capitals", http.MethodPost, body, []string{strings.ToUpper(good)}, 403},
 		{"another body", http.MethodPost, strings.Replace(body, id, "another", 1), []string{good}, 403},
 		{"another process's", http.MethodPost, foreign, []string{forged}, 403},
-		{"nobody's key", http.MethodPost, none, []string{zero}, 403},
+		{"an empty key", http.MethodPost, none, []string{zero}, 403},
 		{"of another time", http.MethodPost, old, []string{stale}, 403},
 		{"for another checker", http.MethodPost, of1, []string{for1}, 403},
 		{"too large", http.MethodPost, strings.Repeat("x", checkers.MaxQuery+1), []string{good}, 413},
@@ -64,20 +62,20 @@ func TestForgedQuestions(t *testing.T) {
 	for _, try := range tries {
 		status, said := query(t, world.Info().Checkers[0], try.method, try.body, try.signatures)
 		if status != try.want || (status == http.StatusOK) != strings.Contains(said, `"missing"`) || status != http.StatusOK && said != "" {
-			t.Errorf("%s: %d %s", try.what, status, said)
+			t.Errorf("%s: got %d %q, want %d", try.what, status, said, try.want)
 		}
 	}
 	row.Measured(fmt.Sprintf("%d queries", len(tries)))
 }
 
-// keyOfChecker is what the management API reads of a checker's canary.
+// keyOfChecker returns the query key in a checker's canary document.
 func keyOfChecker(t *testing.T, replica string) checkers.QueryKey {
 	t.Helper()
 	doc, err := stacktest.Store(t, world).Doc("keys/canary." + replica).Get(t.Context())
 	check.OK(t, err)
 	k, _ := doc.Data()["question_key"].([]byte)
 	if len(k) != len(checkers.QueryKey{}) {
-		t.Fatalf("%s has a key of %d bytes", replica, len(k))
+		t.Fatalf("query key of %s: got %d bytes, want %d", replica, len(k), len(checkers.QueryKey{}))
 	}
 	return checkers.QueryKey(k)
 }
@@ -94,11 +92,10 @@ func query(t *testing.T, at, method, body string, signatures []string) (int, str
 	return a.Status, a.Body
 }
 
-// TestRequestsOfOthers: request ids of other projects, and what is no id.
 func TestRequestsOfOthers(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "request ids at the API: of other projects, of an id that two projects share, of a foreign key's prefix with a made-up secret, unknown ones, hostile ones, by strangers and viewers",
-		"the same empty list for other projects' as for unknown ones; a foreign prefix reads as nobody's; 400 for what is no id, 403 for who may not ask")
+	row := attacks.Test(t, "request IDs: other projects', shared, unknown, invalid; a foreign key prefix",
+		"the same empty list for foreign and unknown IDs; invalid IDs: 400; without permission: 403")
 	own, other := newProject(t), newProject(t)
 	shared := "shared-" + own.site.Project
 	foreign := other.site.AnyKey()
@@ -120,21 +117,21 @@ func TestRequestsOfOthers(t *testing.T) {
 		a := call(t, request{path: own.fill("/api/v1/projects/{project}/requests/") + id, token: token})
 		var e wire.ExplainedRequest
 		if err := json.Unmarshal([]byte(a.Body), &e); err != nil || a.Status != http.StatusOK {
-			t.Errorf("%s: %d %s", id, a.Status, a.Body)
+			t.Errorf("%s: got %d %s", id, a.Status, a.Body)
 		}
 		return e
 	}
 	if e := read(shared); len(e.Denials) != 1 || e.Denials[0].Reason != "missing" {
-		t.Errorf("an id that two share: %+v", e)
+		t.Errorf("shared ID: got %+v, want one denial: missing", e)
 	}
 	theirs, unknown := read("theirs-"+own.site.Project), read("nobodys")
 	if theirs.RequestID = unknown.RequestID; len(theirs.Denials) != 0 || fmt.Sprint(theirs) != fmt.Sprint(unknown) {
-		t.Errorf("another project's: %+v, unknown: %+v", theirs, unknown)
+		t.Errorf("another project's ID: got %+v, want %+v as for an unknown ID", theirs, unknown)
 	}
 	if e := read("probe-" + own.site.Project); len(e.Denials) != 1 || e.Denials[0].KeyPrefix != nil || e.Denials[0].Reason != string(checkers.Unknown) {
-		t.Errorf("a foreign prefix: %+v", e)
+		t.Errorf("foreign prefix: got %+v, want an unknown key without prefix", e)
 	}
-	ids := slices.DeleteFunc(hostile(), func(id string) bool { return id == "." || id == ".." }) // which are other addresses
+	ids := slices.DeleteFunc(hostile(), func(id string) bool { return id == "." || id == ".." })
 	ids = append(ids, strings.Repeat("a", 65), "é")
 	for _, id := range ids {
 		a, err := send(t, http.MethodGet, own.fill("/api/v1/projects/{project}/requests/")+url.PathEscape(id), "", token)
@@ -149,7 +146,7 @@ func TestRequestsOfOthers(t *testing.T) {
 			token = bearer(t, own.roles[i].username, own.roles[i].password)
 		}
 		if a := call(t, request{path: own.fill("/api/v1/projects/{project}/requests/") + shared, token: token}); a.Status != status {
-			t.Errorf("%s: %d %s", own.roles[i].name, a.Status, a.Body)
+			t.Errorf("%s: got %d %s, want %d", own.roles[i].name, a.Status, a.Body, status)
 		}
 	}
 	row.Measured(fmt.Sprintf("%d ids", len(ids)+4))

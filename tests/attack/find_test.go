@@ -9,18 +9,17 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// TestForeignSearch: a full key, or a part of a name, leads to nothing of another project.
 func TestForeignSearch(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "search with a full key of another project, one that was never issued, truncated, with another's secret; with another project's names, prefixes, plans and apps as filters; hostile text",
-		"404 or 400, the same as for what is not there, or an empty list; never another project's key, and no full key in an answer")
+	row := attacks.Test(t, "searches for another project's keys, plans and apps, and for unissued, truncated and mixed keys",
+		"404, 400 or an empty list, as for unknown values; no full key in a response")
 	own, other := newProject(t), newProject(t)
 	viewer := own.signIn(t, own.roles[2])
 	mine := own.site.AnyKey(func(k *wire.CreateKey) { k.Name = "Mine" })
 	theirs := other.site.AnyKey(func(k *wire.CreateKey) { k.Name = "Theirs of nobody else" })
 	find := own.fill("/api/v1/projects/{project}/api-keys/find")
 	never := own.site.AnyKey()
-	own.site.Rotate(never, 0) // its first secret is nobody's any more
+	own.site.Rotate(never, 0) // invalidates its first secret
 	tried := 0
 	for text, status := range map[string]int{
 		mine.Full: http.StatusOK, never.Full: http.StatusOK, theirs.Full: http.StatusNotFound,
@@ -30,13 +29,13 @@ func TestForeignSearch(t *testing.T) {
 	} {
 		a := call(t, request{method: http.MethodPost, path: find, body: fmt.Sprintf(`{"key":%q}`, text), token: viewer})
 		if tried++; a.Status != status || strings.Contains(a.Body, theirs.Prefix) || text != "" && strings.Contains(a.Body, text) {
-			t.Errorf("%.20s: %d %s, want %d", text, a.Status, a.Body, status)
+			t.Errorf("%.20s: got %d %s, want %d", text, a.Status, a.Body, status)
 		}
 	}
 	there := call(t, request{method: http.MethodPost, path: other.fill("/api/v1/projects/{project}/api-keys/find"), body: fmt.Sprintf(`{"key":%q}`, theirs.Full), token: viewer})
 	nowhere := call(t, request{method: http.MethodPost, path: "/api/v1/projects/none-of-that-name/api-keys/find", body: fmt.Sprintf(`{"key":%q}`, theirs.Full), token: viewer})
 	if there.Status != http.StatusForbidden || there.Body != nowhere.Body {
-		t.Errorf("in their project: %d %s, in none: %s", there.Status, there.Body, nowhere.Body)
+		t.Errorf("another project: got %d %s, want %s as for an unknown project", there.Status, there.Body, nowhere.Body)
 	}
 	tried += 2
 	for _, query := range []string{
@@ -45,7 +44,7 @@ func TestForeignSearch(t *testing.T) {
 	} {
 		a := call(t, request{path: own.fill("/api/v1/projects/{project}/api-keys?") + query, token: viewer})
 		if tried++; a.Status >= http.StatusInternalServerError || strings.Contains(a.Body, theirs.Prefix) {
-			t.Errorf("%s: %d %s", query, a.Status, a.Body)
+			t.Errorf("%s: got %d %s", query, a.Status, a.Body)
 		}
 	}
 	row.Measured(fmt.Sprintf("%d calls", tried))

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// withSum gives a key the checksum that makes it well-formed.
+// withSum appends the checksum of a key.
 func withSum(body string) string {
 	const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	n := crc32.ChecksumIEEE([]byte(body))
@@ -29,15 +29,14 @@ func withSum(body string) string {
 	return body + string(sum)
 }
 
-// TestKeyGuessing: somebody who knows a prefix, and most of a secret.
 func TestKeyGuessing(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "guesses of a key whose prefix is known: random secrets, each single character changed, pieces, other prefixes, all with a right checksum",
-		"every one the same 401, byte for byte; the real key is neither locked out nor slowed down")
+	row := attacks.Test(t, "guesses for a known prefix, with valid checksums",
+		"the same 401, byte for byte; the real key is neither blocked nor slowed down")
 	s, k := gated(t)
 	body := k.Full[:apikey.Length-6]
 	if withSum(body) != k.Full {
-		t.Fatal("the test's own checksum is wrong")
+		t.Fatal("withSum returns a wrong checksum")
 	}
 	guesses := []string{withSum(strings.Replace(body, k.Prefix, "zzzzzzzz", 1)), k.Full[:53], k.Full + "0", withSum(body[:46] + "0")}
 	for i := 16; i < len(body); i++ {
@@ -75,17 +74,16 @@ func TestKeyGuessing(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d guesses", good.Load()))
 }
 
-// forget takes out what differs with every answer.
+// forget removes the headers that differ in every response.
 func forget(a stacktest.Answer) {
 	a.Header.Del("Date")
 	a.Header.Del("X-Request-Id")
 }
 
-// TestNamespaces: two names that make one namespace, and keys of the one at the other.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "namespace confusion: `a-b`+`c` against `a`+`b-c`; keys, webhooks and checks across the two",
-		"the second environment is 409 `namespace_taken`, whoever asks; nothing of the first is reachable through the second's names")
+	row := attacks.Test(t, "namespace collision: environments `a-b`/`c` and `a`/`b-c`",
+		"409 `namespace_taken` for the second; nothing of the first is reachable through it")
 	s := stacktest.New(t, world)
 	if _, err := s.Client.CreateProject(t.Context(), s.Project+"-x"); err != nil {
 		t.Fatal(err)
@@ -95,10 +93,10 @@ func TestNamespaces(t *testing.T) {
 		return call(t, request{method: http.MethodPost, path: "/api/v1/projects/" + project + "/environments", body: `{"name":"` + env + `"}`, token: admin})
 	}
 	if a := in(s.Project, "x-y"); a.Status != http.StatusCreated {
-		t.Fatalf("%d %s", a.Status, a.Body)
+		t.Fatalf("got %d %s, want %d", a.Status, a.Body, http.StatusCreated)
 	}
 	if a := in(s.Project+"-x", "y"); a.Status != http.StatusConflict || a.Code() != "namespace_taken" {
-		t.Errorf("the second: %d %s", a.Status, a.Body)
+		t.Errorf("second environment: got %d %s, want %d namespace_taken", a.Status, a.Body, http.StatusConflict)
 	}
 	first := *s
 	first.Env = "x-y"
@@ -112,17 +110,16 @@ func TestNamespaces(t *testing.T) {
 	} {
 		n++
 		if a := call(t, request{path: "/api/v1/projects/" + s.Project + "-x" + path, token: admin}); a.Status != http.StatusNotFound {
-			t.Errorf("%s of the second project: %d %s", path, a.Status, a.Body)
+			t.Errorf("%s of the second project: got %d %s, want %d", path, a.Status, a.Body, http.StatusNotFound)
 		}
 	}
 	row.Measured(fmt.Sprintf("%d", n))
 }
 
-// TestSecondOwner: a project that is deleted, and made again under its name.
 func TestSecondOwner(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "a project made again under an old name: its owner asks for the keys, usage, plans, apps, history, members and audit of the one before",
-		"nothing of it is there, not even revoked keys; the audit begins with the new one")
+	row := attacks.Test(t, "a project recreated under an old name: its owner reads everything",
+		"nothing of the previous project, not even revoked keys or audit records")
 	s := stacktest.New(t, world)
 	ctx := t.Context()
 	must := func(err error) {
@@ -158,7 +155,7 @@ func TestSecondOwner(t *testing.T) {
 	} {
 		n++
 		if a := call(t, request{path: path, token: token}); a.Status != http.StatusOK || !strings.Contains(a.Body, `"items":[]`) {
-			t.Errorf("%s: %d %s", path, a.Status, a.Body)
+			t.Errorf("%s: got %d %s", path, a.Status, a.Body)
 		}
 	}
 	for _, path := range []string{
@@ -167,7 +164,7 @@ func TestSecondOwner(t *testing.T) {
 	} {
 		n++
 		if a := call(t, request{path: path, token: token}); a.Status != http.StatusNotFound {
-			t.Errorf("%s: %d %s", path, a.Status, a.Body)
+			t.Errorf("%s: got %d %s, want %d", path, a.Status, a.Body, http.StatusNotFound)
 		}
 	}
 	row.Measured(fmt.Sprintf("%d", n))

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// gated is a site with the gated app "hello" and a key that opens it.
+// gated returns a site with the gated app "hello" and a key for it.
 func gated(t *testing.T) (*stacktest.Site, stacktest.Key) {
 	t.Helper()
 	s := stacktest.New(t, world)
@@ -22,8 +22,8 @@ func gated(t *testing.T) (*stacktest.Site, stacktest.Key) {
 	return s, k
 }
 
-// cgi is a header's name as a backend that makes variables of headers may see it:
-// some turn every character that is no letter or digit into "_".
+// cgi returns a header's name as some backends see it, with "_" for all other characters than
+// letters and digits.
 func cgi(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' {
@@ -33,7 +33,7 @@ func cgi(name string) string {
 	}, strings.ToLower(name))
 }
 
-// seen is what an app could take for the gate's headers, or for the key.
+// seen returns the headers that an app could mistake for the gate's or the key.
 func seen(e stacktest.Echo) map[string][]string {
 	found := map[string][]string{}
 	for name, values := range e.Headers {
@@ -44,11 +44,10 @@ func seen(e stacktest.Echo) map[string][]string {
 	return found
 }
 
-// TestIdentityAliases: every character that a header's name may hold, as separator.
 func TestIdentityAliases(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "identity headers and the key under every alias: all separators that a header's name can hold, all letter cases",
-		"the app sees the gate's own two headers and nothing that reads like them, and never the key")
+	row := attacks.Test(t, "identity and key headers with every separator and letter case",
+		"the app gets only the gate's two headers, never the key")
 	s, k := gated(t)
 	want := map[string][]string{"X-Service-Key-Prefix": {k.Prefix}, "X-Service-Key-Name": {"real name"}}
 	var lines []string
@@ -56,7 +55,7 @@ func TestIdentityAliases(t *testing.T) {
 		for _, name := range []string{"X-Service-Key-Prefix", "x-service-key-prefix", "X-SERVICE-KEY-NAME", "x-Service-kEy-Name", "X-API-Key", "x-api-key"} {
 			alias := strings.ReplaceAll(name, "-", string(sep))
 			if cgi(alias) == "x_api_key" && sep == '-' {
-				continue // a second key is no key
+				continue // a second key is rejected
 			}
 			value := "spoofed"
 			if cgi(alias) == "x_api_key" {
@@ -75,17 +74,15 @@ func TestIdentityAliases(t *testing.T) {
 			t.Errorf("%.60s (-want +got):\n%s", line, diff)
 		}
 		if strings.Contains(got[0].Body, k.Full[16:]) {
-			t.Errorf("%.60s: the app saw the key", line)
+			t.Errorf("%.60s: the app got the key", line)
 		}
 	}
 	row.Measured(fmt.Sprintf("%d aliases", len(lines)))
 }
 
-// TestConnectionHeader: hop-by-hop names cannot take the gate's headers away.
 func TestConnectionHeader(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "`Connection:` that names the identity headers, the key's, or the forwarding headers",
-		"the app sees the gate's headers all the same; without the key it is 401")
+	row := attacks.Test(t, "`Connection` names identity, key or forwarding headers", "the app gets the gate's headers; without a key: 401")
 	s, k := gated(t)
 	want := map[string][]string{"X-Service-Key-Prefix": {k.Prefix}, "X-Service-Key-Name": {"real name"}}
 	named := []string{
@@ -103,28 +100,27 @@ func TestConnectionHeader(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d", len(named)+1))
 }
 
-// TestTrailers: what comes after the body is no header.
 func TestTrailers(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "identity headers and a key as trailers of a chunked body", "trailers never become headers, and a key in them opens nothing")
+	row := attacks.Test(t, "identity headers and a key as trailers", "trailers never become headers; a key in them is ignored")
 	s, k := gated(t)
 	send := func(key string) stacktest.Answer {
 		got := answers(t, raw(t, atIngress(), "POST / HTTP/1.1\r\nHost: "+s.Host("hello")+"\r\nConnection: close\r\n"+key+
 			"Transfer-Encoding: chunked\r\nTrailer: X-Service-Key-Prefix, X-Service-Key-Name, X-API-Key\r\n\r\n"+
 			"1\r\nx\r\n0\r\nX-Service-Key-Prefix: spoofed\r\nX-Service-Key-Name: spoofed\r\nX-API-Key: "+k.Full+"\r\n\r\n"))
 		if len(got) != 1 {
-			t.Fatalf("%d answers", len(got))
+			t.Fatalf("got %d responses, want 1", len(got))
 		}
 		return got[0]
 	}
 	if a := send(""); a.Status != http.StatusUnauthorized {
-		t.Errorf("a key in a trailer: %d", a.Status)
+		t.Errorf("a key in a trailer: got %d, want %d", a.Status, http.StatusUnauthorized)
 	}
 	a := send("X-API-Key: " + k.Full + "\r\n")
 	if a.Status != http.StatusOK {
-		// Refusing what declares a forbidden trailer is as good.
+		// Rejecting a forbidden trailer is correct too.
 		if a.Status != http.StatusBadRequest {
-			t.Errorf("answered %d %s", a.Status, a.Body)
+			t.Errorf("got %d %s, want %d or %d", a.Status, a.Body, http.StatusOK, http.StatusBadRequest)
 		}
 	} else if diff := cmp.Diff(map[string][]string{"X-Service-Key-Prefix": {k.Prefix}, "X-Service-Key-Name": {"real name"}}, seen(s.Echo(a))); diff != "" {
 		t.Errorf("with trailers (-want +got):\n%s", diff)
@@ -132,11 +128,10 @@ func TestTrailers(t *testing.T) {
 	row.Measured("2")
 }
 
-// TestForwardingHeaders: only what the proxy saw counts.
 func TestForwardingHeaders(t *testing.T) {
 	t.Parallel()
 	row := attacks.Test(t, "client-sent `X-Forwarded-*`, `Forwarded`, `X-Original-*`, `X-HTTP-Method-Override`, `X-Rewrite-URL`",
-		"401: neither a preflight, another method nor another app is made of them")
+		"401; they change neither method nor app")
 	s, _ := gated(t)
 	pairs := [][2]string{
 		{"X-Forwarded-Method", "OPTIONS"},
@@ -164,11 +159,9 @@ func TestForwardingHeaders(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d", len(pairs)+1))
 }
 
-// TestBrokenHeaders: headers that parsers disagree about.
 func TestBrokenHeaders(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "headers that parsers disagree about: folded lines, a space before the colon, bare CR and LF, NUL, no colon, a key in pieces",
-		"400 or 401, never the app")
+	row := attacks.Test(t, "ambiguous headers: folded lines, space before the colon, bare CR, NUL, a split key", "400 or 401, never the app")
 	s, k := gated(t)
 	half := k.Full[:20]
 	broken := map[string]string{
@@ -193,7 +186,7 @@ func TestBrokenHeaders(t *testing.T) {
 	for name, line := range broken {
 		for _, a := range answers(t, raw(t, atIngress(), "GET / HTTP/1.1\r\nHost: "+s.Host("hello")+"\r\nConnection: close\r\n"+line+"\r\n\r\n")) {
 			if a.Status != http.StatusBadRequest && a.Status != http.StatusUnauthorized || reached(a) {
-				t.Errorf("%s: %d %s", name, a.Status, a.Body)
+				t.Errorf("%s: got %d %s", name, a.Status, a.Body)
 			}
 		}
 	}

@@ -17,11 +17,10 @@ func adminToken(t *testing.T) string {
 	return bearer(t, world.Info().Admin.Username, world.Info().Admin.Password)
 }
 
-// TestJSON: bodies that two decoders would read differently.
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "JSON tricks: repeated and look-alike fields, 60 000 levels, huge numbers, NaN, BOM, broken UTF-8, lone surrogates, NUL, comments, other encodings, a second value",
-		"400 or 422 with the API's own error, nothing stored")
+	row := attacks.Test(t, "JSON: duplicate fields, 60,000 levels, huge numbers, invalid UTF-8, NUL, comments, a second value",
+		"400 or 422 with the API's error; nothing stored")
 	s := stacktest.New(t, world)
 	admin := adminToken(t)
 	plans := "/api/v1/projects/" + s.Project + "/environments/prod/plans"
@@ -74,20 +73,19 @@ func TestJSON(t *testing.T) {
 	for name, body := range bodies {
 		a := call(t, request{method: http.MethodPost, path: plans, body: body, token: admin, header: []string{"Content-Type", "application/json"}})
 		if a.Status != http.StatusBadRequest && a.Status != http.StatusUnprocessableEntity || a.Code() == "" {
-			t.Errorf("%s: %d %.200s", name, a.Status, a.Body)
+			t.Errorf("%s: got %d %.200s", name, a.Status, a.Body)
 		}
 	}
 	s.OnlyHas(0, 0, 0)
 	if a := call(t, request{method: http.MethodPost, path: plans, body: good, token: admin}); a.Status != http.StatusCreated {
-		t.Errorf("the good one: %d %s", a.Status, a.Body)
+		t.Errorf("valid body: got %d %s, want %d", a.Status, a.Body, http.StatusCreated)
 	}
 	row.Measured(fmt.Sprintf("%d bodies", len(bodies)))
 }
 
-// TestContentTypes: bodies under other names.
 func TestContentTypes(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "JSON under other content types, in lists, twice, with charsets, compressed", "415 or 400 at the API and the webhook (401 before that without proof), nothing stored")
+	row := attacks.Test(t, "JSON bodies with other, multiple or invalid content types", "415 or 400; nothing stored")
 	s := stacktest.New(t, world)
 	s.App("hello")
 	url, token := s.Webhook("hello")
@@ -99,34 +97,33 @@ func TestContentTypes(t *testing.T) {
 	}
 	for _, kind := range types {
 		if kind == "application/json\x01" {
-			continue // no client library sends it, and the proxy refuses it
+			continue // rejected by the proxy
 		}
 		a := call(t, request{
 			method: http.MethodPost, path: "/api/v1/projects/" + s.Project + "/environments/prod/plans", token: admin,
 			body: `{"name":"p","rate":1,"burst":1}`, header: []string{"Content-Type", kind},
 		})
 		if a.Status != http.StatusUnsupportedMediaType && a.Status != http.StatusBadRequest {
-			t.Errorf("API, %q: %d %s", kind, a.Status, a.Body)
+			t.Errorf("API, %q: got %d %s", kind, a.Status, a.Body)
 		}
 		if kind == "" {
-			continue // the webhook's client would fill it in
+			continue
 		}
 		if a := s.Post(url, []byte(`{"image":"registry.example/echo:v2"}`), "Content-Type", kind, "X-Service-Token", token); a.Status != http.StatusUnsupportedMediaType {
-			t.Errorf("webhook, %q: %d %s", kind, a.Status, a.Body)
+			t.Errorf("webhook, %q: got %d %s, want %d", kind, a.Status, a.Body, http.StatusUnsupportedMediaType)
 		}
 	}
 	s.OnlyHas(0, 0, 1)
 	if h := s.History("hello"); len(h) != 1 {
-		t.Errorf("%d revisions", len(h))
+		t.Errorf("got %d revisions, want 1", len(h))
 	}
 	row.Measured(fmt.Sprintf("%d", 2*len(types)))
 }
 
-// TestPageTokens: tokens that no list gave, and those of another list.
 func TestPageTokens(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "page tokens made up, of other lists and other projects, with paths and documents of other collections in them; page sizes out of range",
-		"400 `invalid_page`, or the list's own items; never another project's")
+	row := attacks.Test(t, "page tokens: made up, from other lists or projects, with paths; invalid page sizes",
+		"400 `invalid_page`, or the list's own items")
 	s, other := stacktest.New(t, world), stacktest.New(t, world)
 	admin := adminToken(t)
 	mine := map[string]bool{}
@@ -136,7 +133,7 @@ func TestPageTokens(t *testing.T) {
 	}
 	theirs := other.AnyKey()
 	encode := base64.RawURLEncoding.EncodeToString
-	tokens := map[string]bool{ // whether it must be refused
+	tokens := map[string]bool{ // whether the token must be rejected
 		"x": true, "%": true, "....": true, "AAAA": true, "!!!": true, strings.Repeat("A", 9000): true, "💥": true,
 		encode([]byte("../users/admin")): true, encode([]byte("a/b/c")): true, encode([]byte("")): false, encode([]byte("..")): true, encode([]byte("key-\x00")): true,
 		encode([]byte(theirs.ID)): false, encode([]byte("canary.x")): false, encode([]byte("key-00000000")): false, encode([]byte("__name__")): false,
@@ -151,7 +148,7 @@ func TestPageTokens(t *testing.T) {
 		case a.Status == http.StatusOK && !refused && json.Unmarshal([]byte(a.Body), &page) == nil:
 			for _, k := range page.Items {
 				if !mine[k.ID] {
-					t.Errorf("token %q shows %s of %s", token, k.ID, k.Project)
+					t.Errorf("token %q: got %s of project %s", token, k.ID, k.Project)
 				}
 			}
 		default:
@@ -161,17 +158,15 @@ func TestPageTokens(t *testing.T) {
 	sizes := []string{"0", "-1", "501", "1e3", "0x10", "9223372036854775808", "NaN", "٣", "%00", "1;2", "+1+"}
 	for _, size := range sizes {
 		if a := call(t, request{path: "/api/v1/projects/" + s.Project + "/api-keys?page_size=" + size, token: admin}); a.Status != http.StatusBadRequest && (size != "1;2" || a.Status != http.StatusOK) {
-			t.Errorf("page_size %s: %d %.200s", size, a.Status, a.Body)
+			t.Errorf("page_size %s: got %d %.200s", size, a.Status, a.Body)
 		}
 	}
 	row.Measured(fmt.Sprintf("%d", len(tokens)+len(sizes)))
 }
 
-// TestMassAssignment: fields that are not the client's to set.
 func TestMassAssignment(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "mass assignment: ids, hashes, owners, states, times and roles in bodies that create or change",
-		"400 `unknown_field`, nothing changed")
+	row := attacks.Test(t, "IDs, hashes, owners, states, times and roles in request bodies", "400 `unknown_field`; nothing changes")
 	s := stacktest.New(t, world)
 	s.App("hello")
 	s.Settled("hello", 1, "live")
@@ -179,7 +174,7 @@ func TestMassAssignment(t *testing.T) {
 	admin := adminToken(t)
 	project := "/api/v1/projects/" + s.Project
 	env := project + "/environments/prod"
-	calls := map[string][]string{ // request → fields
+	calls := map[string][]string{
 		"POST /api/v1/users {\"username\":\"mass\",\"password\":\"a long password\"":             {`"hash":"x"`, `"version":7`, `"Admins":true`, `"role":"owner"`},
 		"POST " + env + "/plans {\"name\":\"p\",\"rate\":1,\"burst\":1":                          {`"id":"plan-x"`, `"namespace":"other-prod"`, `"project":"other"`, `"environment":"x"`},
 		"POST " + env + "/api-keys {\"plan\":\"" + k.Plan + "\"":                                 {`"id":"key-aaaaaaaa"`, `"prefix":"aaaaaaaa"`, `"hash":"x"`, `"secret":"x"`, `"key":"x"`, `"namespace":"x"`, `"created_by":"x"`, `"status":"active"`, `"previous_secret_expires_at":null`},
@@ -200,7 +195,7 @@ func TestMassAssignment(t *testing.T) {
 		for _, field := range fields {
 			n++
 			if a := call(t, request{method: method, path: path, body: "{" + body + "," + field + "}", token: admin}); a.Status != http.StatusBadRequest || a.Code() != "unknown_field" {
-				t.Errorf("%s with %s: %d %s", target, field, a.Status, a.Body)
+				t.Errorf("%s with %s: got %d %s", target, field, a.Status, a.Body)
 			}
 		}
 	}
@@ -208,10 +203,9 @@ func TestMassAssignment(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d fields", n))
 }
 
-// TestOthersThings: the caller's own project in the path, somebody else's thing behind it.
 func TestOthersThings(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "ids of another project's keys, plans, environments and apps under one's own project", "404 or 422, the same as for what does not exist; nothing changes")
+	row := attacks.Test(t, "IDs of another project's resources in the caller's project", "404 or 422, as for unknown IDs; nothing changes")
 	s, username, password := person(t)
 	mine := bearer(t, username, password)
 	other := stacktest.New(t, world)
@@ -241,10 +235,10 @@ func TestOthersThings(t *testing.T) {
 		q.token = mine
 		a := call(t, q)
 		if a.Status != http.StatusNotFound && a.Status != http.StatusUnprocessableEntity {
-			t.Errorf("%s %s: %d %s", q.method, q.path, a.Status, a.Body)
+			t.Errorf("%s %s: got %d %s", q.method, q.path, a.Status, a.Body)
 		}
 		if strings.Contains(a.Body, "theirs") {
-			t.Errorf("%s %s tells: %s", q.method, q.path, a.Body)
+			t.Errorf("%s %s reveals the other project's key: %s", q.method, q.path, a.Body)
 		}
 	}
 	unchanged(other, before)

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// ownKey is a request for the key that is sent, at the API's host, with lines of header.
+// ownKey sends header lines to the path of GET /api/v1/key.
 func ownKey(t *testing.T, method string, lines ...string) stacktest.Answer {
 	t.Helper()
 	head := method + " " + api.GetOwnKey.Path + " HTTP/1.1\r\nHost: " + hostOf(t, world.Info().BaseURL) + "\r\nConnection: close\r\n"
@@ -23,16 +23,15 @@ func ownKey(t *testing.T, method string, lines ...string) stacktest.Answer {
 	}
 	all := answers(t, raw(t, atIngress(), head+"\r\n"))
 	if len(all) != 1 {
-		t.Fatalf("%s %.200q: %d answers", method, lines, len(all))
+		t.Fatalf("%s %.200q: got %d responses, want 1", method, lines, len(all))
 	}
 	return all[0]
 }
 
-// TestOwnKeyRefusals: what {base_url} says of keys must not be an oracle.
 func TestOwnKeyRefusals(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "`GET /api/v1/key` with keys that are unknown, guessed, disabled, revoked, malformed, sent twice, of 60 KiB, in cookies and other headers; with nonces, identities and forwarding headers",
-		"the gate's own 401, byte for byte, with no proof and no limits, and nothing to cache")
+	row := attacks.Test(t, "`GET /api/v1/key` with unknown, disabled, malformed, duplicate or 60 KiB keys, nonces, identity and forwarding headers",
+		"the gate's 401, byte for byte, without proof, limits or caching")
 	s, k := gated(t)
 	disabled, revoked := s.AnyKey(), s.AnyKey()
 	s.Disable(disabled)
@@ -40,7 +39,7 @@ func TestOwnKeyRefusals(t *testing.T) {
 	s.Refuses("hello", disabled)
 	s.Refuses("hello", revoked)
 	if a := ownKey(t, "GET", "X-API-Key: "+k.Full); a.Status != http.StatusOK || a.Header.Get("Cache-Control") != "no-store" {
-		t.Fatalf("the key itself: %d %v", a.Status, a.Header)
+		t.Fatalf("the valid key: got %d %v", a.Status, a.Header)
 	}
 	none := s.Call("hello").Gets(http.StatusUnauthorized, "invalid_key")
 	forget(none)
@@ -70,7 +69,7 @@ func TestOwnKeyRefusals(t *testing.T) {
 	for name, lines := range tries {
 		a := ownKey(t, "GET", lines...)
 		forget(a)
-		// What HTTP/1.1 says of a connection that closes is not the gate's.
+		// required on a connection that closes
 		a.Header.Del("Connection")
 		if diff := cmp.Diff(none, a); diff != "" {
 			t.Errorf("%s differs from no key at a gate (-gate +this):\n%s", name, diff)
@@ -79,11 +78,10 @@ func TestOwnKeyRefusals(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d", len(tries)))
 }
 
-// TestOwnKeyFlood: the view of a key is no way to wear out anything else.
 func TestOwnKeyFlood(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "a flood of `GET /api/v1/key` with one good key, a key whose quota is used up, and pages of another origin that ask with and without a preflight",
-		"429 `rate_limited` with the limit of this alone; the key's own rate and quota stay as they were, another key is shown meanwhile, a used quota does not keep a key from being shown; a preflight is 405, and no answer lets a page read it")
+	row := attacks.Test(t, "200 calls of `GET /api/v1/key` with one key; an exhausted quota; cross-origin pages",
+		"429 `rate_limited` by a separate limit; the key's rate and quota are unaffected; pages cannot read responses")
 	s, k := gated(t)
 	quota, period := int64(5), "month"
 	p := s.Plan(wire.CreatePlan{Quota: &quota, QuotaPeriod: &period})
@@ -105,12 +103,12 @@ func TestOwnKeyFlood(t *testing.T) {
 		}
 	}
 	if shown < 5 || limited < 100 {
-		t.Errorf("%d shown, %d limited", shown, limited)
+		t.Errorf("got %d shown and %d limited, want at least 5 and 100", shown, limited)
 	}
 	if a := ownKey(t, "GET", "X-API-Key: "+other.Full); a.Status != http.StatusOK {
-		t.Errorf("another key beside it: %d %s", a.Status, a.Body)
+		t.Errorf("another key: got %d %s, want %d", a.Status, a.Body, http.StatusOK)
 	}
-	for range 5 - 2 { // two were counted when it began to open
+	for range 5 - 2 { // Opens used two requests
 		s.Call("hello").Key(flooded).Gets(http.StatusOK)
 	}
 	s.Call("hello").Key(flooded).Within(patience).Gets(http.StatusTooManyRequests, "quota_exhausted")
@@ -119,15 +117,15 @@ func TestOwnKeyFlood(t *testing.T) {
 	asked := ownKey(t, "OPTIONS", origin, "Access-Control-Request-Method: GET", "Access-Control-Request-Headers: x-api-key")
 	simple := ownKey(t, "GET", origin, "X-API-Key: "+k.Full)
 	if asked.Status != http.StatusMethodNotAllowed || simple.Status != http.StatusOK {
-		t.Errorf("a page's preflight: %d, and the request itself: %d", asked.Status, simple.Status)
+		t.Errorf("got preflight %d and request %d, want %d and %d", asked.Status, simple.Status, http.StatusMethodNotAllowed, http.StatusOK)
 	}
 	for _, a := range []stacktest.Answer{asked, simple} {
 		for name := range a.Header {
 			if strings.HasPrefix(name, "Access-Control-") {
-				t.Errorf("%d lets a page read it: %s", a.Status, name)
+				t.Errorf("a page can read the response with status %d: %s", a.Status, name)
 			}
 		}
 	}
-	t.Logf("%d shown, %d refused", shown, limited)
-	row.Measured(fmt.Sprintf("200; %d shown, %d refused", shown, limited))
+	t.Logf("%d shown, %d rejected", shown, limited)
+	row.Measured(fmt.Sprintf("200; %d shown, %d rejected", shown, limited))
 }

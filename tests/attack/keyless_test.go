@@ -24,20 +24,19 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// issuers are CI systems that the attacked installation believes: one that is well, one
-// with the same key, and those that misbehave.
+// issuers are CI systems that the installation trusts: a valid one, one with the same key, and
+// misbehaving ones.
 type issuers struct {
-	address string // of all of them; each has a path
+	address string
 	well    *issuer.Issuer
-	inside  chan string // paths of an address inside that was led to
+	inside  chan string
 }
 
 const (
 	wellPath, twinPath = "/well", "/twin"
-	issuerPatience     = 8 * time.Second // for an issuer that does not answer, and the rest
+	issuerPatience     = 8 * time.Second
 )
 
-// misbehaving are issuers by path, and how each answers.
 var misbehaving = map[string]http.HandlerFunc{
 	"/slow": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 	"/huge": func(w http.ResponseWriter, _ *http.Request) {
@@ -64,7 +63,6 @@ func discovery(w http.ResponseWriter, r *http.Request, path, keys string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"issuer": "http://" + r.Host + path, "jwks_uri": keys})
 }
 
-// keysAway sends whoever asks for its keys to an address inside.
 func keysAway(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/keys") {
 		http.Redirect(w, r, "/inside/keysaway", http.StatusTemporaryRedirect)
@@ -73,7 +71,6 @@ func keysAway(w http.ResponseWriter, r *http.Request) {
 	discovery(w, r, "/keysaway", "http://"+r.Host+"/keysaway/keys")
 }
 
-// manyKeys has more keys than anybody needs.
 func manyKeys(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasSuffix(r.URL.Path, "/keys") {
 		discovery(w, r, "/manykeys", "http://"+r.Host+"/manykeys/keys")
@@ -86,7 +83,6 @@ func manyKeys(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{}]}`))
 }
 
-// newIssuers listens for the attacks' issuers.
 func newIssuers(listen string) (*issuers, []string, error) {
 	i := &issuers{address: "http://" + listen, inside: make(chan string, 100)}
 	well, err := issuer.New(i.address + wellPath)
@@ -116,11 +112,11 @@ func newIssuers(listen string) (*issuers, []string, error) {
 		return nil, nil, err
 	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: issuerPatience}
-	go func() { _ = server.Serve(listener) }() // until the process ends
+	go func() { _ = server.Serve(listener) }()
 	return i, believed, nil
 }
 
-// forger makes tokens of a pipeline that an app trusts, and of others.
+// forger creates valid and forged pipeline tokens.
 type forger struct {
 	*testing.T
 	kid     string
@@ -137,7 +133,7 @@ func newForger(t *testing.T, audience string) forger {
 	return forger{t, kid, private, claims}
 }
 
-// sign makes a token, with its header and claims changed; nil takes a member away.
+// sign creates a token with a changed header and claims; nil removes a member.
 func (f forger) sign(method jwt.SigningMethod, key any, header, claims map[string]any) string {
 	f.Helper()
 	token := jwt.NewWithClaims(method, maps.Clone(f.claims))
@@ -157,7 +153,6 @@ func (f forger) ours(header, claims map[string]any) string {
 	return f.sign(jwt.SigningMethodES256, f.private, header, claims)
 }
 
-// trusting makes an app trust org/repo on main, in an issuer of the attacks.
 func trusting(s *stacktest.Site, app, path string) {
 	s.T.Helper()
 	if _, err := s.Client.AddTrust(s.T.Context(), s.Project, s.Env, app, wire.AddTrust{
@@ -167,11 +162,10 @@ func trusting(s *stacktest.Site, app, path string) {
 	}
 }
 
-// secondImage is the body of a call that deploys another image.
 const secondImage = `{"image":"registry.example/echo:v2"}`
 
-// trustingSite makes a site whose app "hello" runs and trusts org/repo on main, and a forger for
-// its webhook's address.
+// trustingSite returns a site whose app "hello" trusts org/repo on main, and a forger for its
+// webhook.
 func trustingSite(t *testing.T) (s *stacktest.Site, f forger, address string) {
 	t.Helper()
 	s = stacktest.New(t, world)
@@ -182,68 +176,65 @@ func trustingSite(t *testing.T) (s *stacktest.Site, f forger, address string) {
 	return s, newForger(t, address), address
 }
 
-// keyless calls a webhook with a pipeline's token.
 func keyless(s *stacktest.Site, address, token, body string, header ...string) stacktest.Answer {
 	s.T.Helper()
 	return unflooded(s, address, body, append(header, "Authorization", "Bearer "+token)...)
 }
 
-// unflooded calls a webhook as the ingress does, for a client of another address than those
-// from which the tests beside flood it.
+// unflooded calls a webhook with another client address than the tests that flood it.
 func unflooded(s *stacktest.Site, address, body string, header ...string) stacktest.Answer {
 	s.T.Helper()
 	info := world.Info()
 	return s.Post(strings.Replace(address, info.BaseURL, info.Functions["webhook"], 1), []byte(body), append(header, "X-Forwarded-For", "198.51.100.7")...)
 }
 
-// unchanged expects that all is as it was.
 func unchanged(s *stacktest.Site, before stacktest.Snapshot) {
 	s.T.Helper()
 	if diff := cmp.Diff(before, s.Snapshot()); diff != "" {
-		s.T.Errorf("something changed:\n%s", diff)
+		s.T.Errorf("changes (-before +after):\n%s", diff)
 	}
 }
 
-// onlyItself expects that nothing that was tried has changed anything, or led to an address
-// inside, and that the pipeline itself deploys.
+// onlyItself checks that nothing has changed, no internal address was called, and the pipeline
+// can deploy.
 func onlyItself(s *stacktest.Site, f forger, before stacktest.Snapshot, address string) {
 	s.T.Helper()
 	unchanged(s, before)
 	select {
 	case path := <-ci.inside:
-		s.T.Errorf("asked at %s", path)
+		s.T.Errorf("unexpected request to %s", path)
 	default:
 	}
 	if a := keyless(s, address, f.ours(nil, nil), secondImage); a.Status != http.StatusAccepted {
-		s.T.Errorf("the pipeline itself: %d %s", a.Status, a.Body)
+		s.T.Errorf("the trusted pipeline: got %d %s, want %d", a.Status, a.Body, http.StatusAccepted)
 	}
 }
 
-// members are some of a token.
+// members are members of a token's header or claims.
 type members = map[string]any
 
-// forgeries are tokens that are worth nothing to an app that trusts org/repo on main.
+// forgeries returns tokens that are invalid for an app that trusts org/repo on main.
 func (f forger) forgeries() map[string]string {
-	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	foreign, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check.OK(f, err)
 	now := time.Now().Unix()
 	jwk := members{"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}
-	public := elliptic.Marshal(elliptic.P256(), f.private.X, f.private.Y) //nolint:staticcheck // the very bytes
+	public := elliptic.Marshal(elliptic.P256(), f.private.X, f.private.Y) //nolint:staticcheck // the encoded point
 	tokens := map[string]string{
 		"alg none":           f.sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, nil, nil),
 		"HS256, public key":  f.sign(jwt.SigningMethodHS256, public, nil, nil),
 		"HS256, empty key":   f.sign(jwt.SigningMethodHS256, []byte{}, nil, nil),
 		"RS256 in name":      f.ours(members{"alg": "RS256"}, nil),
-		"stranger's key":     f.sign(jwt.SigningMethodES256, stranger, nil, nil),
+		"foreign key":        f.sign(jwt.SigningMethodES256, foreign, nil, nil),
 		"no kid":             f.ours(members{"kid": nil}, nil),
 		"kid of a path":      f.ours(members{"kid": "../../dev/null"}, nil),
 		"kid a list":         f.ours(members{"kid": []string{f.kid}}, nil),
-		"jwk":                f.sign(jwt.SigningMethodES256, stranger, members{"jwk": jwk}, nil),
-		"jku":                f.sign(jwt.SigningMethodES256, stranger, members{"jku": ci.address + "/inside/jku"}, nil),
-		"x5u":                f.sign(jwt.SigningMethodES256, stranger, members{"x5u": ci.address + "/inside/x5u"}, nil),
+		"jwk":                f.sign(jwt.SigningMethodES256, foreign, members{"jwk": jwk}, nil),
+		"jku":                f.sign(jwt.SigningMethodES256, foreign, members{"jku": ci.address + "/inside/jku"}, nil),
+		"x5u":                f.sign(jwt.SigningMethodES256, foreign, members{"x5u": ci.address + "/inside/x5u"}, nil),
 		"crit":               f.ours(members{"crit": []string{"x"}, "x": 1}, nil),
 		"another type":       f.ours(members{"typ": "secevent+jwt"}, nil),
-		"nobody's issuer":    f.ours(nil, members{"iss": "https://ci.invalid"}),
+		"unknown issuer":     f.ours(nil, members{"iss": "https://ci.invalid"}),
 		"an issuer's inside": f.ours(nil, members{"iss": ci.address + "/inside"}),
 		"one key, two":       f.ours(nil, members{"iss": ci.address + twinPath}),
 		"another audience":   f.ours(nil, members{"aud": "https://sluice.example.com"}),
@@ -274,19 +265,18 @@ func (f forger) forgeries() map[string]string {
 	return tokens
 }
 
-// TestForgedPipelineTokens: every token that is not one of a pipeline that the app trusts.
 func TestForgedPipelineTokens(t *testing.T) {
-	stacktest.Insides(t, "it believes issuers of the attacker's")
+	stacktest.Insides(t, "it trusts the test's issuers")
 	t.Parallel()
-	row := attacks.Test(t, "forged tokens of pipelines: `alg`, `kid`, `jwk`, `jku`, `x5u`, `crit`; another issuer, one that shares its key, another audience, repository or ref; ended, not yet, for a year",
-		"401 with one body, whatever is wrong; nothing deployed, and no address asked that a token names")
+	row := attacks.Test(t, "pipeline tokens: forged headers; other issuer, audience, repository or ref; expired, not yet valid, valid for a year",
+		"the same 401; nothing deployed; no address from a token is called")
 	s, f, address := trustingSite(t)
 	before := s.Snapshot()
 	want := unflooded(s, address, secondImage, "X-Service-Token", "x")
 	forgeries := f.forgeries()
 	for name, token := range forgeries {
 		if a := keyless(s, address, token, secondImage); a.Status != http.StatusUnauthorized || a.Body != want.Body {
-			t.Errorf("%s: %d %s", name, a.Status, a.Body)
+			t.Errorf("%s: got %d %s", name, a.Status, a.Body)
 		}
 	}
 	onlyItself(s, f, before, address)
@@ -294,12 +284,11 @@ func TestForgedPipelineTokens(t *testing.T) {
 	row.Measured(fmt.Sprint(len(forgeries)))
 }
 
-// TestReplayedPipelineToken: a call that somebody recorded, sent again in every way.
 func TestReplayedPipelineToken(t *testing.T) {
-	stacktest.Insides(t, "it believes issuers of the attacker's")
+	stacktest.Insides(t, "it trusts the test's issuers")
 	t.Parallel()
-	row := attacks.Test(t, "replay of a recorded keyless call: as it was, with another body, as an event, under another delivery, to another app and environment that trust the same pipeline for the same audience",
-		"401, and nothing deployed; the very call under its own Idempotency-Key: the first answer, and nothing deployed")
+	row := attacks.Test(t, "replay of a keyless call: changed, or sent to other apps that trust the pipeline",
+		"401, nothing deployed; the identical call with its `Idempotency-Key` gets the first response")
 	s := stacktest.New(t, world)
 	elsewhere := s.In("test")
 	const audience = "everywhere"
@@ -321,12 +310,12 @@ func TestReplayedPipelineToken(t *testing.T) {
 	const second = `{"image":"registry.example/echo:v3"}`
 	first := keyless(s, addresses[0], token, secondImage, "Idempotency-Key", "run-1")
 	if first.Status != http.StatusAccepted {
-		t.Fatalf("the call itself: %d %s", first.Status, first.Body)
+		t.Fatalf("first call: got %d %s, want %d", first.Status, first.Body, http.StatusAccepted)
 	}
 	s.Settled("hello", 2, "live")
 	before := s.Snapshot()
 	if a := keyless(s, addresses[0], token, secondImage, "Idempotency-Key", "run-1"); a.Body != first.Body {
-		t.Errorf("the very call: %d %s", a.Status, a.Body)
+		t.Errorf("identical call: got %d %s, want %s", a.Status, a.Body, first.Body)
 	}
 	n := 1
 	for _, tt := range []struct {
@@ -344,19 +333,18 @@ func TestReplayedPipelineToken(t *testing.T) {
 	} {
 		n++
 		if a := keyless(s, tt.address, token, tt.body, tt.header...); a.Status != http.StatusUnauthorized {
-			t.Errorf("%v: %d %s", tt, a.Status, a.Body)
+			t.Errorf("%v: got %d %s, want %d", tt, a.Status, a.Body, http.StatusUnauthorized)
 		}
 	}
 	unchanged(s, before)
 	row.Measured(fmt.Sprint(n))
 }
 
-// TestHostileIssuers: issuers that are believed, and do whatever they can.
 func TestHostileIssuers(t *testing.T) {
-	stacktest.Insides(t, "it believes issuers of the attacker's")
+	stacktest.Insides(t, "it trusts the test's issuers")
 	t.Parallel()
-	row := attacks.Test(t, "issuers that are slow, answer without end, redirect to an address inside, name keys there, have 20 000 keys, or talk nonsense",
-		"401 or 503 within seconds, nothing deployed, no address inside asked; the pipelines of others go on")
+	row := attacks.Test(t, "issuers that are slow, send without end, redirect to internal addresses, or have 20,000 keys",
+		"401 or 503 within seconds; nothing deployed; no internal address called; other pipelines work")
 	s, f, address := trustingSite(t)
 	for path := range misbehaving {
 		trusting(s, "hello", path)
@@ -366,22 +354,21 @@ func TestHostileIssuers(t *testing.T) {
 		began := time.Now()
 		a := keyless(s, address, f.ours(nil, members{"iss": ci.address + path}), secondImage)
 		if a.Status != http.StatusServiceUnavailable && a.Status != http.StatusUnauthorized {
-			t.Errorf("%s: %d %s", path, a.Status, a.Body)
+			t.Errorf("%s: got %d %s", path, a.Status, a.Body)
 		}
 		if took := time.Since(began); took > issuerPatience {
-			t.Errorf("%s: answered after %s", path, took)
+			t.Errorf("%s: got a response after %s, want at most %s", path, took, issuerPatience)
 		}
 	}
 	onlyItself(s, f, before, address)
 	row.Measured(fmt.Sprint(len(misbehaving)))
 }
 
-// TestHostileTrusts: trusts that would open an app to anybody.
 func TestHostileTrusts(t *testing.T) {
-	stacktest.Insides(t, "it believes issuers of the attacker's")
+	stacktest.Insides(t, "it trusts the test's issuers")
 	t.Parallel()
-	row := attacks.Test(t, "trusts that are open to all: no claims, empty ones, a pattern where the owner stands; issuers that nobody has named, on plain HTTP, inside; more trusts than there may be",
-		"422 or 409, and nothing trusted")
+	row := attacks.Test(t, "trusts without restriction; unknown, plain HTTP or internal issuers; too many trusts",
+		"422 or 409; nothing stored")
 	s := stacktest.New(t, world)
 	s.App("hello")
 	good := map[string]string{"repository": "org/repo"}

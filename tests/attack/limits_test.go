@@ -14,11 +14,10 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestOversizeHeaders: headers as large as the parties in the way take, and larger.
 func TestOversizeHeaders(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "headers of 70 KiB, 900 KiB and 2 MiB, in one and in 10 000 fields, to the gate, the API and a checker itself",
-		"401 or 431 (400, 413), never the app and never a 5xx; the next request is served")
+	row := attacks.Test(t, "headers of 70 KiB, 900 KiB and 2 MiB, in 1 and 10,000 fields",
+		"400, 401, 413 or 431, never the app or 5xx; the next request is served")
 	s, k := gated(t)
 	targets := map[string]string{
 		"gate":    "GET / HTTP/1.1\r\nHost: " + s.Host("hello"),
@@ -38,7 +37,7 @@ func TestOversizeHeaders(t *testing.T) {
 				got := raw(t, address, head+strings.Repeat(line, fields)+"\r\nConnection: close\r\n\r\n")
 				for _, a := range answers(t, got) {
 					if a.Status != 401 && a.Status != 431 && a.Status != 400 && a.Status != 413 {
-						t.Errorf("%s, %d bytes in %d fields: %d %.100s", name, size, fields, a.Status, a.Body)
+						t.Errorf("%s, %d bytes in %d fields: got %d %.100s", name, size, fields, a.Status, a.Body)
 					}
 				}
 			}
@@ -48,7 +47,6 @@ func TestOversizeHeaders(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d", n))
 }
 
-// endless is a body that never ends; it counts what was taken of it.
 type endless struct{ taken atomic.Int64 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -59,11 +57,10 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestOversizeBodies: bodies above the limits, declared and not.
 func TestOversizeBodies(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "bodies just above the limit, of 10 GB by their `Content-Length`, and without end, to the API and the webhook",
-		"413 `body_too_large` before much of it has been taken, or the connection ends; nothing is stored")
+	row := attacks.Test(t, "bodies just above the limit, with 10 GB declared, and without end",
+		"413 `body_too_large`, or the connection is closed early; nothing stored")
 	s := stacktest.New(t, world)
 	s.App("hello")
 	url, token := s.Webhook("hello")
@@ -84,17 +81,17 @@ func TestOversizeBodies(t *testing.T) {
 		body := &endless{}
 		a, err := do(t, post(t, target.url, admin, token, body))
 		if err == nil && a.Code() != "body_too_large" || body.taken.Load() > 64<<20 {
-			t.Errorf("%s, endless: %d %s, %v, %d bytes taken", name, a.Status, a.Body, err, body.taken.Load())
+			t.Errorf("%s, endless: got %d %s, %v, %d bytes read", name, a.Status, a.Body, err, body.taken.Load())
 		}
 		most = max(most, body.taken.Load())
 		declared := post(t, target.url, admin, token, io.LimitReader(&endless{}, 10<<30))
 		declared.ContentLength = 10 << 30
 		if a, err := do(t, declared); err == nil && a.Code() != "body_too_large" {
-			t.Errorf("%s, 10 GB declared: %d %s", name, a.Status, a.Body)
+			t.Errorf("%s, 10 GB declared: got %d %s", name, a.Status, a.Body)
 		}
 	}
 	s.OnlyHas(0, 0, 1)
-	row.Measured(fmt.Sprintf("8; at most %d KiB taken", most>>10))
+	row.Measured(fmt.Sprintf("8; at most %d KiB read", most>>10))
 }
 
 func post(t *testing.T, url, bearer, token string, body io.Reader) *http.Request {
@@ -107,23 +104,20 @@ func post(t *testing.T, url, bearer, token string, body io.Reader) *http.Request
 	return req
 }
 
-// crowd is how many slow clients there are at once.
 const crowd = 200
 
-// TestSlowClients: half a header and half a body, from many connections at once, at
-// the functions themselves, at a checker and through the ingress.
 func TestSlowClients(t *testing.T) {
 	stacktest.Insides(t, "its functions have shorter limits")
 	t.Parallel()
-	row := attacks.Test(t, "200 slow clients each: half a header and half a body at a function, at a checker, and through the ingress",
-		"functions and checkers end them within their limits; others are served meanwhile")
+	row := attacks.Test(t, "200 slow clients each at a function, a checker and the ingress (half a header, half a body)",
+		"functions and checkers close them within their limits; others are served")
 	s, k := gated(t)
 	base := hostOf(t, world.Info().BaseURL)
 	plans := "POST /api/v1/projects/" + s.Project + "/environments/prod/plans HTTP/1.1\r\nHost: "
 	rest := "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
 	tests := []struct {
 		name, address, sent string
-		ends                time.Duration // 0: the ingress's affair
+		ends                time.Duration // 0: the ingress sets the limit
 	}{
 		{"header at a function", atFunction("keys"), "GET /api/v1/projects HTTP/1.1\r\nHost: x\r\nX-A: ", headerLimit},
 		{"nothing at a function", atFunction("keys"), "", headerLimit},
@@ -144,7 +138,7 @@ func TestSlowClients(t *testing.T) {
 		begin := time.Now()
 		s.Call("hello").Key(k).Gets(http.StatusOK)
 		if a := call(t, request{path: "/api/v1/projects/" + s.Project + "/api-keys"}); a.Status != http.StatusUnauthorized {
-			t.Errorf("%s: beside it the API answers %d", test.name, a.Status)
+			t.Errorf("%s: API call: got %d, want %d", test.name, a.Status, http.StatusUnauthorized)
 		}
 		slowest = max(slowest, time.Since(begin))
 		if test.ends == 0 {
@@ -153,14 +147,14 @@ func TestSlowClients(t *testing.T) {
 			}
 			continue
 		}
-		for _, c := range conns { // each has a deadline of its own; the limits are far below
+		for _, c := range conns { // each has a deadline far above the limits
 			if _, err := io.ReadAll(c); err != nil && !closed(err) {
 				t.Fatalf("%s: still open after %v: %v", test.name, time.Since(begin), err)
 			}
 		}
 		if took := time.Since(begin); took < test.ends/2 {
-			t.Errorf("%s: ended after %v: that was not the limit", test.name, took)
+			t.Errorf("%s: ended after %v, want about %v", test.name, took, test.ends)
 		}
 	}
-	row.Measured(fmt.Sprintf("%d connections; beside them two calls took at most %v", crowd*len(tests), slowest.Round(time.Millisecond)))
+	row.Measured(fmt.Sprintf("%d connections; other calls took at most %v", crowd*len(tests), slowest.Round(time.Millisecond)))
 }

@@ -18,13 +18,11 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestLogInjection: what a log's reader would take for another line, or a terminal
-// for a command.
 func TestLogInjection(t *testing.T) {
 	stacktest.Insides(t, "it reads all logs")
 	t.Parallel()
-	row := attacks.Test(t, "line breaks, terminal sequences and forged log lines in paths, request ids, usernames, names, hosts, user agents, webhook deliveries and bodies",
-		"every line of every log is one JSON object of its own, without a control character, and none is the forged one")
+	row := attacks.Test(t, "line breaks, terminal sequences and forged log lines in all inputs",
+		"each log line is one JSON object without control characters; none is forged")
 	s, k := gated(t)
 	url, token := s.Webhook("hello")
 	const mark = "forged-by-attacker"
@@ -59,29 +57,28 @@ func TestLogInjection(t *testing.T) {
 			line = bytes.TrimSuffix(line, []byte("\n"))
 			var entry map[string]any
 			if err := json.Unmarshal(line, &entry); err != nil {
-				t.Errorf("%s: no JSON: %.200q", filepath.Base(name), line)
+				t.Errorf("%s: not JSON: %.200q", filepath.Base(name), line)
 				break
 			}
 			if entry["msg"] == mark {
-				t.Errorf("%s: the forged line stands there", filepath.Base(name))
+				t.Errorf("%s: contains the forged line", filepath.Base(name))
 			}
 			hidden := func(r rune) bool { return !unicode.IsPrint(r) }
-			if filepath.Base(name) == "traefik-access.log" { // Traefik escapes control characters only
+			if filepath.Base(name) == "traefik-access.log" { // Traefik escapes only control characters
 				hidden = unicode.IsControl
 			}
 			if i := bytes.IndexFunc(line, hidden); i >= 0 {
-				t.Errorf("%s: a control character: %.200q", filepath.Base(name), line[max(0, i-50):])
+				t.Errorf("%s: control character: %.200q", filepath.Base(name), line[max(0, i-50):])
 				break
 			}
 		}
 	}
 	if files < 10 || lines < 100 {
-		t.Errorf("only %d lines of %d logs were looked at", lines, files)
+		t.Errorf("got %d lines of %d logs, want at least 100 of 10", lines, files)
 	}
 	row.Measured(fmt.Sprintf("%d lines of %d logs", lines, files))
 }
 
-// logs are the files of what writes JSON: the functions and the ingress.
 func logs(t *testing.T) []string {
 	t.Helper()
 	names := []string{"traefik", "traefik-access", "checker-0", "checker-1"}
@@ -92,7 +89,7 @@ func logs(t *testing.T) []string {
 	for _, name := range names {
 		path := filepath.Join(world.Info().LogsDir, name+".log")
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-			t.Errorf("no log of %s: %v", name, err)
+			t.Errorf("log of %s is missing or empty: %v", name, err)
 			continue
 		}
 		files = append(files, path)
@@ -100,16 +97,15 @@ func logs(t *testing.T) []string {
 	return files
 }
 
-// TestErrorsTellNothing: what an answer says about the inside.
 func TestErrorsTellNothing(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "answers to broken requests, searched for what is inside: paths, Go's words, addresses, names of the store and the cluster", "the API's code and message, and nothing else")
+	row := attacks.Test(t, "broken requests; responses are searched for internal names and addresses", "only the API's code and message")
 	admin := adminToken(t)
 	param := regexp.MustCompile(`\{[a-z_]+\}`)
 	n := 0
 	for _, route := range routes() {
 		if route == "DELETE /api/v1/session" {
-			continue // it would end the session
+			continue
 		}
 		method, pattern, _ := strings.Cut(route, " ")
 		for _, value := range []string{"x", "%00", "..%2f", strings.Repeat("a", 3000)} {
@@ -117,23 +113,23 @@ func TestErrorsTellNothing(t *testing.T) {
 			for _, body := range []string{"", "{", `{"x":1}`, "\xff"} {
 				n++
 				a, err := send(t, method, path, body, admin)
-				if errors.Is(err, io.ErrUnexpectedEOF) { // Knative's proxies may cut the answer to a GET that has a body
+				if errors.Is(err, io.ErrUnexpectedEOF) { // Knative's proxies may cut the response to a GET with a body
 					a, err = send(t, method, path, body, admin)
 				}
 				check.OK(t, err)
 				if a.Status < http.StatusBadRequest {
-					continue // what was asked for; the audit log has addresses
+					continue // the audit log may contain addresses
 				}
 				for _, word := range []string{"goroutine", ".go:", "panic", "firestore", "rpc error", "127.0.0.1", "kube", "sluice-system", "github.com", "/tmp", "nil pointer", "runtime", "projects/sluice-local"} {
 					if strings.Contains(strings.ToLower(a.Body), word) {
-						t.Errorf("%s: the answer says %q: %s", route, word, a.Body)
+						t.Errorf("%s: the response contains %q: %s", route, word, a.Body)
 					}
 				}
 				if server := a.Header.Get("Server") + a.Header.Get("X-Powered-By"); server != "" {
-					t.Errorf("%s: it says what it is: %s", route, server)
+					t.Errorf("%s: the response names the server: %s", route, server)
 				}
 			}
 		}
 	}
-	row.Measured(fmt.Sprintf("%d answers", n))
+	row.Measured(fmt.Sprintf("%d responses", n))
 }

@@ -1,7 +1,5 @@
-// Package attack plays the attackers: hostile headers, paths, hosts, bodies, tokens
-// and names against a running stack of its own, each with its row in tests/REPORT.md,
-// and every management route with every role. What is tried and what must come of it
-// stands in the row; a row whose test fails is a hole.
+// Package attack attacks a running stack, and calls every management route as every role.
+// tests/REPORT.md lists the attacks and their expected results.
 package attack
 
 import (
@@ -18,12 +16,11 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// portBase is the first of the stack's ports.
 const portBase = 28280
 
 const scannersKey = "first"
 
-// How long a client may take, lowered so that tests run in seconds.
+// Limits for slow clients, reduced so that tests take seconds.
 const (
 	headerLimit = 2 * time.Second
 	readLimit   = 3 * time.Second
@@ -33,17 +30,16 @@ var (
 	world *stack.Stack
 	ci    *issuers
 
-	// scanner is a secret-scanning program that the stack trusts, with the key scannersKey.
+	// scanner is a trusted secret-scanning program that signs with scannersKey.
 	scanner = stacktest.NewScanner("scanner")
 
 	book    = report.Open("attack")
-	attacks = book.Tests("Attacks", "What is tried, and what must come of it.", []string{"attack", "must"}, "tried")
+	attacks = book.Tests("Attacks", "Attacks on a running installation.", []string{"attack", "expected"}, "measured")
 
 	roleBook = report.Open("roles")
 	roles    = roleBook.Table("Role matrix",
-		"Every route of the management API, as the functions register them, asked by every role in their own project and in another. "+
-			"The figures are the answers' statuses; *other* stands for viewer, developer and owner in a project that is not theirs, and for service tokens of that one; "+
-			"*tokens* are service tokens of a viewer, a developer and an owner. One that is revoked or expired gets what *anonymous* gets.",
+		"The status of every management API route for every role. *Other*: viewer, developer and owner of another project, and its service tokens. "+
+			"*Tokens*: service tokens of a viewer, a developer and an owner (one status if all get the same); revoked and expired tokens count as *anonymous*.",
 		[]string{"route", "needs", "anonymous", "outsider", "viewer", "developer", "owner", "admin", "other", "tokens"})
 )
 
@@ -58,7 +54,7 @@ func TestMain(m *testing.M) {
 		}
 		o.Env["keys"] = map[string]string{"LEAK_PROGRAMS": scanner.Setting()}
 		maps.Copy(o.Env["keys"], limits)
-		// Registries are asked as in production: only where the internet is.
+		// Private registries are rejected, as in production.
 		for _, f := range []string{"apps", "deploys", "webhook", "builds"} {
 			o.Env[f] = map[string]string{"REGISTRY_ALLOW_PRIVATE": "false"}
 		}
@@ -73,7 +69,7 @@ func TestMain(m *testing.M) {
 		}
 		return nil
 	}, func(s *stack.Stack) { world = s })
-	if stacktest.Elsewhere() { // some rows are skipped there; REPORT.md is about the local stack
+	if stacktest.Elsewhere() { // REPORT.md describes the local stack
 		os.Exit(code)
 	}
 	os.Exit(roleBook.Close(book.Close(code)))

@@ -18,8 +18,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// hostile are names that mean something to a path, a document store, a label, a
-// template, a shell or a terminal.
+// hostile returns names with a special meaning in a path, a store, a label, a template, a shell
+// or a terminal.
 func hostile() []string {
 	return []string{
 		".", "..", "...", "/", "a/b", "a/../b", "../../users/admin", "a.b", "a.", ".a", "*", "**", "__a__", "__name__", "-", "-a", "a-", "--help", "a b", " a", "a ",
@@ -28,8 +28,8 @@ func hostile() []string {
 	}
 }
 
-// hostileHere returns the hostile names to try in one place: every eighth, starting with a
-// different one in each place. In "make test-long" it returns all.
+// hostileHere returns every eighth hostile name, starting with a different one in each place.
+// "make test-long" uses all.
 func hostileHere(place int) []string {
 	step := long.Pick(8, 1)
 	var some []string
@@ -41,16 +41,15 @@ func hostileHere(place int) []string {
 	return some
 }
 
-// TestNamesInPaths tries hostile names in every place of every route.
 func TestNamesInPaths(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "names that break out of a document's path or a label, in every parameter of every route, by an admin",
-		"4xx with the API's own error, never 5xx; no document, Secret or workload changes")
+	row := attacks.Test(t, "names that break out of a document path or a label, in every path parameter",
+		"4xx with the API's error; no document, Secret or workload changes")
 	p := newProject(t)
 	admin := adminToken(t)
-	fine := map[string]bool{ // what may have such names: users and requests
+	fine := map[string]bool{
 		"{username}":   true,
-		"{request_id}": true, // clients choose them; TestRequestsOfOthers has the hostile ones
+		"{request_id}": true, // see TestRequestsOfOthers
 	}
 	before := p.site.Snapshot()
 	var g errgroup.Group
@@ -65,7 +64,7 @@ func TestNamesInPaths(t *testing.T) {
 			places++
 			for _, name := range hostileHere(places) {
 				if name == "." || name == ".." {
-					continue // the ingress makes another path of them, and asks for that
+					continue // the ingress normalizes the path
 				}
 				n++
 				method, path, _ := strings.Cut(p.fill(strings.ReplaceAll(route, param, "\x01")), " ")
@@ -90,7 +89,6 @@ func TestNamesInPaths(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d requests", n))
 }
 
-// send sends an escaped path as it is.
 func send(t *testing.T, method, path, body, token string) (stacktest.Answer, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, world.Info().BaseURL, strings.NewReader(body))
@@ -109,11 +107,10 @@ func send(t *testing.T, method, path, body, token string) (stacktest.Answer, err
 	return stacktest.Do(stacktest.Ingress(world), req)
 }
 
-// TestNamesInBodies: the same names where something is made.
 func TestNamesInBodies(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "the same names for projects, environments, apps, scopes, users, hosts, and line breaks in names of keys and plans",
-		"422 (400), nothing stored; what may be stored is shown as it was sent and adds no header")
+	row := attacks.Test(t, "hostile names in request bodies",
+		"422 or 400, nothing stored; allowed names are returned unchanged and add no header")
 	s, k := gated(t)
 	s.Settled("hello", 1, "live")
 	admin := adminToken(t)
@@ -146,7 +143,7 @@ func TestNamesInBodies(t *testing.T) {
 			n++
 			q.token = admin
 			if a := call(t, q); a.Status != http.StatusUnprocessableEntity && a.Status != http.StatusBadRequest && a.Status != http.StatusNotFound {
-				t.Errorf("%s %s %.100s: %d %.200s", q.method, q.path, q.body, a.Status, a.Body)
+				t.Errorf("%s %s %.100s: got %d %.200s", q.method, q.path, q.body, a.Status, a.Body)
 			}
 		}
 	}
@@ -157,7 +154,7 @@ func TestNamesInBodies(t *testing.T) {
 		s.Opens("hello", odd)
 		e := s.Echo(s.Call("hello").Key(odd).Gets(http.StatusOK))
 		if len(e.Headers["X-Service-Key-Name"]) != 1 || e.Headers["X-Evil"] != nil || odd.Name != name {
-			t.Errorf("%q: the key is called %q and the app saw %v", name, odd.Name, e.Headers)
+			t.Errorf("key name %q: got %q, the app got %v", name, odd.Name, e.Headers)
 		}
 	}
 	row.Measured(fmt.Sprintf("%d requests", n))

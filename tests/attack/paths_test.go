@@ -13,8 +13,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// tricky are request targets that some proxy or router somewhere reads as another
-// one than its neighbour does.
+// tricky returns targets that proxies and routers can interpret differently.
 func tricky(s *stacktest.Site) []string {
 	check := "/check/" + s.Project + "-" + s.Env + "/hello"
 	return []string{
@@ -26,11 +25,10 @@ func tricky(s *stacktest.Site) []string {
 	}
 }
 
-// TestPaths: no spelling of a path gets around the gate.
 func TestPaths(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "paths without a key: `//`, `%2e`, `%2f`, `..;/`, `\\`, NUL, the gate's and the API's own paths, `*`",
-		"the gate's 401 or the proxy's 400, never the app")
+	row := attacks.Test(t, "paths without a key: `//`, `%2e`, `%2f`, `..;/`, `\\`, NUL, the gate's and the API's paths, `*`",
+		"the gate's 401 or the proxy's 400; never the app")
 	s, k := gated(t)
 	n := 0
 	for _, method := range []string{"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE", "PATCH", "CONNECT", "PROPFIND", "get", "FOO-BAR"} {
@@ -39,7 +37,7 @@ func TestPaths(t *testing.T) {
 			got := raw(t, atIngress(), method+" "+target+" HTTP/1.1\r\nHost: "+s.Host("hello")+"\r\nConnection: close\r\n\r\n")
 			status, _, _ := strings.Cut(strings.TrimPrefix(got, "HTTP/1.1 "), " ")
 			refused := status == "401" || status == "400"
-			if target == "*" || method == http.MethodConnect { // the proxy's own affair
+			if target == "*" || method == http.MethodConnect {
 				refused = true
 			}
 			if !refused || strings.Contains(got, `"body_bytes"`) {
@@ -47,17 +45,16 @@ func TestPaths(t *testing.T) {
 			}
 		}
 	}
-	// With the key the same paths are served: it was not the path that was refused.
+	// The key is accepted with these paths, so the path was not the reason.
 	for _, target := range []string{"//", "/%2e%2e/x", "/a%2fb", "/healthz", "/api/v1/session"} {
 		s.Call("hello").Key(k).Path(target).Gets(http.StatusOK)
 	}
 	row.Measured(fmt.Sprintf("%d requests", n))
 }
 
-// TestAbsoluteForm: the target's host and the Host header disagree.
 func TestAbsoluteForm(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "absolute-form targets whose host is another one than that of `Host`", "no spelling reaches the gated app without its key")
+	row := attacks.Test(t, "absolute-form targets whose host differs from `Host`", "the gated app is never reached without a key")
 	s, k := gated(t)
 	s.App("open")
 	gate, open, n := s.Host("hello"), s.Host("open"), 0
@@ -74,16 +71,15 @@ func TestAbsoluteForm(t *testing.T) {
 	}
 	a := answers(t, raw(t, atIngress(), "GET http://"+gate+"/x HTTP/1.1\r\nHost: "+gate+"\r\nConnection: close\r\nX-API-Key: "+k.Full+"\r\n\r\n"))
 	if len(a) != 1 || a[0].Status != http.StatusOK {
-		t.Errorf("an honest absolute form: %+v", a)
+		t.Errorf("valid absolute form: got %+v, want one response with %d", a, http.StatusOK)
 	}
 	row.Measured(fmt.Sprintf("%d", n))
 }
 
-// TestHosts: other spellings of the host.
 func TestHosts(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "`Host` in other spellings, with ports, users, paths, twice, empty, missing, HTTP/1.0",
-		"the gate, 400 or 404; never the gated app, and never two hosts")
+	row := attacks.Test(t, "`Host`: other spellings, ports, users, paths; duplicate, empty, missing; HTTP/1.0",
+		"the gate, 400 or 404; never the gated app")
 	s, _ := gated(t)
 	h := s.Host("hello")
 	hosts := []string{
@@ -98,7 +94,7 @@ func TestHosts(t *testing.T) {
 			n++
 			for _, a := range answers(t, raw(t, atIngress(), "GET / HTTP/"+version+"\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")) {
 				if reached(a) || a.Status == http.StatusOK {
-					t.Errorf("HTTP/%s Host %.80q: %d %.100s", version, host, a.Status, a.Body)
+					t.Errorf("HTTP/%s Host %.80q: got %d %.100s", version, host, a.Status, a.Body)
 				}
 			}
 		}
@@ -111,12 +107,10 @@ func TestHosts(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d hosts", n))
 }
 
-// TestOtherPorts: the app's host at every other port of the stack, and the API's
-// inner addresses through the ingress.
 func TestOtherPorts(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "the app's host on every other port of the installation; internal paths (`/check/…`, `/events/…`, CloudEvents to `/`, `/metrics`) through the ingress",
-		"no port but the ingress serves the app; internal paths are 404, and `/` only leads to the console")
+	row := attacks.Test(t, "the app's host on every other port; internal paths (`/check/…`, `/events/…`, `/metrics`) through the ingress",
+		"only the ingress serves the app; internal paths: 404; `/` redirects to the console")
 	s, _ := gated(t)
 	n := 0
 	hosts := []string{"127.0.0.1"}
@@ -130,7 +124,7 @@ func TestOtherPorts(t *testing.T) {
 			a, err := plainGet(t, fmt.Sprintf("http://%s:%d/", host, port), s.Host("hello"))
 			n++
 			if err == nil && reached(a) {
-				t.Errorf("port %d of %s serves the app", port, host)
+				t.Errorf("port %d of %s returns the app's response", port, host)
 			}
 		}
 	}
@@ -145,7 +139,7 @@ func TestOtherPorts(t *testing.T) {
 					continue
 				}
 				if a.Status != http.StatusNotFound && a.Status != http.StatusUnauthorized && a.Status != http.StatusBadRequest {
-					t.Errorf("%s %s: %d %.100s", method, path, a.Status, a.Body)
+					t.Errorf("%s %s: got %d %.100s", method, path, a.Status, a.Body)
 				}
 			}
 		}
@@ -153,23 +147,22 @@ func TestOtherPorts(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d", n))
 }
 
-// leadsToConsole: the root of the API's host is an address to begin at, and takes nothing.
+// leadsToConsole checks that GET / redirects to the console and that other methods are rejected.
 func leadsToConsole(t *testing.T, method string, a stacktest.Answer) {
 	t.Helper()
 	if method == http.MethodGet && (a.Status != http.StatusSeeOther || a.Header.Get("Location") != "/console") {
-		t.Errorf("GET /: %d to %q", a.Status, a.Header.Get("Location"))
+		t.Errorf("GET /: got %d to %q, want %d to /console", a.Status, a.Header.Get("Location"), http.StatusSeeOther)
 	}
 	if method != http.MethodGet && a.Status != http.StatusMethodNotAllowed {
-		t.Errorf("%s /: %d", method, a.Status)
+		t.Errorf("%s /: got %d, want %d", method, a.Status, http.StatusMethodNotAllowed)
 	}
 }
 
-// oddMethods are what some route takes, what none does, and what no one has ever heard of.
+// oddMethods returns methods of some routes, of no route, and unknown ones.
 func oddMethods() []string {
 	return []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "FOO-BAR"}
 }
 
-// asked is what one request to the API's host gets.
 func asked(t *testing.T, method, target string) stacktest.Answer {
 	t.Helper()
 	got := raw(t, atIngress(), method+" "+target+" HTTP/1.1\r\nHost: "+hostOf(t, world.Info().BaseURL)+"\r\nConnection: close\r\n\r\n")
@@ -180,11 +173,10 @@ func asked(t *testing.T, method, target string) stacktest.Answer {
 	return stacktest.Answer{}
 }
 
-// TestUnknownAddresses: below /api/ everything is answered by the API.
 func TestUnknownAddresses(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "addresses of the API that no route has, with every method: other versions and letter cases, slashes missing, doubled and encoded, dots, NUL, backslashes, line breaks, 60 000 characters; and every route with every other method",
-		"404 `not_found` or 405 with `Allow`, in the API's form and with `X-Request-Id` (400 or 431 where it is no request); never a redirect, another page or a 5xx")
+	row := attacks.Test(t, "API paths without a route, in odd spellings and with 60,000 characters; every route with other methods",
+		"404 `not_found`, or 405 with `Allow` (malformed requests: 400, 431); never a redirect or 5xx")
 	n := 0
 	for _, target := range []string{
 		"/api", "/api/", "/api?x=1", "/api/v1", "/api/v1/", "/api/v2/projects", "/API/v1/projects", "/Api/", "/api/V1/projects", "/api/v1/Projects", "/api/v1/sessions",
@@ -204,7 +196,7 @@ func TestUnknownAddresses(t *testing.T) {
 			refusedByAPI(t, method, target, a, http.StatusNotFound, "not_found")
 		}
 	}
-	methods := map[string][]string{} // by path
+	methods := map[string][]string{}
 	for _, r := range api.Table() {
 		path := r.URL(url.PathEscape, slices.Repeat([]string{"a"}, len(r.Parameters()))...)
 		for _, other := range api.Table() {
@@ -228,30 +220,28 @@ func TestUnknownAddresses(t *testing.T) {
 			a := asked(t, method, path)
 			refusedByAPI(t, method, path, a, http.StatusMethodNotAllowed, "method_not_allowed")
 			if got := a.Header.Get("Allow"); got != strings.Join(known, ", ") {
-				t.Errorf("%s %s: Allow is %q, want %q", method, path, got, known)
+				t.Errorf("%s %s: Allow: got %q, want %q", method, path, got, known)
 			}
 		}
 	}
 	row.Measured(fmt.Sprintf("%d requests", n))
 }
 
-// refusedByAPI: an answer is the API's own error, with what all its answers have.
 func refusedByAPI(t *testing.T, method, target string, a stacktest.Answer, status int, code string) {
 	t.Helper()
 	if a.Status != status || method != http.MethodHead && a.Code() != code {
-		t.Errorf("%s %.80s: %d %.200s, want %d %s", method, target, a.Status, a.Body, status, code)
+		t.Errorf("%s %.80s: got %d %.200s, want %d %s", method, target, a.Status, a.Body, status, code)
 	}
 	for name, want := range map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Location": ""} {
 		if got := a.Header.Get(name); got != want {
-			t.Errorf("%s %.80s: %s is %q", method, target, name, got)
+			t.Errorf("%s %.80s: %s: got %q, want %q", method, target, name, got, want)
 		}
 	}
 	if a.Header.Get("X-Request-Id") == "" {
-		t.Errorf("%s %.80s has no X-Request-Id", method, target)
+		t.Errorf("%s %.80s: no X-Request-Id", method, target)
 	}
 }
 
-// plainGet asks an address for a host.
 func plainGet(t *testing.T, address, host string) (stacktest.Answer, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -267,7 +257,7 @@ func hostOf(t *testing.T, address string) string {
 	return u.Host
 }
 
-// leadsTo tells whether a path is one of a pattern: a word can stand where a parameter does.
+// leadsTo reports whether a path matches a route's pattern.
 func leadsTo(pattern, path string) bool {
 	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
 	if len(want) != len(got) {

@@ -23,19 +23,17 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestForgedPeers: what checkers tell each other, told by those who are none.
 func TestForgedPeers(t *testing.T) {
 	t.Parallel()
-	stacktest.Insides(t, "it speaks from the checkers' own addresses")
-	row := attacks.Test(t, "counts at a checker's port: without a certificate, with one of another authority, of an unknown checker, from another address, "+
-		"older than the last, too large, of another checker's source, with totals beyond all bounds, cut off, and by other methods",
-		"403, 409, 413, 400 or 405, and the key keeps its whole burst")
+	stacktest.Insides(t, "it connects from the checkers' addresses")
+	row := attacks.Test(t, "counts sent to a checker: no or foreign certificate, unknown checker, other address, outdated, malformed",
+		"400, 403, 405, 409 or 413; the key keeps its whole burst")
 	s := stacktest.New(t, world)
 	rate, burst := 0.01, int64(10)
 	key := s.Key(s.Plan(wire.CreatePlan{Rate: &rate, Burst: &burst}))
-	s.Opens("hello", key) // one request at each: eight are left, once both have heard of it
+	s.Opens("hello", key) // one request at each: eight remain once both have exchanged counts
 	at := world.Info().Checkers[0]
-	peer := heardPeer(t, "checker-1")
+	peer := readPeer(t, "checker-1")
 	real := checkersCertificate(t)
 	good := counts{run: peer.run, source: peer.run + "-1", day: int64(usage.DayOf(time.Now())), prefix: key.Prefix, allowed: 1000, unpaid: 1000}
 	ahead := good
@@ -54,14 +52,14 @@ func TestForgedPeers(t *testing.T) {
 		want   int
 	}{
 		{"no certificate", nil, peer.host, "", ahead.encode(), 403},
-		{"another authority's", foreignCertificate(t), peer.host, "", ahead.encode(), 403},
+		{"another CA's certificate", foreignCertificate(t), peer.host, "", ahead.encode(), 403},
 		{"an unknown checker", real, peer.host, "", with(func(c *counts) { c.run, c.source = "NOBODY", "NOBODY-1" }), 403},
 		{"from another address", real, "127.0.0.99", "", ahead.encode(), 403},
 		{"older than the last", real, peer.host, "", good.encode(), 409},
 		{"too large", real, peer.host, "", append(ahead.encode(), make([]byte, 1<<20)...), 413},
 		{"of another's source", real, peer.host, "", with(func(c *counts) { c.source = "SOMEBODY-1" }), 400},
 		{"beyond all bounds", real, peer.host, "", with(func(c *counts) { c.allowed = 1 << 62 }), 400},
-		{"more than it says", real, peer.host, "", with(func(c *counts) { c.unpaid = c.allowed + 1 }), 400},
+		{"more unpaid than allowed", real, peer.host, "", with(func(c *counts) { c.unpaid = c.allowed + 1 }), 400},
 		{"wants twice", real, peer.host, "", with(func(c *counts) { c.wants = 2 }), 400},
 		{"of an earlier version", real, peer.host, "", append([]byte{1}, ahead.encode()[1:]...), 400},
 		{"cut off", real, peer.host, "", ahead.encode()[:20], 400},
@@ -81,7 +79,7 @@ func TestForgedPeers(t *testing.T) {
 		}
 		_ = res.Body.Close()
 		if res.StatusCode != try.want {
-			t.Errorf("%s: %d, want %d", try.what, res.StatusCode, try.want)
+			t.Errorf("%s: got %d, want %d", try.what, res.StatusCode, try.want)
 		}
 	}
 	first := stacktest.Replicas(t, world)[0]
@@ -100,10 +98,10 @@ func newRequest(t *testing.T, method, url string, body []byte) *http.Request {
 	return r
 }
 
-// heard is a checker as its canary names it.
-type heard struct{ run, host string }
+// peerInfo identifies a checker by its canary document.
+type peerInfo struct{ run, host string }
 
-func heardPeer(t *testing.T, replica string) heard {
+func readPeer(t *testing.T, replica string) peerInfo {
 	t.Helper()
 	snap, err := stacktest.Store(t, world).Collection("counters").Doc("canary." + replica).Get(t.Context())
 	check.OK(t, err)
@@ -111,18 +109,18 @@ func heardPeer(t *testing.T, replica string) heard {
 	address, _ := snap.Data()["address"].(string)
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || run == "" {
-		t.Fatalf("the canary of %s: %v, %v", replica, snap.Data(), err)
+		t.Fatalf("canary of %s: got %v, %v", replica, snap.Data(), err)
 	}
-	return heard{run: run, host: host}
+	return peerInfo{run: run, host: host}
 }
 
-// counts is one key's, as checkers say it to each other.
+// counts are one key's counts as checkers exchange them.
 type counts struct {
 	run, source     string
 	seq             uint64
 	day             int64
 	prefix          string
-	wants           byte // 1: it holds too little of a hard quota
+	wants           byte // 1: short of a hard quota
 	allowed, unpaid uint64
 }
 
@@ -138,7 +136,6 @@ func (c counts) encode() []byte {
 	return binary.AppendUvarint(b, c.unpaid)
 }
 
-// speaker speaks from an address, with a certificate or without.
 func speaker(t *testing.T, from string, cert *tls.Certificate) *http.Client {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true}
@@ -159,7 +156,7 @@ func checkersCertificate(t *testing.T) *tls.Certificate {
 	return &cert
 }
 
-// foreignCertificate is for the checkers' name, by an authority of the attacker's own.
+// foreignCertificate returns a certificate for the checkers' address from another CA.
 func foreignCertificate(t *testing.T) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -17,8 +17,6 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// routes are the management API's and the webhook's, e.g.
-// "GET /api/v1/projects/{project}".
 func routes() []string {
 	var all []string
 	for _, row := range api.Table() {
@@ -28,16 +26,14 @@ func routes() []string {
 	return all
 }
 
-// expectation is what a route answers. The request is made so that it can be sent
-// again and again by all who may: it changes nothing, or the same each time.
+// expectation is the expected response of a route. Requests are repeatable by all roles.
 type expectation struct {
-	body   string   // JSON; "" is none
-	status int      // of those who may
-	app    string   // in the path, if not the project's own
-	need   api.Need // where it differs from the table's: of what is asked here
+	body   string // "" for none
+	status int
+	app    string   // in the path, if not the project's app
+	need   api.Need // if it differs from the table's
 }
 
-// The names in paths and bodies are those of [project].
 func expectations() map[string]expectation {
 	const (
 		project = "/api/v1/projects/{project}"
@@ -49,14 +45,14 @@ func expectations() map[string]expectation {
 		"POST /api/v1/session":                                 {body: `{}`, status: 422},
 		"GET /api/v1/session":                                  {body: "", status: 200},
 		"DELETE /api/v1/session":                               {body: "", status: 204},
-		"GET /api/v1/users/{username}":                         {body: "", status: 404}, // there is none
+		"GET /api/v1/users/{username}":                         {body: "", status: 404},
 		"GET /api/v1/users":                                    {body: "", status: 200},
 		"POST /api/v1/users":                                   {body: `{}`, status: 422},
 		"PUT /api/v1/users/{username}/password":                {need: api.Admin, body: `{}`, status: 422}, // of another user
 		"GET /api/v1/projects":                                 {body: "", status: 200},
 		"POST /api/v1/projects":                                {body: `{"name":"{project}"}`, status: 409},
 		"GET /api/v1/host-reservations":                        {body: "", status: 200},
-		"DELETE /api/v1/host-reservations/{host}":              {body: "", status: 404}, // it is not reserved
+		"DELETE /api/v1/host-reservations/{host}":              {body: "", status: 404},
 		"GET /api/v1/audit":                                    {body: "", status: 200},
 		"GET /api/v1/docs":                                     {body: "", status: 200},
 		"GET /api/v1/key":                                      {body: "", status: 0},
@@ -64,19 +60,19 @@ func expectations() map[string]expectation {
 		"GET " + project + "/audit":                            {body: "", status: 200},
 		"GET " + project:                                       {body: "", status: 200},
 		"PATCH " + project:                                     {body: `{}`, status: 200},
-		"DELETE " + project:                                    {body: "", status: 409}, // it has environments
+		"DELETE " + project:                                    {body: "", status: 409}, // has environments
 		"GET " + project + "/members":                          {body: "", status: 200},
 		"PUT " + project + "/members":                          {body: `{members}`, status: 200},
-		"GET " + project + "/members/{username}":               {body: "", status: 404}, // who is no member
-		"DELETE " + project + "/members/{username}":            {body: "", status: 404}, // who is no member
+		"GET " + project + "/members/{username}":               {body: "", status: 404},
+		"DELETE " + project + "/members/{username}":            {body: "", status: 404},
 		"GET " + project + "/tokens":                           {body: "", status: 200},
 		"POST " + project + "/tokens":                          {body: `{}`, status: 422},
-		"GET " + project + "/tokens/{token_id}":                {body: "", status: 404}, // there is none
-		"DELETE " + project + "/tokens/{token_id}":             {body: "", status: 404}, // there is none
+		"GET " + project + "/tokens/{token_id}":                {body: "", status: 404},
+		"DELETE " + project + "/tokens/{token_id}":             {body: "", status: 404},
 		"GET " + project + "/environments":                     {body: "", status: 200},
 		"POST " + project + "/environments":                    {body: `{"name":"{environment}"}`, status: 409},
 		"GET " + env:                                           {body: "", status: 200},
-		"DELETE " + env:                                        {body: "", status: 409}, // it has apps
+		"DELETE " + env:                                        {body: "", status: 409}, // has apps
 		"GET " + env + "/activity":                             {body: "", status: 200},
 		"GET " + env + "/apps":                                 {body: "", status: 200},
 		"POST " + env + "/apps":                                {body: `{}`, status: 422},
@@ -91,14 +87,14 @@ func expectations() map[string]expectation {
 		"GET " + app + "/webhook/deliveries":                   {body: "", status: 200},
 		"GET " + app + "/webhook/trusts":                       {body: "", status: 200},
 		"POST " + app + "/webhook/trusts":                      {body: `{}`, status: 422},
-		"GET " + app + "/webhook/trusts/{trust_id}":            {body: "", status: 404}, // there is none
-		"DELETE " + app + "/webhook/trusts/{trust_id}":         {body: "", status: 404}, // there is none
-		"POST " + app + "/webhook/test":                        {body: "", status: 200}, // of the row before, it is enabled
+		"GET " + app + "/webhook/trusts/{trust_id}":            {body: "", status: 404},
+		"DELETE " + app + "/webhook/trusts/{trust_id}":         {body: "", status: 404},
+		"POST " + app + "/webhook/test":                        {body: "", status: 200}, // the previous POST enabled it
 		"GET " + env + "/plans":                                {body: "", status: 200},
 		"POST " + env + "/plans":                               {body: `{}`, status: 422},
 		"GET " + env + "/plans/{plan_id}":                      {body: "", status: 200},
 		"PATCH " + env + "/plans/{plan_id}":                    {body: `{}`, status: 200},
-		"DELETE " + env + "/plans/{plan_id}":                   {body: "", status: 409}, // a key uses it
+		"DELETE " + env + "/plans/{plan_id}":                   {body: "", status: 409}, // used by a key
 		"GET " + env + "/api-keys":                             {body: "", status: 200},
 		"POST " + env + "/api-keys":                            {body: `{}`, status: 422},
 		"GET " + project + "/api-keys":                         {body: "", status: 200},
@@ -108,27 +104,26 @@ func expectations() map[string]expectation {
 		"PATCH " + project + "/api-keys/{key_id}":              {body: `{}`, status: 200},
 		"POST " + project + "/api-keys/{key_id}/revoke":        {body: "", status: 200},
 		"POST " + project + "/api-keys/{key_id}/rotate":        {body: "", status: 200},
-		"POST " + project + "/api-keys/{key_id}/quota/release": {body: "", status: 200}, // nothing is leased of a soft quota
+		"POST " + project + "/api-keys/{key_id}/quota/release": {body: "", status: 200},
 		"GET " + project + "/api-keys/{key_id}/usage":          {body: "", status: 200},
 		"POST /api/v1/leaks":                                   {body: `[]`, status: 0},
 		"POST /api/v1/leaks/report":                            {body: `{}`, status: 422},
-		"GET " + project + "/changes/{change_id}":              {body: "", status: 404}, // there is none
-		"GET " + project + "/requests/{request_id}":            {body: "", status: 200}, // nobody remembers it
+		"GET " + project + "/changes/{change_id}":              {body: "", status: 404},
+		"GET " + project + "/requests/{request_id}":            {body: "", status: 200},
 		"GET " + app + "/deployments":                          {body: "", status: 200},
 		"GET " + app + "/deployments/{revision}":               {body: "", status: 200},
 		"POST " + app + "/deployments":                         {body: `{}`, status: 422},
-		"POST " + app + "/rollback":                            {body: "", status: 409}, // there is no revision before
+		"POST " + app + "/rollback":                            {body: "", status: 409}, // no previous revision
 		"POST " + app + "/promote":                             {body: `{}`, status: 422},
 		"GET " + app + "/builds":                               {body: "", status: 200},
-		"POST " + app + "/builds":                              {body: "", status: 409}, // it has no git source
-		"GET " + app + "/builds/{build}":                       {body: "", status: 404}, // there is none
+		"POST " + app + "/builds":                              {body: "", status: 409}, // no git source
+		"GET " + app + "/builds/{build}":                       {body: "", status: 404},
 		"POST " + hook:                                         {body: `{}`, status: 0},
 		"GET " + hook + "/deployments/{revision}":              {body: "", status: 0},
 		"GET " + hook + "/builds/{build}":                      {body: "", status: 0},
 	}
 }
 
-// role is somebody who asks.
 type role struct {
 	name     string
 	token    string
@@ -136,13 +131,13 @@ type role struct {
 	username string
 }
 
-// project is one with a member and a service token of each role, an app, a plan and a key.
+// project has a member and a service token of each role, an app, a plan and a key.
 type project struct {
 	site   *stacktest.Site
-	roles  []role            // anonymous first, admin last
-	tokens []role            // service tokens
-	ended  []role            // service tokens that are good no more
-	values map[string]string // of what stands in patterns and bodies, e.g. of "{app}"
+	roles  []role // anonymous first, admin last
+	tokens []role
+	ended  []role // revoked and expired service tokens
+	values map[string]string
 }
 
 func newProject(t *testing.T) *project {
@@ -190,7 +185,6 @@ func newProject(t *testing.T) *project {
 	return p
 }
 
-// issue makes a service token of the project.
 func (p *project) issue(t testing.TB, name, role string, life time.Duration) (id, full string) {
 	t.Helper()
 	ends := time.Now().Add(life).UTC().Format(time.RFC3339Nano)
@@ -199,7 +193,6 @@ func (p *project) issue(t testing.TB, name, role string, life time.Duration) (id
 	return token.ID, string(bearer)
 }
 
-// signIn opens a session for a role and gives its token.
 func (p *project) signIn(t *testing.T, r role) string {
 	t.Helper()
 	if r.username == "" {
@@ -208,7 +201,6 @@ func (p *project) signIn(t *testing.T, r role) string {
 	return bearer(t, r.username, r.password)
 }
 
-// fill puts a project's names into a pattern or a body.
 func (p *project) fill(text string) string {
 	for name, value := range p.values {
 		text = strings.ReplaceAll(text, name, value)
@@ -216,7 +208,6 @@ func (p *project) fill(text string) string {
 	return text
 }
 
-// ask sends a request to a route and gives the status.
 func (p *project) ask(t *testing.T, route string, e expectation, token string) int {
 	t.Helper()
 	if e.app != "" {
@@ -224,7 +215,7 @@ func (p *project) ask(t *testing.T, route string, e expectation, token string) i
 	}
 	method, path, _ := strings.Cut(p.fill(route), " ")
 	var a stacktest.Answer
-	// Parallel tests with the same address can use up its failed webhook calls.
+	// Parallel tests can exhaust the address limit of failed webhook calls.
 	p.site.Until("answer without limiting the address", func() bool {
 		a = call(t, request{method: method, path: path, body: p.fill(e.body), token: token})
 		return a.Status != http.StatusTooManyRequests
@@ -232,13 +223,11 @@ func (p *project) ask(t *testing.T, route string, e expectation, token string) i
 	return a.Status
 }
 
-// request is one to the management API.
 type request struct {
 	method, path, body, token string
 	header                    []string // pairs
 }
 
-// call sends it and reads the answer.
 func call(t testing.TB, q request) stacktest.Answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), cmp.Or(q.method, http.MethodGet), world.Info().BaseURL+q.path, bytes.NewReader([]byte(q.body)))
@@ -257,7 +246,6 @@ func call(t testing.TB, q request) stacktest.Answer {
 	return a
 }
 
-// bearer signs in and gives the token.
 func bearer(t testing.TB, username, password string) string {
 	t.Helper()
 	body, err := json.Marshal(wire.SignIn{Username: &username, Password: &password})
@@ -265,19 +253,17 @@ func bearer(t testing.TB, username, password string) string {
 	a := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: string(body)})
 	var s wire.OpenedSession
 	if err := json.Unmarshal([]byte(a.Body), &s); err != nil || s.Token == "" {
-		t.Fatalf("sign in %s: %d %s", username, a.Status, a.Body)
+		t.Fatalf("sign in %s: got %d %s", username, a.Status, a.Body)
 	}
 	return s.Token
 }
 
-// TestRoles: every route × every role, of people and of service tokens, × own and other
-// project.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	all, want := routes(), expectations()
 	for route := range want {
 		if !slices.Contains(all, route) {
-			t.Errorf("there is no route %s any more", route)
+			t.Errorf("unknown route %s in expectations", route)
 		}
 	}
 	needs, people := map[string]api.Need{}, map[string]bool{}
@@ -285,14 +271,14 @@ func TestRoles(t *testing.T) {
 		needs[row.Pattern()], people[row.Pattern()] = row.Need, row.People
 	}
 	own, other := newProject(t), newProject(t)
-	// Sessions of their own for the route that ends them, one for all others.
+	// One session is for the route that ends sessions.
 	for i, r := range own.roles {
 		own.roles[i].token = own.signIn(t, r)
 	}
 	for _, route := range revokeLast(all) {
 		e, ok := want[route]
 		if !ok {
-			t.Errorf("%s: nobody says how to ask it", route)
+			t.Errorf("%s: no entry in expectations", route)
 			continue
 		}
 		if e.need == api.Nothing {
@@ -302,7 +288,7 @@ func TestRoles(t *testing.T) {
 		for _, r := range own.roles {
 			got := own.ask(t, route, e, own.tokenFor(t, route, r))
 			if w := e.want(r.name, true); got != w {
-				t.Errorf("%s as %s: %d, want %d", route, r.name, got, w)
+				t.Errorf("%s as %s: got %d, want %d", route, r.name, got, w)
 			}
 			cells = append(cells, strconv.Itoa(got))
 		}
@@ -311,13 +297,12 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// revokeLast puts what ends the key after everything that needs it.
 func revokeLast(all []string) []string {
 	ends := func(route string) bool { return strings.HasSuffix(route, "/revoke") }
 	return slices.Concat(slices.DeleteFunc(slices.Clone(all), ends), slices.DeleteFunc(slices.Clone(all), func(r string) bool { return !ends(r) }))
 }
 
-// tokenFor is a role's session: a fresh one where the route will end it.
+// tokenFor returns a new session for the route that ends it, and the role's session otherwise.
 func (p *project) tokenFor(t *testing.T, route string, r role) string {
 	t.Helper()
 	if route == "DELETE /api/v1/session" {
@@ -326,8 +311,8 @@ func (p *project) tokenFor(t *testing.T, route string, r role) string {
 	return r.token
 }
 
-// elsewhere asks as the members of own about the other project; "-" of a route
-// that is about no project.
+// elsewhere calls a route of the other project as the members of own. It returns the distinct
+// statuses, or "-" for routes without a project.
 func elsewhere(t *testing.T, route string, e expectation, own, other *project) string {
 	t.Helper()
 	if !strings.Contains(route, "{project}") {
@@ -337,7 +322,7 @@ func elsewhere(t *testing.T, route string, e expectation, own, other *project) s
 	for _, r := range append(own.roles[1:len(own.roles)-1:len(own.roles)-1], own.tokens...) {
 		got := other.ask(t, route, e, r.token)
 		if w := e.want(r.name, false); got != w {
-			t.Errorf("%s as %s of another project: %d, want %d", route, r.name, got, w)
+			t.Errorf("%s as %s of another project: got %d, want %d", route, r.name, got, w)
 		}
 		seen[strconv.Itoa(got)] = true
 	}
@@ -349,8 +334,8 @@ func elsewhere(t *testing.T, route string, e expectation, own, other *project) s
 	return strings.Join(all, " ")
 }
 
-// asTokens asks as service tokens of the roles, and gives what they get, in the order of
-// the roles; those that have ended get what nobody gets.
+// asTokens returns the statuses of the service tokens in the order of the roles, or one status if
+// all are equal.
 func asTokens(t *testing.T, route string, e expectation, own *project, people bool) string {
 	t.Helper()
 	var cells []string
@@ -361,19 +346,22 @@ func asTokens(t *testing.T, route string, e expectation, own *project, people bo
 		}
 		got := own.ask(t, route, e, r.token)
 		if got != w {
-			t.Errorf("%s as a token, %s: %d, want %d", route, r.name, got, w)
+			t.Errorf("%s with a token of a %s: got %d, want %d", route, r.name, got, w)
 		}
 		cells = append(cells, strconv.Itoa(got))
 	}
 	for _, r := range own.ended {
 		if got, w := own.ask(t, route, e, r.token), e.want("anonymous", true); got != w {
-			t.Errorf("%s as a token that is %s: %d, want %d", route, r.name, got, w)
+			t.Errorf("%s with a token that is %s: got %d, want %d", route, r.name, got, w)
 		}
+	}
+	if len(slices.Compact(slices.Clone(cells))) == 1 {
+		return cells[0]
 	}
 	return strings.Join(cells, " ")
 }
 
-// needed is how the report calls a need.
+// needed returns the report's name for a need.
 func needed(n api.Need) string {
 	if n == api.Token || n == api.Signature {
 		return "no session"
@@ -381,8 +369,7 @@ func needed(n api.Need) string {
 	return n.String()
 }
 
-// want is the status that a role must get. member says whether the project is its
-// own.
+// want returns a role's expected status. member reports whether the project is its own.
 func (e expectation) want(name string, member bool) int {
 	has := map[string]api.Need{"viewer": api.Viewer, "developer": api.Developer, "owner": api.Owner, "admin": api.Admin}[name]
 	if !member && name != "admin" {

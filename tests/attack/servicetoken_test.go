@@ -13,12 +13,10 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestServiceTokens: what a thief of a service token gets from it, and somebody who has
-// none, or one that is good no more.
 func TestServiceTokens(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "service tokens: revoked, expired, truncated, changed, with another's id or secret; as a cookie, an API key, a webhook's token, a password; of another project; an owner's that makes members, tokens, users and projects, or ends its own kind",
-		"401, always the same; nothing of another project, as for a stranger; 403 for what would outlive it; and nothing is made")
+	row := attacks.Test(t, "service tokens: ended, changed, mixed; as another credential; in other projects; creating members, tokens, users, projects",
+		"the same 401; nothing of other projects; 403 for anything that outlives the token")
 	own, other := newProject(t), newProject(t)
 	tried := notTokens(t, own, other)
 	tried += elsewhereTokens(t, own)
@@ -27,7 +25,7 @@ func TestServiceTokens(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d calls", tried))
 }
 
-// paths are one of each function that takes sessions.
+// paths returns a path of each function that accepts sessions.
 func (p *project) paths() []string {
 	return []string{
 		"/api/v1/session", p.fill("/api/v1/projects/{project}/members"), p.fill("/api/v1/projects/{project}/api-keys"),
@@ -36,7 +34,7 @@ func (p *project) paths() []string {
 	}
 }
 
-// notTokens are refused alike, at every function.
+// notTokens checks that every function rejects invalid tokens in the same way.
 func notTokens(t *testing.T, own, other *project) (tried int) {
 	t.Helper()
 	good, another := own.tokens[2].token, other.tokens[2].token
@@ -53,20 +51,20 @@ func notTokens(t *testing.T, own, other *project) (tried int) {
 		for _, path := range own.paths() {
 			a := call(t, request{path: path, header: []string{"Authorization", "Bearer " + token}})
 			if tried++; a.Status != http.StatusUnauthorized || want != "" && a.Body != want {
-				t.Errorf("%s, %s: %d %s", name, path, a.Status, a.Body)
+				t.Errorf("%s, %s: got %d %s", name, path, a.Status, a.Body)
 			}
 			want = a.Body
 		}
 	}
 	for _, path := range own.paths() {
 		if a := call(t, request{path: path, token: good}); a.Status != http.StatusOK {
-			t.Errorf("a good one, %s: %d %s", path, a.Status, a.Body)
+			t.Errorf("valid token, %s: got %d %s, want %d", path, a.Status, a.Body, http.StatusOK)
 		}
 	}
 	return tried
 }
 
-// elsewhereTokens are good tokens where none is taken.
+// elsewhereTokens checks that valid tokens are rejected elsewhere.
 func elsewhereTokens(t *testing.T, own *project) (tried int) {
 	t.Helper()
 	good := own.tokens[2].token
@@ -84,44 +82,44 @@ func elsewhereTokens(t *testing.T, own *project) (tried int) {
 	}
 	for _, q := range asks {
 		if a := call(t, q); a.Status != http.StatusUnauthorized {
-			t.Errorf("%s %s %v: %d %s", q.method, q.path, q.header, a.Status, a.Body)
+			t.Errorf("%s %s %v: got %d %s, want %d", q.method, q.path, q.header, a.Status, a.Body, http.StatusUnauthorized)
 		}
 	}
 	own.site.Gate("hello")
 	if a := own.site.Call("hello").Key(stacktest.Key{Full: good}).Send(); a.Status != http.StatusUnauthorized {
-		t.Errorf("the gated app: %d %s", a.Status, a.Body)
+		t.Errorf("gated app: got %d %s, want %d", a.Status, a.Body, http.StatusUnauthorized)
 	}
 	a := call(t, request{path: "/console/projects", header: []string{"Cookie", identity.CookieName + "=" + good}})
 	if a.Status != http.StatusSeeOther || !strings.HasPrefix(a.Header.Get("Location"), "/console/sign-in") {
-		t.Errorf("the console: %d to %s", a.Status, a.Header.Get("Location"))
+		t.Errorf("console: got %d to %s, want the sign-in page", a.Status, a.Header.Get("Location"))
 	}
 	return len(asks) + 2
 }
 
-// ofOthers are another project's things, and projects that are not there.
+// ofOthers checks that tokens cannot access or detect other projects.
 func ofOthers(t *testing.T, own, other *project) (tried int) {
 	t.Helper()
-	stranger := own.signIn(t, own.roles[1])
+	outsider := own.signIn(t, own.roles[1])
 	for _, token := range own.tokens {
 		for _, path := range append(other.paths()[1:], "/api/v1/projects/"+other.site.Project, "/api/v1/projects/none-of-that-name", "/api/v1/projects/none-of-that-name/tokens") {
-			got, want := call(t, request{path: path, token: token.token}), call(t, request{path: path, token: stranger})
+			got, want := call(t, request{path: path, token: token.token}), call(t, request{path: path, token: outsider})
 			if tried++; got.Status != http.StatusForbidden || got.Body != want.Body {
-				t.Errorf("%s with a token of another project: %d %s, a stranger gets %s", path, got.Status, got.Body, want.Body)
+				t.Errorf("%s with a token of another project: got %d %s, want %s as an outsider gets", path, got.Status, got.Body, want.Body)
 			}
 		}
 		behind := "/api/v1/projects/" + own.site.Project + "/api-keys/" + other.values["{key_id}"]
 		if a := call(t, request{path: behind, token: token.token}); a.Status != http.StatusNotFound {
-			t.Errorf("another project's key behind one's own: %d %s", a.Status, a.Body)
+			t.Errorf("another project's key below the own project: got %d %s, want %d", a.Status, a.Body, http.StatusNotFound)
 		}
 		if a := call(t, request{path: "/api/v1/projects", token: token.token}); strings.Contains(a.Body, other.site.Project) || !strings.Contains(a.Body, own.site.Project) {
-			t.Errorf("the list of projects: %s", a.Body)
+			t.Errorf("list of projects: got %s, want only %s", a.Body, own.site.Project)
 		}
 		tried += 2
 	}
 	return tried
 }
 
-// widened are an owner's token's ways to more than it has.
+// widened checks that an owner's token cannot extend its permissions.
 func widened(t *testing.T, own, other *project) (tried int) {
 	t.Helper()
 	owner, outsider := own.tokens[2].token, own.roles[1].username
@@ -148,13 +146,13 @@ func widened(t *testing.T, own, other *project) (tried int) {
 	for _, q := range tries {
 		q.token = owner
 		if a := call(t, q); a.Status != http.StatusForbidden {
-			t.Errorf("%s %s: %d %s", q.method, q.path, a.Status, a.Body)
+			t.Errorf("%s %s: got %d %s, want %d", q.method, q.path, a.Status, a.Body, http.StatusForbidden)
 		}
 	}
 	after, err := api.Collect(own.site.Client.Tokens(t.Context(), own.site.Project))
 	members, wrong := api.Collect(own.site.Client.Members(t.Context(), own.site.Project))
 	if err != nil || wrong != nil || len(after) != len(there) || len(members) != 3 {
-		t.Errorf("%d tokens and %d members after it, %v, %v", len(after), len(members), err, wrong)
+		t.Errorf("got %d tokens and %d members, want %d and 3; errors %v, %v", len(after), len(members), len(there), err, wrong)
 	}
 	return len(tries)
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// person is a user of their own who owns a project of their own.
 func person(t *testing.T) (s *stacktest.Site, username, password string) {
 	t.Helper()
 	s = stacktest.New(t, world)
@@ -32,11 +31,10 @@ func person(t *testing.T) (s *stacktest.Site, username, password string) {
 	return s, username, password
 }
 
-// TestCSRF: what another site's page can make a browser send.
 func TestCSRF(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "CSRF: changes by cookie without the CSRF value, with another session's, an empty one, as a form, and by GET; sign-in by a form",
-		"403 `csrf_required` (415 for forms) and nothing stored; the cookie is HttpOnly, Secure and SameSite")
+	row := attacks.Test(t, "CSRF: changes by cookie with a missing, empty or foreign CSRF value, as form, by GET",
+		"403 `csrf_required` (forms: 415); the cookie is HttpOnly, Secure, SameSite")
 	s, username, password := person(t)
 	body := fmt.Sprintf(`{"username":%q,"password":%q}`, username, password)
 	a := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: body})
@@ -45,7 +43,7 @@ func TestCSRF(t *testing.T) {
 	cookie := a.Header.Get("Set-Cookie")
 	for _, want := range []string{"HttpOnly", "Secure", "SameSite=Lax", "Path=/"} {
 		if !strings.Contains(cookie, want) {
-			t.Errorf("the cookie %q is not %s", cookie, want)
+			t.Errorf("cookie: got %q, want attribute %s", cookie, want)
 		}
 	}
 	other := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: body})
@@ -62,96 +60,94 @@ func TestCSRF(t *testing.T) {
 	const plan = `{"name":"p","rate":1,"burst":1}`
 	for name, csrf := range map[string][]string{"none": nil, "empty": {""}, "another session's": {second.CSRFToken}, "in capitals": {strings.ToLower(mine.CSRFToken)}} {
 		if a := send(http.MethodPost, plans, "application/json", plan, csrf...); a.Status != http.StatusForbidden || a.Code() != "csrf_required" {
-			t.Errorf("%s: %d %s", name, a.Status, a.Body)
+			t.Errorf("%s: got %d %s", name, a.Status, a.Body)
 		}
 		if a := send(http.MethodDelete, "/api/v1/session", "application/json", "", csrf...); a.Status != http.StatusForbidden {
-			t.Errorf("sign-out, %s: %d %s", name, a.Status, a.Body)
+			t.Errorf("sign-out, %s: got %d %s, want %d", name, a.Status, a.Body, http.StatusForbidden)
 		}
 	}
 	for _, form := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} {
 		if a := send(http.MethodPost, plans, form, plan, mine.CSRFToken); a.Status != http.StatusUnsupportedMediaType {
-			t.Errorf("%s: %d %s", form, a.Status, a.Body)
+			t.Errorf("%s: got %d %s, want %d", form, a.Status, a.Body, http.StatusUnsupportedMediaType)
 		}
 		if a := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: body, header: []string{"Content-Type", form}}); a.Status != http.StatusUnsupportedMediaType {
-			t.Errorf("sign-in as %s: %d %s", form, a.Status, a.Body)
+			t.Errorf("sign-in as %s: got %d %s, want %d", form, a.Status, a.Body, http.StatusUnsupportedMediaType)
 		}
 	}
-	recorded := "/api/v1/projects/" + s.Project + "/requests/nobodys" // the audit log records the call
+	recorded := "/api/v1/projects/" + s.Project + "/requests/nobodys"
 	for want, csrf := range map[int][]string{http.StatusForbidden: nil, http.StatusOK: {mine.CSRFToken}} {
 		if a := send(http.MethodGet, recorded, "application/json", "", csrf...); a.Status != want {
-			t.Errorf("a recorded GET with the CSRF value %q: %d %s", csrf, a.Status, a.Body)
+			t.Errorf("recorded GET with the CSRF value %q: got %d %s, want %d", csrf, a.Status, a.Body, want)
 		}
 	}
 	for _, h := range []string{"X-HTTP-Method-Override", "X-Method-Override"} {
 		if a := call(t, request{path: plans, header: []string{"Cookie", identity.CookieName + "=" + mine.Token, h, "POST"}}); a.Status != http.StatusOK {
-			t.Errorf("GET with %s: %d %s", h, a.Status, a.Body)
+			t.Errorf("GET with %s: got %d %s, want %d", h, a.Status, a.Body, http.StatusOK)
 		}
 	}
 	s.OnlyHas(0, 0, 0)
 	if a := send(http.MethodPost, plans, "application/json", plan, mine.CSRFToken); a.Status != http.StatusCreated {
-		t.Errorf("with the right value: %d %s", a.Status, a.Body)
+		t.Errorf("with the valid value: got %d %s, want %d", a.Status, a.Body, http.StatusCreated)
 	}
 	if allow := a.Header.Get("Access-Control-Allow-Origin"); allow != "" {
-		t.Errorf("the API allows the origin %q", allow)
+		t.Errorf("Access-Control-Allow-Origin: got %q, want none", allow)
 	}
 	row.Measured("19")
 }
 
-// TestFixation: a session that somebody else chose.
 func TestFixation(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "session fixation: signing in with a cookie planted before; cookies of two people; dead, forged and unprefixed ones beside one's own; cookie and bearer token of two people",
-		"each sign-in makes a new session, in a `__Host-` cookie that no other host can set; cookies of two people are 401; what is not good beside one's own does no harm; the bearer token counts alone")
+	row := attacks.Test(t, "session fixation: planted cookies; cookies of two users; expired and forged cookies; cookie and bearer token",
+		"each sign-in creates a session with a `__Host-` cookie; two users' cookies: 401; the bearer token takes precedence")
 	_, username, password := person(t)
 	planted := bearer(t, world.Info().Admin.Username, world.Info().Admin.Password)
 	body := fmt.Sprintf(`{"username":%q,"password":%q}`, username, password)
 	a := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: body, header: []string{"Cookie", identity.CookieName + "=" + planted}})
 	var mine wire.OpenedSession
 	if err := json.Unmarshal([]byte(a.Body), &mine); err != nil || a.Status != http.StatusOK {
-		t.Fatalf("%d %s", a.Status, a.Body)
+		t.Fatalf("got %d %s", a.Status, a.Body)
 	}
 	if mine.Token == planted || mine.User.Username != username {
-		t.Errorf("signed in as %+v, with the planted token: %t", mine.User, mine.Token == planted)
+		t.Errorf("signed in as %+v, planted token reused: %t", mine.User, mine.Token == planted)
 	}
 	if again := bearer(t, username, password); again == mine.Token {
-		t.Error("two sign-ins give one token")
+		t.Error("two sign-ins return the same token")
 	}
 	if cookie := a.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-") {
-		t.Errorf("the cookie %q can be set by other hosts", cookie)
+		t.Errorf("cookie %q has no __Host- prefix", cookie)
 	}
 	own, others := identity.CookieName+"="+mine.Token, identity.CookieName+"="+planted
 	for _, both := range []string{others + "; " + own, own + "; " + others} {
 		if a := call(t, request{path: "/api/v1/session", header: []string{"Cookie", both}}); a.Status != http.StatusUnauthorized {
-			t.Errorf("cookies of two people: %d %s", a.Status, a.Body)
+			t.Errorf("cookies of two users: got %d %s, want %d", a.Status, a.Body, http.StatusUnauthorized)
 		}
 	}
 	dead := bearer(t, username, password)
 	if a := call(t, request{method: http.MethodDelete, path: "/api/v1/session", token: dead}); a.Status != http.StatusNoContent {
-		t.Fatalf("sign out: %d %s", a.Status, a.Body)
+		t.Fatalf("sign out: got %d %s, want %d", a.Status, a.Body, http.StatusNoContent)
 	}
-	for _, beside := range []string{identity.CookieName + "=" + dead, identity.CookieName + "=x.y.z", "sluice_session=" + planted} {
-		a := call(t, request{path: "/api/v1/session", header: []string{"Cookie", beside + "; " + own}})
+	for _, invalid := range []string{identity.CookieName + "=" + dead, identity.CookieName + "=x.y.z", "sluice_session=" + planted} {
+		a := call(t, request{path: "/api/v1/session", header: []string{"Cookie", invalid + "; " + own}})
 		if a.Status != http.StatusOK || !strings.Contains(a.Body, `"`+username+`"`) {
-			t.Errorf("beside %.30s…: %d %s", beside, a.Status, a.Body)
+			t.Errorf("with the invalid cookie %.30s…: got %d %s", invalid, a.Status, a.Body)
 		}
 	}
 	a = call(t, request{path: "/api/v1/session", token: mine.Token, header: []string{"Cookie", identity.CookieName + "=" + planted}})
 	if !strings.Contains(a.Body, `"`+username+`"`) {
-		t.Errorf("bearer and cookie: %d %s", a.Status, a.Body)
+		t.Errorf("bearer token and cookie: got %d %s", a.Status, a.Body)
 	}
 	for _, where := range []string{"?token=", "?access_token=", "?sluice_session="} {
 		if a := call(t, request{path: "/api/v1/session" + where + url.QueryEscape(mine.Token)}); a.Status != http.StatusUnauthorized {
-			t.Errorf("token in the address: %d", a.Status)
+			t.Errorf("token in the address: got %d, want %d", a.Status, http.StatusUnauthorized)
 		}
 	}
 	row.Measured("11")
 }
 
-// TestReplay: tokens whose time is over.
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "replay of a session after sign-out, after a change of the password, and after the user was taken out of the project",
-		"401 at once, at every function; 403 for what the project held")
+	row := attacks.Test(t, "sessions after sign-out, after a password change, after removal from the project",
+		"401 at once from every function; 403 for the project")
 	s, username, password := person(t)
 	first, second := bearer(t, username, password), bearer(t, username, password)
 	paths := []string{
@@ -163,7 +159,7 @@ func TestReplay(t *testing.T) {
 		t.Helper()
 		for _, path := range paths {
 			if a := call(t, request{path: path, token: token}); !want(a.Status) {
-				t.Errorf("%s, %s: %d %s", when, path, a.Status, a.Body)
+				t.Errorf("%s, %s: got %d %s", when, path, a.Status, a.Body)
 			}
 		}
 	}
@@ -171,25 +167,24 @@ func TestReplay(t *testing.T) {
 	alive := func(status int) bool { return status == http.StatusOK || status == http.StatusNotFound }
 	all(first, alive, "before")
 	if a := call(t, request{method: http.MethodDelete, path: "/api/v1/session", token: first}); a.Status != http.StatusNoContent {
-		t.Fatalf("sign out: %d %s", a.Status, a.Body)
+		t.Fatalf("sign out: got %d %s, want %d", a.Status, a.Body, http.StatusNoContent)
 	}
 	all(first, dead, "after sign-out")
-	all(second, alive, "another session, after the sign-out of the first")
+	all(second, alive, "second session after sign-out of the first")
 	check.OK(t, s.Client.ResetPassword(t.Context(), username, "another password of "+s.Project))
-	all(second, dead, "after a change of the password")
+	all(second, dead, "after a password change")
 	third := bearer(t, username, "another password of "+s.Project)
 	all(third, alive, "signed in again")
 	check.OK(t, s.Client.SetMembers(t.Context(), s.Project, []wire.Member{{Username: world.Info().Admin.Username, Role: "owner"}}))
 	paths = paths[2:]
-	all(third, func(status int) bool { return status == http.StatusForbidden }, "no member any more")
+	all(third, func(status int) bool { return status == http.StatusForbidden }, "after removal from the project")
 	row.Measured(fmt.Sprintf("%d", 5*(len(paths)+2)+len(paths)))
 }
 
-// TestSignInGuessing: one password after the other.
 func TestSignInGuessing(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "guessing a password, from ever new addresses in `X-Forwarded-For`; finding out which users exist",
-		"429 with `Retry-After` after ten failures; an unknown user gets the same answer")
+	row := attacks.Test(t, "password guesses with changing `X-Forwarded-For`; probing for usernames",
+		"429 with `Retry-After` after ten failures, also for unknown users")
 	_, username, password := person(t)
 	try := func(name, pass, from string) stacktest.Answer {
 		return call(t, request{
@@ -199,7 +194,7 @@ func TestSignInGuessing(t *testing.T) {
 	}
 	known, unknown := try(username, "wrong wrong wrong", "203.0.113.1"), try("nobody-"+username, "wrong wrong wrong", "203.0.113.1")
 	if known.Body != unknown.Body || known.Status != unknown.Status || known.Status != http.StatusUnauthorized {
-		t.Errorf("a known user: %d %s, an unknown one: %d %s", known.Status, known.Body, unknown.Status, unknown.Body)
+		t.Errorf("known user: got %d %s; unknown user: got %d %s", known.Status, known.Body, unknown.Status, unknown.Body)
 	}
 	n := 2
 	limited := false
@@ -208,21 +203,20 @@ func TestSignInGuessing(t *testing.T) {
 		limited = a.Status == http.StatusTooManyRequests && a.Header.Get("Retry-After") != ""
 	}
 	if !limited {
-		t.Errorf("%d wrong passwords were let through", n)
+		t.Errorf("got no 429 after %d wrong passwords", n)
 	}
-	// What is limited is limited for the right password too: no oracle is left.
+	// The correct password is limited too, so the response reveals nothing.
 	if a := try(username, password, "203.0.113.200"); a.Status != http.StatusTooManyRequests {
-		t.Logf("the right password after the limit: %d", a.Status) // a slot came free meanwhile
+		t.Logf("correct password after the limit: %d", a.Status) // an attempt became available
 	}
 	row.Measured(fmt.Sprintf("429 at attempt %d", n))
 }
 
-// TestKeptOut: wrong passwords, so that the right one is not let in. It is not parallel:
-// meanwhile strangers, as other tests' new users are, may be told to come again.
+// TestKeptOut is not parallel: it can limit the sign-ins of other tests' new users.
 func TestKeptOut(t *testing.T) {
-	stacktest.Insides(t, "it comes from hundreds of loopback addresses")
-	row := attacks.Test(t, "keeping a user signed out: wrong passwords from 200 addresses at once, and from next to the user, while the user signs in; the same of one's own session guessing at the current password",
-		"where the user has signed in before, by device or from that address, the right password is let in each time and at once; each address is held to ten failures, and so is the session")
+	stacktest.Insides(t, "it connects from hundreds of loopback addresses")
+	row := attacks.Test(t, "wrong passwords from 200 addresses and the user's own; wrong current passwords in a session",
+		"known devices and addresses can always sign in; each address and session has ten attempts")
 	_, username, password := person(t)
 	home := client(t, "127.0.0.1")
 	begin := time.Now()
@@ -235,12 +229,12 @@ func TestKeptOut(t *testing.T) {
 	check.OK(t, json.Unmarshal([]byte(first.Body), &mine))
 	var crowd errgroup.Group
 	for i := range 200 {
-		stranger := client(t, fmt.Sprintf("127.9.0.%d", i+1))
+		attacker := client(t, fmt.Sprintf("127.9.0.%d", i+1))
 		crowd.Go(func() error {
 			for n := range 12 {
-				a := signIn(t, stranger, username, fmt.Sprintf("wrong password %d", n), "")
+				a := signIn(t, attacker, username, fmt.Sprintf("wrong password %d", n), "")
 				if a.Status != http.StatusUnauthorized && a.Status != http.StatusTooManyRequests {
-					return fmt.Errorf("a guess: %d %s", a.Status, a.Body)
+					return fmt.Errorf("guess: got %d %s", a.Status, a.Body)
 				}
 			}
 			return nil
@@ -255,7 +249,7 @@ func TestKeptOut(t *testing.T) {
 		t.Helper()
 		begin := time.Now()
 		if a := signIn(t, from, username, password, device); a.Status != http.StatusOK {
-			t.Errorf("the right password: %d %s", a.Status, a.Body)
+			t.Errorf("correct password: got %d %s, want %d", a.Status, a.Body, http.StatusOK)
 		}
 		slowest = max(slowest, time.Since(begin))
 		n++
@@ -279,7 +273,7 @@ func TestKeptOut(t *testing.T) {
 		}
 	}
 	if refused == 0 {
-		t.Error("20 wrong passwords from the user's own address were let through")
+		t.Error("20 wrong passwords from the user's address: got no 429")
 	}
 	good(home, mine.Device)
 	refused = 0
@@ -291,19 +285,17 @@ func TestKeptOut(t *testing.T) {
 		}
 	}
 	if refused == 0 {
-		t.Error("20 wrong current passwords were let through")
+		t.Error("20 wrong current passwords: got no 429")
 	}
 	good(home, mine.Device)
-	// The crowd's requests take their part of this machine, which is the clients' too; who is
-	// held up by a throttle waits for half a minute.
+	// The crowd slows this machine down. A throttled client would wait for half a minute.
 	if slowest > max(15*time.Second, 50*alone) {
-		t.Errorf("signing in took %s, alone %s", slowest, alone)
+		t.Errorf("sign-in took %s, without the crowd %s", slowest, alone)
 	}
-	t.Logf("signed in %d times, in %s at most; alone in %s", n, slowest, alone)
+	t.Logf("signed in %d times, in at most %s; without the crowd in %s", n, slowest, alone)
 	row.Measured("2440 guesses")
 }
 
-// client connects to the ingress from an address of this machine's own.
 func client(t *testing.T, address string) *http.Client {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
@@ -313,7 +305,7 @@ func client(t *testing.T, address string) *http.Client {
 	return &http.Client{Timeout: patience, Transport: stacktest.Described(transport)}
 }
 
-// signIn tries a password, with what a device was given, if that is not "".
+// signIn tries a password, and a device token if it is not "".
 func signIn(t *testing.T, from *http.Client, username, password, device string) stacktest.Answer {
 	t.Helper()
 	in := wire.SignIn{Username: &username, Password: &password}

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// TestSmuggling: bodies whose end two parsers would find in two places. Inside each
-// is a request for the gated app that nobody was asked about.
+// TestSmuggling sends bodies that end at different places for different parsers. Each contains a
+// request for the gated app.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "request smuggling: `Content-Length` against `Transfer-Encoding`, twice, signed, in lists; odd chunk sizes, extensions and line ends",
-		"the request inside never reaches the app, no one gets another's answer, and no request passes that was not asked about")
+	row := attacks.Test(t, "request smuggling: conflicting or invalid `Content-Length`, `Transfer-Encoding` and chunks",
+		"the inner request never reaches the app; no response goes to another request")
 	s, k := gated(t)
 	s.App("open")
 	inner := "GET /smuggled HTTP/1.1\r\nHost: " + s.Host("hello") + "\r\nX-Service-Key-Prefix: spoofed\r\n\r\n"
@@ -60,19 +60,19 @@ func TestSmuggling(t *testing.T) {
 					n++
 					got := raw(t, atIngress(), method+" /outer HTTP/1.1\r\nHost: "+host+"\r\n"+key+rest+"GET /last HTTP/1.1\r\nHost: "+s.Host("hello")+"\r\nConnection: close\r\n\r\n")
 					if strings.Contains(got, `"/smuggled"`) {
-						t.Errorf("%s %s to %s, key %t: the request inside reached the app:\n%s", method, name, host, key != "", got)
+						t.Errorf("%s %s to %s, key %t: the inner request reached the app:\n%s", method, name, host, key != "", got)
 					}
 				}
 			}
 		}
 	}
-	// Whatever is left in the proxy's connections to the backends would now come up.
+	// Data left in the proxy's backend connections would appear in these responses.
 	for i := range 50 {
 		for _, app := range []string{"hello", "open"} {
 			path := fmt.Sprintf("/after/%d", i)
 			e := s.Echo(s.Call(app).Key(k).Path(path).Gets(http.StatusOK))
 			if e.Path != path || e.App != app {
-				t.Errorf("asked %s for %s, got the answer of %s for %s", app, path, e.App, e.Path)
+				t.Errorf("request to %s for %s: got the response of %s for %s", app, path, e.App, e.Path)
 			}
 		}
 	}

@@ -23,9 +23,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// Of the timing test: how many blocks of refusals are timed for each kind of key, how
-// many refusals one block has, and how sure a difference must be to count. Blocks of
-// the kinds are interleaved, so that the machine's moods meet all alike.
+// Blocks of all kinds of keys are interleaved, so that the machine's load affects all alike.
 const (
 	timingBlocks = 400
 	timingBlock  = 200
@@ -33,11 +31,10 @@ const (
 	timingEffect = 0.05
 )
 
-// TestRefusalTiming asks a checker in this process, without a network between, how
-// long it takes to refuse keys that differ in what is wrong with them.
+// TestRefusalTiming measures in process, without network noise.
 func TestRefusalTiming(t *testing.T) { //nolint:paralleltest // it measures
-	row := attacks.Test(t, "telling real prefixes from others by the time of the refusal, in process, without a network's noise",
-		"known, disabled and unknown prefixes take equally long (rank test over interleaved blocks, and medians within 5 %)")
+	row := attacks.Test(t, "response times of a checker's denials, to detect existing prefixes",
+		"equal for known, disabled and unknown prefixes (rank test; medians within 5%)")
 	s, k := gated(t)
 	question := func(key string) *http.Request {
 		r := httptest.NewRequest(http.MethodGet, "/check/"+s.Project+"-prod/hello", nil)
@@ -48,10 +45,9 @@ func TestRefusalTiming(t *testing.T) { //nolint:paralleltest // it measures
 	equallyLong(t, s, row, question, k)
 }
 
-// TestOwnKeyTiming asks the same of what a key tells its holder.
 func TestOwnKeyTiming(t *testing.T) { //nolint:paralleltest // it measures
-	row := attacks.Test(t, "telling real prefixes from others by the time in which `GET /api/v1/key` refuses them, in process",
-		"known, disabled and unknown prefixes take equally long (rank test over interleaved blocks, and medians within 5 %)")
+	row := attacks.Test(t, "response times of `GET /api/v1/key`, to detect existing prefixes",
+		"equal for known, disabled and unknown prefixes (rank test; medians within 5%)")
 	s, k := gated(t)
 	question := func(key string) *http.Request {
 		r := httptest.NewRequest(http.MethodGet, api.GetOwnKey.Path, nil)
@@ -61,8 +57,7 @@ func TestOwnKeyTiming(t *testing.T) { //nolint:paralleltest // it measures
 	equallyLong(t, s, row, question, k)
 }
 
-// equallyLong asks about keys that differ in what is wrong with them, and about a good one
-// until it is known.
+// equallyLong compares keys that are invalid for different reasons.
 func equallyLong(t *testing.T, s *stacktest.Site, row *report.Row, question func(string) *http.Request, good stacktest.Key) {
 	t.Helper()
 	active, off := pool(s), pool(s)
@@ -70,10 +65,10 @@ func equallyLong(t *testing.T, s *stacktest.Site, row *report.Row, question func
 		s.Disable(k)
 	}
 	h := ownChecker(t)
-	// Each kind is as many keys, drawn once: processors learn what they see again.
+	// Processors optimize repeated inputs, so each kind has many keys.
 	unknown := func() []string { return guesses(t, nil) }
 	kinds := [][]string{unknown(), guesses(t, active), guesses(t, off), unknown(), fulls(off)}
-	stacktest.Until(t, "know the key", func() bool {
+	stacktest.Until(t, "accept the key", func() bool {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, question(good.Full))
 		return w.Code == http.StatusOK
@@ -81,7 +76,7 @@ func equallyLong(t *testing.T, s *stacktest.Site, row *report.Row, question func
 	took := sample(h, question, kinds)
 	names := []string{"unknown", "known prefixes", "disabled prefixes", "another unknown", "disabled keys themselves"}
 	worst := 0.0
-	// What two kinds that are alike differ by is the machine's doing.
+	// The difference between the two unknown kinds is noise.
 	allowed := timingEffect + math.Abs(median(took[3])/median(took[0])-1)
 	for i := 1; i < len(took); i++ {
 		z := rankTest(took[0], took[i])
@@ -92,13 +87,11 @@ func equallyLong(t *testing.T, s *stacktest.Site, row *report.Row, question func
 			t.Errorf("%s: %.1f standard deviations and %.1f %% from unknown", names[i], z, 100*effect)
 		}
 	}
-	row.Measured(fmt.Sprintf("%d refusals; medians differ by at most %.1f %%", len(took)*timingBlocks*timingBlock, 100*worst))
+	row.Measured(fmt.Sprintf("%d requests; medians differ by at most %.1f%%", len(took)*timingBlocks*timingBlock, 100*worst))
 }
 
-// poolSize is how many keys of a kind are asked with.
 const poolSize = 40
 
-// pool issues keys of one plan.
 func pool(s *stacktest.Site) []stacktest.Key {
 	p := s.Plan(wire.CreatePlan{})
 	var all []stacktest.Key
@@ -108,8 +101,8 @@ func pool(s *stacktest.Site) []stacktest.Key {
 	return all
 }
 
-// guesses are well-formed secrets that nobody has, under the prefixes of keys, or
-// under prefixes that nobody has either.
+// guesses returns well-formed keys with made-up secrets, for existing prefixes or, if of is nil,
+// for unknown ones.
 func guesses(t *testing.T, of []stacktest.Key) []string {
 	t.Helper()
 	var all []string
@@ -133,8 +126,8 @@ func fulls(keys []stacktest.Key) []string {
 	return all
 }
 
-// sample times blocks of refusals of each kind, in a new random order each round, and
-// gives the time of each block by kind, in nanoseconds.
+// sample returns the durations of blocks of requests by kind, in nanoseconds, measured in random
+// order.
 func sample(h http.Handler, question func(string) *http.Request, kinds [][]string) [][]float64 {
 	requests := make([][]*http.Request, len(kinds))
 	for i, keys := range kinds {
@@ -156,15 +149,13 @@ func sample(h http.Handler, question func(string) *http.Request, kinds [][]strin
 	return times
 }
 
-// discard is a ResponseWriter that costs next to nothing.
 type discard struct{ h http.Header }
 
 func (d discard) Header() http.Header         { return d.h }
 func (d discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d discard) WriteHeader(int)             {}
 
-// rankTest is the Mann-Whitney test's z: how many standard deviations the ranks of a
-// and b lie apart. Ranks do not care how long the longest took.
+// rankTest returns the z value of the Mann-Whitney test, which ignores the size of outliers.
 func rankTest(a, b []float64) float64 {
 	type timed struct {
 		took float64
@@ -202,7 +193,6 @@ func median(v []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// TestRankTest: the test that finds differences must be able to.
 func TestRankTest(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -214,14 +204,14 @@ func TestRankTest(t *testing.T) {
 		return v
 	}
 	if z := rankTest(draw(0), draw(0)); math.Abs(z) > timingSigmas {
-		t.Errorf("alike: %.1f", z)
+		t.Errorf("equal samples: got z %.1f", z)
 	}
 	if z := rankTest(draw(0), draw(6)); math.Abs(z) < timingSigmas {
-		t.Errorf("6 %% apart: %.1f", z)
+		t.Errorf("samples that differ by 6%%: got z %.1f", z)
 	}
 }
 
-// ownChecker is a replica in this process on the stack's own store.
+// ownChecker runs a checker in this process with the stack's store.
 func ownChecker(t *testing.T) *checker.Checker {
 	t.Helper()
 	info := world.Info()

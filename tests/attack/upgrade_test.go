@@ -8,12 +8,11 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestUpgradeTunnels: an app that takes up an upgrade to HTTP/2 serves whatever comes on
-// that connection, and nobody is asked any more.
+// TestUpgradeTunnels tries to open connections on which an app would serve unchecked requests.
 func TestUpgradeTunnels(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "`Upgrade: h2c` on a CORS preflight without a key, and with one, to an app that takes it up: with and without `HTTP2-Settings`, in lists, twice, in other cases, over HTTP/1.0; WebSockets by other methods; `CONNECT` to hosts and protocols; preflights with bodies",
-		"no connection becomes another protocol's, and the app is asked for none: one request, one check")
+	row := attacks.Test(t, "`Upgrade: h2c` in all forms, with a key and in preflights; HTTP/2 `CONNECT`; preflights with bodies",
+		"no connection changes its protocol; the app gets no upgrade request")
 	s, k := gated(t)
 	ways := stacktest.Upgrades()
 	ways["WebSocket"] = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -41,7 +40,7 @@ func TestUpgradeTunnels(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d", tried))
 }
 
-// connects asks for tunnels as HTTP/2 does (RFC 9113 section 8.5, RFC 8441), with a key.
+// connects tries HTTP/2 tunnels with a key (RFC 9113 section 8.5, RFC 8441).
 func connects(t *testing.T, s *stacktest.Site, k stacktest.Key) int {
 	t.Helper()
 	host := s.Host("hello")
@@ -52,13 +51,13 @@ func connects(t *testing.T, s *stacktest.Site, k stacktest.Key) int {
 	}
 	for _, fields := range ways {
 		if a := stacktest.SpeakHTTP2(t, dial(t, atIngress()), fields, nil); a.Status == http.StatusOK {
-			t.Errorf("%v: %d %s", fields, a.Status, a.Body)
+			t.Errorf("%v: got %d %s", fields, a.Status, a.Body)
 		}
 	}
 	return len(ways)
 }
 
-// bodies sends some with preflights: what needs no key carries nothing to the app.
+// bodies sends preflights with bodies, which must not reach the app.
 func bodies(t *testing.T, s *stacktest.Site) int {
 	t.Helper()
 	head := "OPTIONS / HTTP/1.1\r\nHost: " + s.Host("hello") + "\r\nAccess-Control-Request-Method:"
@@ -78,8 +77,7 @@ func bodies(t *testing.T, s *stacktest.Site) int {
 	return len(ways)
 }
 
-// asksForNothing checks that an upgrade has not reached the app, unless it is a
-// WebSocket's.
+// asksForNothing checks that no upgrade has reached the app, except a WebSocket's.
 func asksForNothing(t *testing.T, s *stacktest.Site, name string, a stacktest.Answer) {
 	t.Helper()
 	if !reached(a) {

@@ -25,11 +25,10 @@ func signature(token, body string) string {
 	return "sha256=" + hex.EncodeToString(m.Sum(nil))
 }
 
-// TestWebhookReplay: a call that somebody recorded, sent again in every way.
 func TestWebhookReplay(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "replay of a recorded webhook call: as it was, under another delivery's id with another body, to another app and environment, after the token was renewed, changed in a byte",
-		"as it was: the first answer, and nothing deployed; otherwise 401 or 409, and nothing deployed")
+	row := attacks.Test(t, "replay of a webhook call: unchanged, changed, to other apps, after token renewal",
+		"unchanged: the first response; otherwise 401 or 409; nothing deployed")
 	s := stacktest.New(t, world)
 	s.App("hello")
 	s.App("other")
@@ -43,13 +42,13 @@ func TestWebhookReplay(t *testing.T) {
 	headers := []string{"X-Hub-Signature-256", signed, "X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958"}
 	first := s.Post(address, []byte(body), headers...)
 	if first.Status != http.StatusAccepted {
-		t.Fatalf("the call itself: %d %s", first.Status, first.Body)
+		t.Fatalf("first call: got %d %s, want %d", first.Status, first.Body, http.StatusAccepted)
 	}
 	s.Settled("hello", 2, "live")
 	before := s.Snapshot()
 	for range 5 {
 		if a := s.Post(address, []byte(body), headers...); a.Status != http.StatusAccepted || a.Body != first.Body || a.Header.Get("Idempotent-Replayed") != "true" {
-			t.Errorf("again: %d %s", a.Status, a.Body)
+			t.Errorf("identical call: got %d %s", a.Status, a.Body)
 		}
 	}
 	const second = `{"image":"registry.example/echo:v3"}`
@@ -62,12 +61,12 @@ func TestWebhookReplay(t *testing.T) {
 		{"another environment", elseAddress, body, 401, headers},
 		{"another body", address, second, 401, headers},
 		{"another body, the same delivery", address, second, 409, []string{"X-Hub-Signature-256", signature(token, second), headers[2], headers[3]}},
-		{"a byte more", address, body + " ", 401, headers},
+		{"an additional byte", address, body + " ", 401, headers},
 		{"fields in another order", address, `{ "image":"registry.example/echo:v2"}`, 401, headers},
 		{"a query", address + "?image=x", second, 401, headers},
 		{"signature of nothing", address, body, 401, []string{"X-Hub-Signature-256", signature(token, "")}},
 		{"signature under no token", address, body, 401, []string{"X-Hub-Signature-256", signature("", body)}},
-		{"the digest alone", address, body, 401, []string{"X-Hub-Signature-256", strings.TrimPrefix(signed, "sha256=")}},
+		{"only the digest", address, body, 401, []string{"X-Hub-Signature-256", strings.TrimPrefix(signed, "sha256=")}},
 		{"half the digest", address, body, 401, []string{"X-Hub-Signature-256", signed[:39]}},
 		{"two signatures", address, body, 401, []string{"X-Hub-Signature-256", "sha256=00", "X-Hub-Signature-256", signed}},
 		{"a list of signatures", address, body, 401, []string{"X-Hub-Signature-256", "sha256=00, " + signed}},
@@ -81,13 +80,13 @@ func TestWebhookReplay(t *testing.T) {
 	}
 	for _, test := range tests {
 		if a := s.Post(test.address, []byte(test.body), test.header...); a.Status != test.status {
-			t.Errorf("%s: %d %s", test.name, a.Status, a.Body)
+			t.Errorf("%s: got %d %s, want %d", test.name, a.Status, a.Body, test.status)
 		}
 	}
 	unchanged(s, before)
 	_, renewed := s.Webhook("hello")
 	if a := s.Post(address, []byte(body), headers...); a.Status != http.StatusUnauthorized {
-		t.Errorf("after the token was renewed: %d %s", a.Status, a.Body)
+		t.Errorf("after the token renewal: got %d %s, want %d", a.Status, a.Body, http.StatusUnauthorized)
 	}
 	if h := s.History("hello"); len(h) != 2 || renewed == token {
 		t.Errorf("%d revisions", len(h))
@@ -101,12 +100,10 @@ func sha1Signature(token, body string) string {
 	return "sha1=" + hex.EncodeToString(m.Sum(nil))
 }
 
-// TestWebhookFlood: 400 calls a second that prove nothing, to names that somebody makes
-// up, and beside them bodies that come slowly and in great number.
 func TestWebhookFlood(t *testing.T) {
-	stacktest.Insides(t, "it asks the function at its own address, and measures its memory")
-	row := attacks.Test(t, "400 webhook calls a second without proof, to made-up names and to the app itself, beside 160 connections with 1 MiB each that never end",
-		"401 or 429 and never a 5xx; calls with the token deploy meanwhile; `webhook` stays within its memory limit of 192 MiB")
+	stacktest.Insides(t, "it calls the function directly and measures its memory")
+	row := attacks.Test(t, "400 unauthenticated webhook calls a second and 160 connections that stall after 1 MiB",
+		"401 or 429, never 5xx; authenticated calls deploy; `webhook` uses at most 192 MiB")
 	s := stacktest.New(t, world)
 	s.App("hello")
 	address, token := s.Webhook("hello")
@@ -119,33 +116,31 @@ func TestWebhookFlood(t *testing.T) {
 		senders.Go(func() { hold(ctx, atFunction("webhook"), own, i) })
 	}
 	refused, others := flood(ctx, &senders, atFunction("webhook"), own)
-	const most = 15 * time.Second // a look at the registry takes up to three, and both share two processors with the flood
+	const most = 15 * time.Second // a registry lookup takes up to three seconds, and the flood uses the same processors
 	slowest := time.Duration(0)
 	for i := range 20 {
 		body := fmt.Sprintf(`{"image":"registry.example/echo:v2","commit":"%040x"}`, i)
 		start := time.Now()
 		if a := s.Post(address, []byte(body), "X-Service-Token", token); a.Status/100 != 2 {
-			t.Errorf("call %d: %d %s", i, a.Status, a.Body)
+			t.Errorf("call %d: got %d %s", i, a.Status, a.Body)
 		}
 		slowest = max(slowest, time.Since(start))
 	}
 	if slowest > most {
-		t.Errorf("a call took %s", slowest)
+		t.Errorf("slowest call: got %s, want at most %s", slowest, most)
 	}
 	took := taken(t, "webhook")
 	if took > 192<<20 {
-		t.Errorf("webhook has taken %.0f bytes", took)
+		t.Errorf("memory of webhook: got %.0f bytes, want at most %d", took, 192<<20)
 	}
 	if others.Load() > 0 || refused.Load() == 0 {
-		t.Errorf("%d were refused as they should, %d got something else", refused.Load(), others.Load())
+		t.Errorf("got %d rejected calls and %d other responses, want no others", refused.Load(), others.Load())
 	}
 	measured := fmt.Sprintf("20 calls took at most %s; %d MiB", slowest.Round(time.Millisecond), int(took)>>20)
 	row.Measured(measured)
 	t.Log(measured)
 }
 
-// flood sends calls without proof until ctx ends, each from another address, and counts
-// those that are refused and those that get another answer.
 func flood(ctx context.Context, senders *sync.WaitGroup, at, own string) (refused, others *atomic.Int64) {
 	refused, others = &atomic.Int64{}, &atomic.Int64{}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 40}}
@@ -163,7 +158,7 @@ func flood(ctx context.Context, senders *sync.WaitGroup, at, own string) (refuse
 		req.Header.Set("X-Service-Token", strings.Repeat("A", 43))
 		res, err := client.Do(req)
 		if err != nil {
-			return // the test is over
+			return
 		}
 		_ = res.Body.Close()
 		if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusTooManyRequests {
@@ -196,7 +191,7 @@ func flood(ctx context.Context, senders *sync.WaitGroup, at, own string) (refuse
 	return refused, others
 }
 
-// hold sends a signed body but for its last byte, over and over, until ctx ends.
+// hold repeatedly sends a body without its last byte, until ctx ends.
 func hold(ctx context.Context, at, own string, i int) {
 	const size = 1 << 20
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nX-Forwarded-For: 198.51.100.%d\r\n"+
@@ -214,9 +209,8 @@ func hold(ctx context.Context, at, own string, i int) {
 	}
 }
 
-// taken is how many bytes the runtime of a function of the stack has ever had of the
-// machine at once, as it says itself: these programs are built with the race detector,
-// whose own memory their containers would not have.
+// taken returns the memory of a function's runtime by its own metric, which excludes the race
+// detector's.
 func taken(t *testing.T, function string) float64 {
 	t.Helper()
 	for line := range strings.Lines(stacktest.Get(t, world.Info().Metrics[function]).Body) {
@@ -225,15 +219,15 @@ func taken(t *testing.T, function string) float64 {
 			return n
 		}
 	}
-	t.Fatalf("%s does not say what it takes", function)
+	t.Fatalf("%s has no metric go_memstats_sys_bytes", function)
 	return 0
 }
 
-// TestEvents: whoever is inside the cluster, and believes itself the build system.
+// TestEvents attacks from inside the cluster.
 func TestEvents(t *testing.T) {
-	stacktest.Insides(t, "it asks the function at its own address")
+	stacktest.Insides(t, "it calls the function directly")
 	t.Parallel()
-	row := attacks.Test(t, "build events without, with a wrong, and with an encoded token in their path; the events path under other spellings", "401 or 404, no build moves")
+	row := attacks.Test(t, "build events with a missing, wrong or encoded token; other paths", "401 or 404; no build changes")
 	event := `{"specversion":"1.0","id":"1","source":"x","type":"dev.tekton.event.pipelinerun.successful.v1","data":{"pipelineRun":{}}}`
 	paths := []string{"/events/", "/events/x", "/events/%00", "/events//", "/events/../events/x", "/events/x/y", "/Events/x", "/events/" + strings.Repeat("a", 5000), "/events/%2e%2e"}
 	for _, path := range paths {
@@ -241,7 +235,7 @@ func TestEvents(t *testing.T) {
 			fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(event), event))
 		for _, a := range answers(t, got) {
 			if a.Status != 401 && a.Status != 404 && a.Status != 400 && a.Status != 307 && a.Status != 301 {
-				t.Errorf("%s: %d %s", path, a.Status, a.Body)
+				t.Errorf("%s: got %d %s", path, a.Status, a.Body)
 			}
 		}
 	}

@@ -19,17 +19,15 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// patience bounds one raw conversation.
 const patience = 30 * time.Second
 
-// ingress is the address of the stack's ingress, checker and function of others.
 func atIngress() string { return strings.TrimPrefix(world.Info().IngressURL, "http://") }
 func atChecker() string { return strings.TrimPrefix(world.Info().Checkers[0], "https://") }
 func atFunction(name string) string {
 	return strings.TrimPrefix(world.Info().Functions[name], "http://")
 }
 
-// dial opens a connection, over TLS to a checker, which ends with the test.
+// dial opens a connection, with TLS to a checker, that is closed with the test.
 func dial(t testing.TB, address string) net.Conn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -46,8 +44,7 @@ func dial(t testing.TB, address string) net.Conn {
 	return secure
 }
 
-// raw sends bytes that no client library would, and reads all that comes back until
-// the other side closes. A reset is an end too.
+// raw sends text and returns all data until the other side closes or resets the connection.
 func raw(t testing.TB, address, sent string) string {
 	t.Helper()
 	conn := dial(t, address)
@@ -61,13 +58,13 @@ func raw(t testing.TB, address, sent string) string {
 	return string(got)
 }
 
-// closed tells whether an error only says that the other side has gone.
+// closed reports whether err only means that the other side has closed the connection.
 func closed(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// answers reads the responses in what a connection gave.
+// answers parses the responses in a connection's data.
 func answers(t testing.TB, got string) []stacktest.Answer {
 	t.Helper()
 	var all []stacktest.Answer
@@ -78,7 +75,7 @@ func answers(t testing.TB, got string) []stacktest.Answer {
 		}
 		res, err := http.ReadResponse(r, nil)
 		if err != nil {
-			t.Fatalf("not HTTP: %v in %q", err, got)
+			t.Fatalf("response is not HTTP: %v in %q", err, got)
 		}
 		var body bytes.Buffer
 		_, _ = io.Copy(&body, res.Body)
@@ -87,10 +84,9 @@ func answers(t testing.TB, got string) []stacktest.Answer {
 	}
 }
 
-// reached tells whether an answer is the app's own.
+// reached reports whether a response is the app's.
 func reached(a stacktest.Answer) bool { return strings.Contains(a.Body, `"body_bytes"`) }
 
-// do sends a request to where it says, without following anything.
 func do(t testing.TB, req *http.Request) (stacktest.Answer, error) {
 	t.Helper()
 	client := &http.Client{
@@ -101,7 +97,6 @@ func do(t testing.TB, req *http.Request) (stacktest.Answer, error) {
 	return stacktest.Do(client, req)
 }
 
-// encode is a body in JSON.
 func encode(t testing.TB, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

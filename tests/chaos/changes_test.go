@@ -19,39 +19,36 @@ import (
 )
 
 const (
-	lanes     = 16                    // keys that live and die at one time
-	flips     = 6                     // how often each is disabled and enabled again
-	laneWait  = 4 * time.Second       // of each change of them
-	laneEvery = 50 * time.Millisecond // from one question about a key to the next, to each replica
-	laneRest  = 60 * time.Millisecond // from an acknowledgement to the next change: each is asked once at least
+	lanes     = 16 // concurrent keys
+	flips     = 6  // how often each is disabled and enabled
+	laneWait  = 4 * time.Second
+	laneEvery = 50 * time.Millisecond // between a key's requests to a replica
+	laneRest  = 60 * time.Millisecond // from a confirmation to the next change: at least one request per replica
 )
 
-// crowd is a number of keys that are made, disabled, enabled and revoked by calls that wait,
-// while every replica, those that are to go and those to come, is asked about each.
+// crowd changes keys by calls that wait, and sends requests with them to every replica, including
+// replaced ones and replacements.
 type crowd struct {
 	*stacktest.Site
 
 	waiting  *client.Client
 	plan     string
-	replicas []stacktest.Replica // at all addresses that replicas have, one after the other
-	asked    atomic.Int64        // questions that began after an acknowledgement
-	opened   atomic.Int64        // questions that were answered with 200 before
+	replicas []stacktest.Replica // at all addresses, before and after the replacement
+	asked    atomic.Int64
+	opened   atomic.Int64
 
 	mu     sync.Mutex
 	phase  string
 	phases []string
 	counts map[string]*count
-	open   map[string]string // revoked keys of which nothing is known, by the change's name
+	open   map[string]string // unconfirmed revoked keys, by the change's ID
 }
 
-// count is what came of the changes of a phase.
 type count struct{ acknowledged, denying, unknown, failed, allowed int }
 
-// TestInForceUnderFaults: of thousands of changes that wait, made while replicas are
-// stopped, cut off, killed, restarted and replaced, none is acknowledged before it is so:
-// of the requests that were sent to any replica after an answer which said that their key
-// is refused everywhere, not one is allowed (promise F7). It runs before the tests that
-// leave many keys: the emulator sends all of them to each replica at every change.
+// TestInForceUnderFaults checks that no replica allows a request sent after the confirmation that
+// its key is rejected (promise F7). It runs before the tests that leave many keys: the emulator
+// resends all of them at every change.
 func TestInForceUnderFaults(t *testing.T) {
 	c := newCrowd(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -70,13 +67,13 @@ func TestInForceUnderFaults(t *testing.T) {
 	sum := count{}
 	for _, phase := range c.phases {
 		n := c.counts[phase]
-		t.Logf("%-32s %4d acknowledged, %3d of them since a replica denied; %3d times 202, %d failed, %d allowed after it", phase, n.acknowledged, n.denying, n.unknown, n.failed, n.allowed)
+		t.Logf("%-32s %4d confirmed, %3d of them while a replica denied; 202: %3d, failed: %d, allowed afterwards: %d", phase, n.acknowledged, n.denying, n.unknown, n.failed, n.allowed)
 		sum.acknowledged, sum.unknown = sum.acknowledged+n.acknowledged, sum.unknown+n.unknown
 	}
-	t.Logf("%d acknowledged, %d times 202; %d requests allowed while they could be, %d asked after an acknowledgement", sum.acknowledged, sum.unknown, c.opened.Load(), c.asked.Load())
-	fewest := long.Pick(100, 300) // on any machine
+	t.Logf("%d confirmed, 202: %d; %d requests allowed before a confirmation, %d sent after one", sum.acknowledged, sum.unknown, c.opened.Load(), c.asked.Load())
+	fewest := long.Pick(100, 300)
 	if sum.acknowledged < fewest || int(c.asked.Load()) < fewest || int(c.opened.Load()) < fewest {
-		t.Error("that is too little to say anything")
+		t.Errorf("got too few changes or requests, want at least %d of each", fewest)
 	}
 }
 
@@ -85,36 +82,35 @@ func newCrowd(t *testing.T) *crowd {
 	c := &crowd{Site: stacktest.New(t, world), counts: map[string]*count{}, open: map[string]string{}}
 	c.App("hello")
 	info := world.Info()
-	// Its answers are not held against the API's description: that takes as long as a change.
+	// Checking its responses against the API description takes as long as a change.
 	plain := client.New(info.BaseURL, client.WithTransport(&http.Transport{MaxIdleConnsPerHost: lanes}))
 	session, err := plain.SignIn(t.Context(), info.Admin.Username, info.Admin.Password)
 	c.must(err)
 	c.waiting, c.plan = plain.WithToken(session.Token).Waiting(laneWait), c.Plan(wire.CreatePlan{}).ID
-	// A replica that replaces another listens where the one before that did.
+	// A replacement uses the address of the replica before the previous one.
 	c.replicas = stacktest.Replicas(t, world)
 	check.OK(t, world.Roll(t.Context()))
 	c.replicas = append(c.replicas, stacktest.Replicas(t, world)...)
 	return c
 }
 
-// life lets one key live and die.
 func (c *crowd) life() {
 	ctx := context.WithoutCancel(c.T.Context())
 	k, full, err := c.waiting.CreateKey(ctx, c.Project, c.Env, wire.CreateKey{Plan: &c.plan})
-	c.heard(k, err)
+	c.record(k, err)
 	if err != nil {
 		return
 	}
-	var closed atomic.Int64 // since when it is acknowledged to be refused, in Unix nanoseconds; 0 it is not
-	asking, end := context.WithCancel(ctx)
-	defer end()
+	var closed atomic.Int64 // time of the confirmed rejection in Unix nanoseconds, or 0
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
 	for _, r := range c.replicas {
 		go c.ask(asking, r, string(full), &closed)
 	}
 	change := func(call func() (wire.Key, error), closes bool) (wire.Key, bool) {
 		closed.Store(0)
 		k, err := call()
-		everywhere := c.heard(k, err)
+		everywhere := c.record(k, err)
 		if everywhere && closes {
 			closed.Store(time.Now().UnixNano())
 		}
@@ -133,8 +129,7 @@ func (c *crowd) life() {
 	}
 }
 
-// ask asks a replica about a key until its life is over; the last question is answered
-// too, however late.
+// ask sends requests with a key to a replica until ctx ends, and waits for the last response.
 func (c *crowd) ask(ctx context.Context, r stacktest.Replica, key string, closed *atomic.Int64) {
 	tick := time.NewTicker(laneEvery)
 	defer tick.Stop()
@@ -142,22 +137,22 @@ func (c *crowd) ask(ctx context.Context, r stacktest.Replica, key string, closed
 		since, sent := closed.Load(), time.Now().UnixNano()
 		a, err := r.Check(context.WithoutCancel(ctx), c.Project+"-"+c.Env, "hello", key)
 		switch {
-		case err != nil || since != closed.Load(): // something else is true by now
+		case err != nil || since != closed.Load():
 		case since == 0 && a.Status == http.StatusOK:
 			c.opened.Add(1)
 		case since != 0 && sent > since:
 			c.asked.Add(1)
 			if a.Status == http.StatusOK {
 				c.in(func(n *count) { n.allowed++ })
-				c.T.Errorf("%s allows a request that was sent %v after its key was said to be refused everywhere", r.URL, time.Duration(sent-since))
+				c.T.Errorf("%s allowed a request that was sent %v after the confirmed rejection of its key", r.URL, time.Duration(sent-since))
 			}
 		}
 		<-tick.C
 	}
 }
 
-// heard counts what a call was told, and tells whether that is that it is in force.
-func (c *crowd) heard(k wire.Key, err error) bool {
+// record counts the result of a change and reports whether it is in force everywhere.
+func (c *crowd) record(k wire.Key, err error) bool {
 	everywhere := err == nil && k.InForce != nil && k.InForce.Everywhere
 	c.in(func(n *count) {
 		switch {
@@ -176,14 +171,12 @@ func (c *crowd) heard(k wire.Key, err error) bool {
 	return everywhere
 }
 
-// in counts something in the phase of now.
 func (c *crowd) in(change func(*count)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(c.counts[c.phase])
 }
 
-// during lets a time pass, or something happen, under a name.
 func (c *crowd) during(phase string, happens func()) {
 	c.mu.Lock()
 	c.phase = phase
@@ -195,7 +188,7 @@ func (c *crowd) during(phase string, happens func()) {
 	happens()
 }
 
-// troubles are what happens to the replicas meanwhile, one after the other.
+// troubles applies faults to the replicas, one after the other.
 func (c *crowd) troubles() {
 	signal := func(name string, s syscall.Signal) { c.must(world.Signal(name, s)) }
 	rest := long.Pick(2*time.Second, 8*time.Second)
@@ -239,8 +232,7 @@ func (c *crowd) must(err error) {
 	}
 }
 
-// known: of the changes that were answered with 202, each comes to be in force, and then
-// its key is refused.
+// known checks that each change with a 202 comes into force.
 func (c *crowd) known() {
 	c.T.Helper()
 	now := stacktest.Replicas(c.T, world)
@@ -251,15 +243,14 @@ func (c *crowd) known() {
 		})
 		for _, r := range now {
 			if a, err := r.Check(c.T.Context(), c.Project+"-"+c.Env, "hello", key); err != nil || a.Status != http.StatusUnauthorized {
-				c.T.Errorf("%s answers %d, %v to a key whose revocation is in force", r.URL, a.Status, err)
+				c.T.Errorf("%s: got %d, %v for a revoked key, want %d", r.URL, a.Status, err, http.StatusUnauthorized)
 			}
 		}
 	}
-	c.T.Logf("%d revocations of which nothing was known at first came to be in force", len(c.open))
+	c.T.Logf("%d revocations came into force after a 202", len(c.open))
 }
 
-// TestWaitEndsWithTheFunction: who waits when the function that waits is told to stop has
-// an answer at once, and so does not lose it.
+// TestWaitEndsWithTheFunction stops the function during a caller's wait.
 func TestWaitEndsWithTheFunction(t *testing.T) {
 	s := &scene{Site: stacktest.New(t, world)}
 	s.signIn(t)
@@ -268,14 +259,14 @@ func TestWaitEndsWithTheFunction(t *testing.T) {
 	s.Opens("hello", k)
 	check.OK(t, world.Signal("checker-1", syscall.SIGSTOP))
 	defer func() { _ = world.Signal("checker-1", syscall.SIGCONT) }()
-	answer := make(chan reply)
+	response := make(chan reply)
 	go func() {
-		answer <- s.changing(http.MethodPost, "api-keys/"+k.ID+"/revoke", map[string]any{}, 8*time.Second)
+		response <- s.changing(http.MethodPost, "api-keys/"+k.ID+"/revoke", map[string]any{}, 8*time.Second)
 	}()
 	wait(t, time.Second)
 	check.OK(t, world.Signal("keys", syscall.SIGTERM))
-	if r := <-answer; r.status != http.StatusAccepted || r.took > 5*time.Second {
-		t.Errorf("a revocation that waits while the function is told to stop: %v: %.300s", r, r.body)
+	if r := <-response; r.status != http.StatusAccepted || r.took > 5*time.Second {
+		t.Errorf("revocation with a wait during shutdown: got %v: %.300s, want %d within 5s", r, r.body, http.StatusAccepted)
 	}
 	s.Until("start keys again", func() bool { return s.manage(http.MethodGet, "api-keys", map[string]any{}).status == http.StatusOK })
 }

@@ -13,19 +13,17 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// flushInterval is the replicas' default.
 const flushInterval = 2 * time.Second
 
-// writeTime is what a flush itself may take here.
+// writeTime is the longest duration of a flush here.
 const writeTime = 2 * time.Second
 
 const loadConnections = 32
 
-// size returns the number of requests of a load, and of the keys that they use.
 func size() (requests, keys int) { return long.Pick(6_000, 20_000), long.Pick(60, 200) }
 
-// counted is a site with keys of every kind: plain ones, ones that run into
-// their rate, ones that run into their quota.
+// counted returns a site with unlimited keys, keys that reach their rate, and keys that reach
+// their quota.
 func counted(t *testing.T) (*stacktest.Site, []stacktest.Key) {
 	t.Helper()
 	s := stacktest.New(t, world)
@@ -58,8 +56,7 @@ func load(t *testing.T, keys []stacktest.Key, at func()) stacktest.Load {
 	}
 }
 
-// reported reads every key's usage once it has stopped changing, at the latest
-// after some flush intervals.
+// reported reads each key's usage until it satisfies until, for at most 20 s.
 func reported(t *testing.T, s *stacktest.Site, keys []stacktest.Key, until func(id string, got usage.Totals) bool) map[string]usage.Totals {
 	t.Helper()
 	got := map[string]usage.Totals{}
@@ -78,8 +75,7 @@ func reported(t *testing.T, s *stacktest.Site, keys []stacktest.Key, until func(
 	return got
 }
 
-// expect is what the client saw of a key, and the requests by which [counted]
-// found its last key ready.
+// expect returns the client's counts of a key plus the requests of [counted].
 func expect(y *stacktest.Tally, keys []stacktest.Key, id string) usage.Totals {
 	want := y.Totals(id)
 	if id == keys[len(keys)-1].ID {
@@ -88,8 +84,7 @@ func expect(y *stacktest.Tally, keys []stacktest.Key, id string) usage.Totals {
 	return want
 }
 
-// TestUsageIsExact: the report equals what the client saw, to the request, in
-// every column; also when a replica is restarted in the middle.
+// TestUsageIsExact also restarts a replica.
 func TestUsageIsExact(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		name := map[bool]string{false: "undisturbed", true: "one replica restarted by SIGTERM"}[restart]
@@ -114,20 +109,20 @@ func TestUsageIsExact(t *testing.T) {
 				want, have := expect(y, keys, k.ID), got[k.ID]
 				unclear.Allowed += y.Unclear(k.ID)
 				if most := want.Plus(usage.Totals{Allowed: y.Unclear(k.ID)}); have != want && (!restart || have.Allowed < want.Allowed || have.Allowed > most.Allowed) {
-					t.Errorf("%s: reported %+v, seen %+v (%d without an answer)", k.ID, have, want, y.Unclear(k.ID))
+					t.Errorf("%s: got usage %+v, want %+v (%d requests without a response)", k.ID, have, want, y.Unclear(k.ID))
 				}
 				sum = sum.Plus(have)
 			}
-			t.Logf("%d requests over %d keys: reported %+v, equal to what the client saw; %d sent while the replica was away got no answer", l.Requests, len(keys), sum, unclear.Allowed)
+			t.Logf("%d requests, %d keys: reported %+v; %d requests without a response during the restart", l.Requests, len(keys), sum, unclear.Allowed)
 			if sum.RateDenied == 0 || sum.QuotaDenied == 0 {
-				t.Error("the load did not run into every limit")
+				t.Error("the load did not reach every limit")
 			}
 		})
 	}
 }
 
-// TestKilledReplica: a replica that is killed loses at most its last flush
-// interval, and nothing is ever counted that did not happen.
+// TestKilledReplica checks that a killed replica loses at most its last flush interval, and that
+// nothing is counted twice.
 func TestKilledReplica(t *testing.T) {
 	s, keys := counted(t)
 	var killed time.Time
@@ -137,7 +132,7 @@ func TestKilledReplica(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	l.PerSecond = l.Requests / 13 // half of the load lasts for three flush intervals
+	l.PerSecond = l.Requests / 13 // half of the load lasts three flush intervals
 	y := s.Run(l)
 	check.OK(t, world.Restart(t.Context(), "checker-0"))
 	deadline := time.Now().Add(3 * flushInterval)
@@ -147,7 +142,7 @@ func TestKilledReplica(t *testing.T) {
 		want, have := expect(y, keys, k.ID), got[k.ID]
 		total := func(u usage.Totals) uint64 { return u.Allowed + u.RateDenied + u.QuotaDenied }
 		if total(have) > total(want)+y.Unclear(k.ID) {
-			t.Errorf("%s: reported %+v, more than the %+v seen and the %d that got no answer", k.ID, have, want, y.Unclear(k.ID))
+			t.Errorf("%s: got usage %+v, want at most %+v and %d requests without a response", k.ID, have, want, y.Unclear(k.ID))
 		}
 		if total(want) > total(have) {
 			short += total(want) - total(have)
@@ -155,13 +150,12 @@ func TestKilledReplica(t *testing.T) {
 		may += y.AnsweredSince(0, k.ID, killed.Add(-flushInterval-writeTime))
 		seen += total(want)
 	}
-	t.Logf("killed after half of %d requests: short by %d of %d seen; the replica had answered %d in its last flush interval and write", l.Requests, short, seen, may)
+	t.Logf("killed after half of %d requests: %d of %d are missing; the replica had decided %d in its last flush interval and write", l.Requests, short, seen, may)
 	if short > may {
-		t.Errorf("short by %d, more than the %d of one flush interval", short, may)
+		t.Errorf("missing requests: got %d, want at most %d of one flush interval", short, may)
 	}
 }
 
-// TestQuotaAcrossReplicas: three times the load on both replicas at once.
 func TestQuotaAcrossReplicas(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
@@ -174,21 +168,21 @@ func TestQuotaAcrossReplicas(t *testing.T) {
 	y := s.Run(l)
 	took := time.Since(begin)
 	if took < 3*flushInterval {
-		t.Fatalf("the load took %v, too short for the bound to mean anything", took)
+		t.Fatalf("duration of the load: got %v, want at least %v", took, 3*flushInterval)
 	}
 	seen := y.Totals(k.ID)
-	admitted := seen.Allowed + uint64(len(world.Info().Checkers)) // and those that found the key ready
+	admitted := seen.Allowed + uint64(len(world.Info().Checkers))
 	rate := float64(l.Requests) / took.Seconds()
 	bound := uint64(rate*flushInterval.Seconds()) + 1
-	t.Logf("quota %d: admitted %d, over by %d; the bound is what both replicas can admit in one flush interval: %d at %.0f a second", quota, admitted, admitted-uint64(quota), bound, rate)
+	t.Logf("quota %d: allowed %d, exceeded by %d; the bound is one flush interval of requests: %d at %.0f per second", quota, admitted, admitted-uint64(quota), bound, rate)
 	if admitted < uint64(quota) || admitted > uint64(quota)+bound {
-		t.Errorf("admitted %d of a quota of %d", admitted, quota)
+		t.Errorf("allowed requests: got %d, want %d to %d", admitted, quota, uint64(quota)+bound)
 	}
 	if seen.Allowed+seen.QuotaDenied != uint64(l.Requests) {
-		t.Errorf("%d allowed and %d denied of %d", seen.Allowed, seen.QuotaDenied, l.Requests)
+		t.Errorf("got %d allowed and %d denied requests, want %d in total", seen.Allowed, seen.QuotaDenied, l.Requests)
 	}
 	reported(t, s, []stacktest.Key{k}, func(_ string, u usage.Totals) bool { return u.Allowed == admitted })
-	for _, r := range stacktest.Replicas(t, world) { // once replicas agree, the quota is shut on both
+	for _, r := range stacktest.Replicas(t, world) {
 		r.Until(s, "hello", k.Full, http.StatusTooManyRequests, 20*time.Second)
 	}
 }

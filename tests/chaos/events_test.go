@@ -13,23 +13,21 @@ import (
 	"github.com/sluicegate/sluice/shared/event"
 )
 
-// eventSink takes the events of the stack.
 type eventSink struct {
-	mu    sync.Mutex
-	away  bool
-	ids   map[string]bool
-	heard map[string][]event.Type // by subject, each event once
-	again int                     // came
+	mu       sync.Mutex
+	away     bool
+	ids      map[string]bool
+	received map[string][]event.Type
+	repeated int
 }
 
-// listenForEvents serves the sink until the process ends.
 func listenForEvents(address string) (*eventSink, error) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	s := &eventSink{ids: map[string]bool{}, heard: map[string][]event.Type{}}
-	go func() { _ = (&http.Server{Handler: s, ReadHeaderTimeout: callLimit}).Serve(l) }() // it ends with the process
+	s := &eventSink{ids: map[string]bool{}, received: map[string][]event.Type{}}
+	go func() { _ = (&http.Server{Handler: s, ReadHeaderTimeout: callLimit}).Serve(l) }()
 	return s, nil
 }
 
@@ -41,11 +39,11 @@ func (s *eventSink) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 	id, subject := r.Header.Get("Ce-Id"), r.Header.Get("Ce-Subject")
 	if s.ids[id] {
-		s.again++
+		s.repeated++
 		return
 	}
 	s.ids[id] = true
-	s.heard[subject] = append(s.heard[subject], event.Type(r.Header.Get("Ce-Type")))
+	s.received[subject] = append(s.received[subject], event.Type(r.Header.Get("Ce-Type")))
 }
 
 func (s *eventSink) set(away bool) {
@@ -57,23 +55,22 @@ func (s *eventSink) set(away bool) {
 func (s *eventSink) of(subject string) []event.Type {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.heard[subject])
+	return slices.Clone(s.received[subject])
 }
 
-// lived is a key with what happened to it, as far as the API has said so.
 type lived struct {
 	id      string
 	changes []event.Type
-	unsure  event.Type // may have happened too; "" is nothing
+	unsure  event.Type // may have happened too; "" for none
 }
 
-// told tells whether that is what the sink was told.
-func (l lived) told(heard []event.Type) bool {
-	return slices.Equal(heard, l.changes) || l.unsure != "" && slices.Equal(heard, append(slices.Clone(l.changes), l.unsure))
+// matches reports whether the received events are those of the key.
+func (l lived) matches(received []event.Type) bool {
+	return slices.Equal(received, l.changes) || l.unsure != "" && slices.Equal(received, append(slices.Clone(l.changes), l.unsure))
 }
 
-// liveKey makes a key, switches it off and on, and revokes it, as far as that goes. ok is
-// false where it was not even made.
+// liveKey creates, disables, enables and revokes a key until a call fails. ok is false if it was
+// not created.
 func (x *trial) liveKey(name string) (l lived, ok bool) {
 	made := x.createKey(name)
 	var k struct{ ID string }
@@ -100,51 +97,48 @@ func (x *trial) liveKey(name string) (l lived, ok bool) {
 	return l, true
 }
 
-// eventsCell is the same under every fault, but where the store is lost.
 func eventsCell(name string) cell {
 	if name == emptyStore {
-		return cell{must: "what waited is gone with everything else"}
+		return cell{want: "undelivered events are lost"}
 	}
 	return cell{
-		must: "whatever was changed during it and after it is told, in its order, within a minute of its end",
 		during: func(x *trial) {
 			if l, ok := x.liveKey("events during " + x.fault); ok {
 				*x.lives = append(*x.lives, l)
 			}
 		},
 		after: func(x *trial) {
-			x.eventually("make a key to be told of", func() reply { return x.createKey("events probe " + x.fault) }, http.StatusCreated)
+			x.eventually("create a key with an event", func() reply { return x.createKey("events probe " + x.fault) }, http.StatusCreated)
 			if l, ok := x.liveKey("events after " + x.fault); ok {
 				*x.lives = append(*x.lives, l)
 			}
 			began, slowest := time.Now(), time.Duration(0)
 			for _, l := range *x.lives {
-				for !l.told(sink.of(l.id)) {
+				for !l.matches(sink.of(l.id)) {
 					if time.Since(began) > time.Minute {
-						x.t.Errorf("told %v of %s, which has seen %v (and perhaps %q)", sink.of(l.id), l.id, l.changes, l.unsure)
+						x.t.Errorf("events of %s: got %v, want %v and possibly %q", l.id, sink.of(l.id), l.changes, l.unsure)
 						break
 					}
 					wait(x.t, 100*time.Millisecond)
 				}
 				slowest = time.Since(began)
 			}
-			x.note("%d keys' lives told %.1f s after the last change", len(*x.lives), slowest.Seconds())
+			x.note("%d keys after %.1f s", len(*x.lives), slowest.Seconds())
 		},
 	}
 }
 
-// sinkAway is the fault of who listens.
 func sinkAway() fault {
 	return fault{
-		name: "sink of events away", begin: func(*trial) { sink.set(true) }, end: func(*trial) { sink.set(false) },
+		name: "Event sink down", begin: func(*trial) { sink.set(true) }, end: func(*trial) { sink.set(false) },
 		cells: [surfaces]cell{
-			gate:       {must: "serves, and a revocation acts", during: all(serves(3*time.Second), revokesInTime)},
-			management: {must: "works", during: manages},
-			webhook:    {must: "deploys", during: hooks, after: hooksAgain},
-			deploys:    {must: "goes live", during: deploysNow},
-			rollup:     {must: "runs; no count is lost", during: rolls},
+			gate:       {during: all(serves(3*time.Second), revokesInTime)},
+			management: {during: manages},
+			webhook:    {during: hooks, after: hooksAgain},
+			deploys:    {during: deploysNow},
+			rollup:     {during: rolls},
 
-			acknowledgement: followed(),
+			acknowledgement: confirmed(),
 		},
 	}
 }

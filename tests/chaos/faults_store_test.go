@@ -6,48 +6,46 @@ import (
 	"time"
 )
 
-// emptyStore is the fault after which nothing of the scene is left.
-const emptyStore = "store restarted empty"
+// emptyStore is the fault that deletes all data.
+const emptyStore = "Store restarted empty"
 
-// storeLatency is what a slow store takes longer in each direction.
+// storeLatency is added in each direction.
 const storeLatency = 100 * time.Millisecond
 
-// storeFaults are those of the way to the store and of the store itself, for all
-// processes at once.
 func storeFaults() []fault {
 	healed := func(x *trial) { toStore.each(func(n *network) { n.heal(x.t) }) }
 	away := [surfaces]cell{
 		gate: {
-			must:   "allows on what is proven until the ceiling, then 503 gate_unavailable with Retry-After 10; a key revoked just before is refused from the first request on which is decided again",
+			want:   "allowed until the ceiling, then 503 gate_unavailable with Retry-After 10; afterwards the key revoked before the fault is denied",
 			during: closesEverywhere,
 		},
 		management: {
-			must:   "503 unavailable with Retry-After, in time; nothing is done twice; a report of a leaked key is 503 too, and sent again it ends the key",
+			want:   "503 unavailable with Retry-After; no key is created twice; a leak report succeeds when sent again",
 			during: all(cannotManage, cannotReport), after: all(notTwice, reportsAgain),
 		},
-		webhook: {must: "503 unavailable, never 401; the delivery sent again deploys once", during: cannotHook, after: hooksAgain},
-		deploys: {must: "503 unavailable; what runs goes on; at most one revision comes of the call", during: cannotDeploy, after: neverTwice},
-		rollup:  {must: "the run fails and says so; the next one does the work; no count is lost", during: cannotRoll},
+		webhook: {want: "503 unavailable, never 401; the call, sent again, deploys once", during: cannotHook, after: hooksAgain},
+		deploys: {want: "503 unavailable; running apps continue; the call creates at most one revision", during: cannotDeploy, after: neverTwice},
+		rollup:  {want: "the run fails, the next run succeeds; no count is lost", during: cannotRoll},
 
-		acknowledgement: unsaid(),
+		acknowledgement: unavailableOrCorrect(),
 	}
 	return []fault{
 		{
-			name:  "store slow",
+			name:  "Store slow",
 			begin: func(x *trial) { toStore.each(func(n *network) { n.slow(x.t, storeLatency) }) },
 			end:   healed,
 			cells: [surfaces]cell{
-				gate:       {must: "answers as before, from memory; a revocation acts", during: all(servesFast, revokesInTime)},
-				management: {must: "works, later", during: manages},
-				webhook:    {must: "deploys once, later", during: hooks, after: hooksAgain},
-				deploys:    {must: "goes live, later", during: deploysNow},
-				rollup:     {must: "runs, later; no count is lost", during: rolls},
+				gate:       {want: "default; no decision waits for the store", during: all(servesFast, revokesInTime)},
+				management: {during: manages},
+				webhook:    {during: hooks, after: hooksAgain},
+				deploys:    {during: deploysNow},
+				rollup:     {during: rolls},
 
-				acknowledgement: followed(),
+				acknowledgement: confirmed(),
 			},
 		},
 		{
-			name: "store stalled without closing",
+			name: "Store hangs",
 			begin: func(x *trial) {
 				x.revoke()
 				x.signal("firestore", syscall.SIGSTOP)
@@ -55,7 +53,7 @@ func storeFaults() []fault {
 			end: func(x *trial) { x.signal("firestore", syscall.SIGCONT) }, cells: away,
 		},
 		{
-			name: "store refusing",
+			name: "Store refuses connections",
 			begin: func(x *trial) {
 				x.revoke()
 				toStore.each(func(n *network) { n.refuse(x.t) })
@@ -63,26 +61,26 @@ func storeFaults() []fault {
 			end: healed, cells: away,
 		},
 		{
-			name: "store reset mid-stream",
+			name: "Store resets connections",
 			begin: func(x *trial) {
 				x.revoke()
 				toStore.each(func(n *network) { n.reset(x.t, 3, 700*time.Millisecond) })
 			},
 			end: healed,
 			cells: [surfaces]cell{
-				gate:       {must: "serves on: a listener that breaks takes no proof back; a revocation acts", during: serves(4 * time.Second)},
-				management: {must: "a call works or is 503 unavailable; nothing is done twice", during: managesOrNot, after: notTwice},
-				webhook:    {must: "the delivery, sent until it is answered, deploys once", during: hooksAgain},
-				deploys:    {must: "a call works or is 503 unavailable; at most one revision comes of it", during: deploysOrNot, after: neverTwice},
-				rollup:     {must: "a run works or fails; the next one does the work; no count is lost", during: rollsOrNot},
+				gate:       {want: "default: a broken listener does not invalidate the proof", during: serves(4 * time.Second)},
+				management: {want: "success or 503 unavailable; no key is created twice", during: managesOrNot, after: notTwice},
+				webhook:    {want: "the call, repeated until accepted, deploys once", during: hooksAgain},
+				deploys:    {want: "success or 503 unavailable; the call creates at most one revision", during: deploysOrNot, after: neverTwice},
+				rollup:     {want: "the run succeeds or fails, the next run succeeds; no count is lost", during: rollsOrNot},
 
-				acknowledgement: followedOrNot(),
+				acknowledgement: confirmedOrNot(),
 			},
 		},
 	}
 }
 
-// lastFaults leave nothing for others.
+// lastFaults must run last.
 func lastFaults() []fault {
 	return []fault{{
 		name: emptyStore,
@@ -93,51 +91,49 @@ func lastFaults() []fault {
 		end: func(x *trial) { x.restart("firestore") },
 		cells: [surfaces]cell{
 			gate: {
-				must:   "503 from the ceiling on; once the store is back every key is gone, so each is refused with 401",
+				want:   "503 from the ceiling on; afterwards 401: all keys are gone",
 				during: closesEverywhere, after: refusesAll,
 			},
-			management: {must: "no session of before is good: 401; the first admin is made again at the next start of session", during: nothing, after: forgotten},
-			webhook:    {must: "a call with the old token is 401 invalid_token: the app is gone, and nothing is made of it", during: nothing, after: forgottenHook},
-			deploys:    {must: "401, and what runs goes on: a store that is empty deletes no workload", during: nothing, after: forgottenDeploy},
-			rollup:     {must: "runs over nothing", during: nothing, after: all(rollsAgain)},
+			management: {want: "existing sessions get 401; a restart of session recreates the first admin", during: nothing, after: forgotten},
+			webhook:    {want: "401 invalid_token: the app no longer exists", during: nothing, after: forgottenHook},
+			deploys:    {want: "401; running apps continue: an empty store deletes no workload", during: nothing, after: forgottenDeploy},
+			rollup:     {want: "a run succeeds", during: nothing, after: all(rollsAgain)},
 
-			acknowledgement: unsaid(),
+			acknowledgement: unavailableOrCorrect(),
 		},
 	}}
 }
 
-// servesFast: no decision waits for the store.
+// servesFast checks that no decision waits for the store.
 func servesFast(x *trial) {
 	serves(3 * time.Second)(x)
 	for _, y := range x.traffic.replicas {
 		slow := y.count(x.began, time.Time{}, func(s sample) bool { return s.end.Sub(s.begin) > 2*storeLatency })
 		asked := y.count(x.began, time.Time{}, answer)
-		if 2*slow > asked { // the machine itself is slow at times, but not for most
-			x.t.Errorf("%s: %d of %d answers took as long as a way to the store and back", y.name, slow, asked)
+		if 2*slow > asked { // on a busy machine, some responses are slow
+			x.t.Errorf("%s: got %d of %d responses slower than a round trip to the store, want at most half", y.name, slow, asked)
 		}
 	}
 }
 
-// revokesInTime: a key that is revoked during the fault is refused within the ceiling.
 func revokesInTime(x *trial) {
 	x.revoke()
 	for _, y := range x.traffic.doomed {
-		y.until(x.t, "refused", ceiling, denied(http.StatusUnauthorized, "invalid_key"))
+		y.until(x.t, "denied", ceiling, denied(http.StatusUnauthorized, "invalid_key"))
 	}
 	x.note("revoked within %.1f s", time.Since(*x.revoked).Seconds())
 }
 
-// orUnavailable takes both.
 func (x *trial) orUnavailable(what string, r reply, status int) {
 	x.t.Helper()
 	if r.status != status && (r.status != http.StatusServiceUnavailable || r.code != "unavailable") {
-		x.t.Errorf("%s: %v, want %d or 503 unavailable: %.200s", what, r, status, r.body)
+		x.t.Errorf("%s: got %v, want %d or 503 unavailable: %.200s", what, r, status, r.body)
 	}
 	x.note("%d after %.1f s", r.status, r.took.Seconds())
 }
 
 func managesOrNot(x *trial) {
-	x.orUnavailable("make a key", x.createKey("during "+x.fault), http.StatusCreated)
+	x.orUnavailable("create a key", x.createKey("during "+x.fault), http.StatusCreated)
 }
 
 func deploysOrNot(x *trial) {
@@ -147,28 +143,28 @@ func deploysOrNot(x *trial) {
 func rollsOrNot(x *trial) {
 	r := x.roll()
 	if r.status != http.StatusOK && r.status < http.StatusInternalServerError {
-		x.t.Errorf("roll up: %v", r)
+		x.t.Errorf("roll up: got %v, want 200 or 5xx", r)
 	}
 	x.note("%d after %.1f s", r.status, r.took.Seconds())
 }
 
 func refusesAll(x *trial) {
 	for _, y := range append(x.traffic.keyed(), x.traffic.doomed[:]...) {
-		y.until(x.t, "refused", time.Minute, denied(http.StatusUnauthorized, "invalid_key"))
+		y.until(x.t, "denied", time.Minute, denied(http.StatusUnauthorized, "invalid_key"))
 	}
 }
 
 func forgotten(x *trial) {
-	x.eventually("make a key with a session of before", func() reply { return x.createKey("after " + x.fault) }, http.StatusUnauthorized)
+	x.eventually("create a key with an earlier session", func() reply { return x.createKey("after " + x.fault) }, http.StatusUnauthorized)
 	before := x.token
 	x.restart("session")
 	x.signIn(x.t)
 	again := *x.scene
 	again.token = before
 	r := again.createKey("after " + x.fault)
-	x.gets("make a key with a session of before, once there is an admin of that name again", r, http.StatusUnauthorized, "unauthenticated")
+	x.gets("create a key with an earlier session after the admin was recreated", r, http.StatusUnauthorized, "unauthenticated")
 	r = x.createKey("after " + x.fault)
-	x.gets("make a key in a project that is gone", r, http.StatusNotFound, "not_found")
+	x.gets("create a key in a deleted project", r, http.StatusNotFound, "not_found")
 }
 
 func forgottenHook(x *trial) {

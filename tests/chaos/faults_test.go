@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,41 +11,65 @@ import (
 )
 
 var (
-	book  = report.Open("faults")
-	table = book.Table("Fault table", "Under each fault, and once it is over, what must happen to each surface. "+
-		"Under every fault also: nobody gets in without a key, a revoked key is refused after the ceiling (lowered to 10 s here), an app without a gate is never touched, "+
-		"and once it is over all is as before.",
-		[]string{"fault", "surface", "must", "verdict"}, "seen")
+	book         = report.Open("faults")
+	expectations = book.Table("Default expectations",
+		"Each surface meets these expectations during and after a fault unless the fault's table has another one. "+
+			"Quota: further requests get 429, or 503 while the usage is unknown. "+
+			"Measured values: acknowledgement, responses with 200/202/503; shared rate, share of the rate after the fault and longest denial. "+
+			"Under every fault, requests without a key are denied, and apps without a gate are unaffected. "+
+			"A revoked key is denied after the ceiling (10 s here). Afterwards, everything works as before.",
+		[]string{"surface", "expected"})
 )
 
-// usual returns the names of the faults in "make test": one each of the store, the API server,
-// a checker and the network. "make test-long" tries all faults.
-func usual() []string {
-	return []string{
-		"store stalled without closing", "API server down", "one checker killed", "network cut between one checker and the store",
+const byDefault = "default"
+
+func defaults() [surfaces]string {
+	return [surfaces]string{
+		gate:            "requests with the key are allowed; a revocation takes effect within the ceiling",
+		management:      "a key can be created",
+		webhook:         "a call deploys once, even if sent again after the fault",
+		deploys:         "a deployment becomes live",
+		rollup:          "a run succeeds; every allowed request is counted once",
+		quota:           fmt.Sprintf("the replicas together allow at most the quota plus their requests in MAX_UNSHARED (%v)", maxUnshared),
+		acknowledgement: "both replicas confirm each waiting change; then neither allows a request with its key",
+		sharedRates: fmt.Sprintf("no replica exceeds rate and burst; deciding replicas deny for at most %v at a time; "+
+			"afterwards both together allow the rate", refusedFor),
+		events:  "all changes of keys are sent, in order, within a minute after the fault",
+		keyless: "deploys or returns 503; sent again with a new token, deploys once; a reused token gets 401",
 	}
 }
 
-// TestFaults is the fault table. Run it last: its last fault empties the store.
+// usual returns the faults in "make test". "make test-long" tries all.
+func usual() []string {
+	return []string{
+		"Store hangs", "API server down", "One checker killed", "One checker cut off from the store",
+	}
+}
+
+// TestFaults must run last: its last fault empties the store.
 func TestFaults(t *testing.T) {
 	if !long.Enabled() {
 		book.Reduce()
 	}
 	s := newScene(t)
-	var rows []row
+	for i, text := range defaults() {
+		expectations.Row([]string{surface(i).String(), text})
+	}
 	selected := 0
 	for _, f := range slices.Concat(storeFaults(), clusterFaults(), checkerFaults(), machineFaults(), []fault{sinkAway(), issuerIsAway()}, lastFaults()) {
 		if !long.Enabled() && !slices.Contains(usual(), f.name) {
 			continue
 		}
 		selected++
-		t.Run(f.name, func(t *testing.T) { rows = append(rows, f.run(t, s)...) })
+		t.Run(f.name, func(t *testing.T) {
+			table := book.Table(f.name, "", []string{"surface", "expected", "verdict"}, "measured")
+			for _, r := range f.run(t, s) {
+				t.Log(r)
+				table.Row([]string{r.surface, r.want, r.verdict()}, strings.Join(r.notes, "; "))
+			}
+		})
 	}
-	if selected < len(usual()) { // a fault has another name now
+	if selected < len(usual()) { // renamed fault
 		t.Errorf("got %d faults, want at least %q", selected, usual())
-	}
-	for _, r := range rows {
-		t.Log(r)
-		table.Row([]string{r.fault, r.surface, r.must, r.verdict()}, strings.Join(r.notes, "; "))
 	}
 }

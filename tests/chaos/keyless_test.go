@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// pipelines is a CI system that issues tokens to its pipelines, and may be away.
+// pipelines is a CI system that can be unavailable.
 type pipelines struct {
 	*issuer.Issuer
 
@@ -21,7 +21,6 @@ type pipelines struct {
 	away    atomic.Bool
 }
 
-// issueTokens serves the system until the process ends.
 func issueTokens(listen string) (*pipelines, error) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", listen)
 	if err != nil {
@@ -31,7 +30,7 @@ func issueTokens(listen string) (*pipelines, error) {
 	if p.Issuer, err = issuer.New(p.address); err != nil {
 		return nil, err
 	}
-	go func() { _ = (&http.Server{Handler: p, ReadHeaderTimeout: callLimit}).Serve(l) }() // it ends with the process
+	go func() { _ = (&http.Server{Handler: p, ReadHeaderTimeout: callLimit}).Serve(l) }()
 	return p, nil
 }
 
@@ -42,7 +41,6 @@ func (p *pipelines) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.Issuer.ServeHTTP(w, r)
 }
 
-// trusted makes the scene's app without a webhook's token one that trusts a pipeline.
 func (s *scene) trusted() {
 	s.T.Helper()
 	s.App("keyless")
@@ -52,7 +50,6 @@ func (s *scene) trusted() {
 
 const audience = "chaos"
 
-// pipelineToken is one of the pipeline that is trusted.
 func (s *scene) pipelineToken() string {
 	s.T.Helper()
 	token, err := ci.Token(audience, issuer.Claims("org/repo", "main", "deploy"))
@@ -60,34 +57,32 @@ func (s *scene) pipelineToken() string {
 	return token
 }
 
-// keylessHook calls the webhook as that pipeline.
 func (s *scene) keylessHook(image, delivery, token string) reply {
 	return s.call(http.MethodPost, strings.TrimSuffix(s.url, "hooked")+"keyless", map[string]any{"image": image}, "Authorization", "Bearer "+token, "Idempotency-Key", delivery)
 }
 
-const issuerAway = "issuer of pipelines' tokens away"
+const issuerAway = "Token issuer down"
 
-// keylessCell is alike under every fault: nobody is let in on doubt, nothing is lost, and a
-// token counts once.
+// keylessCell expects that tokens in doubt are rejected and that each is accepted once.
 func keylessCell(name string) cell {
-	c := cell{must: "deploys or says 503; sent again with a new token it deploys once; a token that was used is 401"}
+	c := cell{}
 	allowed := map[int]bool{http.StatusAccepted: true, http.StatusServiceUnavailable: true, 0: true}
 	switch {
 	case name == emptyStore:
-		return cell{must: "the trust is gone with everything else: 401", after: func(x *trial) {
+		return cell{want: "401: the trust is gone", after: func(x *trial) {
 			x.gets("call the webhook", x.keylessHook(image(name, "keyless"), name, x.pipelineToken()), http.StatusUnauthorized, "invalid_token")
 		}}
-	case strings.HasPrefix(name, "clock stepped"):
-		c.must = "401, since no token is in force then; sent again with a new token it deploys once; a token that was used is 401"
+	case strings.HasPrefix(name, "Clock "):
+		c.want = "401: no token is valid at that time; afterwards as by default"
 		allowed = map[int]bool{http.StatusUnauthorized: true}
 	case name == issuerAway:
-		c.must = "a webhook function that has just started says 503; sent again with a new token it deploys once; a token that was used is 401"
+		c.want = "503 from a restarted webhook function; afterwards as by default"
 		allowed = map[int]bool{http.StatusServiceUnavailable: true}
 	}
 	c.during = func(x *trial) {
 		r := x.keylessHook(image(name, "keyless"), name, x.pipelineToken())
 		if !allowed[r.status] {
-			x.t.Errorf("call the webhook as a pipeline: %v: %.200s", r, r.body)
+			x.t.Errorf("call the webhook as a pipeline: got %v: %.200s", r, r.body)
 		}
 		x.note("%d after %.1f s", r.status, r.took.Seconds())
 	}
@@ -103,8 +98,7 @@ func keylessCell(name string) cell {
 	return c
 }
 
-// issuerIsAway is the fault of who issues tokens: what is known of it is forgotten with the
-// function that knows it.
+// issuerIsAway restarts webhook, which then has no cached keys of the issuer.
 func issuerIsAway() fault {
 	return fault{
 		name: issuerAway,
@@ -114,13 +108,13 @@ func issuerIsAway() fault {
 		},
 		end: func(*trial) { ci.away.Store(false) },
 		cells: [surfaces]cell{
-			gate:       {must: "serves, and a revocation acts", during: all(serves(3*time.Second), revokesInTime)},
-			management: {must: "works", during: manages},
-			webhook:    {must: "deploys: the webhook's own token asks no issuer", during: hooks, after: hooksAgain},
-			deploys:    {must: "goes live", during: deploysNow},
-			rollup:     {must: "runs; no count is lost", during: rolls},
+			gate:       {during: all(serves(3*time.Second), revokesInTime)},
+			management: {during: manages},
+			webhook:    {want: "default: the webhook's own token needs no issuer", during: hooks, after: hooksAgain},
+			deploys:    {during: deploysNow},
+			rollup:     {during: rolls},
 
-			acknowledgement: followed(),
+			acknowledgement: confirmed(),
 		},
 	}
 }

@@ -1,17 +1,12 @@
-// Package chaos takes a stack's parts away, in every way in which a network, a machine
-// and an operator can, and looks at what clients see of the gate, the management API,
-// webhooks, deploys, the rollup, quotas, acknowledged changes and events (promises G1, F1, F5, F7, P8, U1, A9, D14). It has a stack to
-// itself.
+// Package chaos checks how clients are affected by faults of the network, machines and parts of
+// the stack (promises G1, F1, F5, F7, P8, U1, A9, D14).
 //
-// [TestFaults] is the table: for each fault and each of these it says what must
-// happen, and looks. All of a fault's cells share one outage, and each fault leaves
-// the stack healthy, which is part of every cell. The replicas' ceiling is lowered
-// from 90 s to 10 s.
+// [TestFaults] checks each surface under each fault, in one outage per fault, after which the
+// stack must be healthy. The replicas' ceiling is 10 s instead of 90 s.
 //
-// Faults are put on the way by toxiproxy, which stands between the processes and the
-// store, one for each checker and one for all else, and between the functions and
-// the API server; by signals to real processes; by a limit of the kernel on the size
-// of log files; and by package stepped for the clock.
+// Toxiproxy causes the network faults, between the store and each checker, the store and the
+// functions, and the functions and the API server. Other faults are signals to processes, a file
+// size limit, and the clock of package stepped.
 package chaos
 
 import (
@@ -29,31 +24,29 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// ceiling is the replicas' here, lowered so that tests run in seconds; not so low that
-// a store which a busy machine lets wait for some seconds looks like one that is away.
+// ceiling is reduced so that tests take seconds. It exceeds delays of the store on a busy
+// machine.
 const ceiling = 10 * time.Second
 
-// maxUnshared is when replicas that cannot share counts stop to trust quotas, lowered
-// for the same reason.
+// maxUnshared is reduced so that tests take seconds.
 const maxUnshared = 3 * time.Second
 
-// The stack's ports begin at portBase. What stands between its processes has the
-// ports below.
+// The proxies, the event sink and the token issuer use the ports below portBase.
 const (
 	portBase      = 20380
-	functionsPort = "127.0.0.1:20379" // the functions' way to the store
-	checker0Port  = "127.0.0.1:20378" // the replicas'
+	functionsPort = "127.0.0.1:20379"
+	checker0Port  = "127.0.0.1:20378"
 	checker1Port  = "127.0.0.1:20377"
-	apiPort       = "127.0.0.1:20376" // the functions' way to the API server
-	sinkPort      = "127.0.0.1:20375" // where events go
-	issuerPort    = "127.0.0.1:20374" // who issues tokens to pipelines
+	apiPort       = "127.0.0.1:20376"
+	sinkPort      = "127.0.0.1:20375"
+	issuerPort    = "127.0.0.1:20374"
 )
 
 var (
 	world *stack.Stack
-	clock *atomic.Int64 // seconds that the functions' wall clock is set off
+	clock *atomic.Int64 // offset of the functions' clock, in seconds
 
-	// scanner is a secret-scanning program that the stack trusts, with the key scannersKey.
+	// scanner is a trusted secret-scanning program that signs with scannersKey.
 	scanner = stacktest.NewScanner("scanner")
 
 	toStore   networks // functions, checker-0, checker-1
@@ -72,7 +65,7 @@ func prepare(dir string, o *stack.Options) error {
 	if err := errors.Join(connect(), scanner.Publish(scannersKey)); err != nil {
 		return err
 	}
-	if long.Enabled() { // only then a fault moves the clock
+	if long.Enabled() { // only then a fault changes the clock
 		if err := steppedClock(dir, o); err != nil {
 			return err
 		}
@@ -86,7 +79,7 @@ func prepare(dir string, o *stack.Options) error {
 	}
 	o.PortBase, o.APIServer = portBase, apiPort
 	o.NoLiveness = true            // tests stop a checker for longer
-	o.Untimed = []string{"rollup"} // an event during another's run is taken without one of its own
+	o.Untimed = []string{"rollup"} // an event during a run starts no other run
 	o.Env = map[string]map[string]string{
 		"checker":   {"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s", "MAX_UNSHARED": maxUnshared.String()},
 		"deploys":   {"EVENTS": "true", "K_SINK": "http://" + sinkPort},
@@ -131,7 +124,6 @@ func functions() []string {
 	return []string{"checker", "session", "keys", "usage", "rollup", "apps", "wiring", "webhook", "deploys", "builds", "console"}
 }
 
-// connect makes the networks, all of which let everything through.
 func connect() error {
 	store := "127.0.0.1:" + strconv.Itoa(portBase+1)
 	for _, address := range []string{functionsPort, checker0Port, checker1Port} {
@@ -146,7 +138,6 @@ func connect() error {
 	return err
 }
 
-// wait lets a fixed time pass that the test is about.
 func wait(t testing.TB, d time.Duration) {
 	t.Helper()
 	select {

@@ -11,21 +11,18 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// network carries the connections from one kind of process to one server, and can
-// do to them what networks do.
+// network is a proxy to a server that can simulate faults.
 type network struct {
 	proxy *toxiproxy.Proxy
-	calm  func() // ends what goes on by itself
+	calm  func() // waits until reset has ended
 }
 
-// newNetwork carries connections to address on to the server at target.
 func newNetwork(address, target string) (*network, error) {
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop())
 	p := toxiproxy.NewProxy(server, target, address, target)
 	return &network{proxy: p, calm: func() {}}, p.Start()
 }
 
-// add puts a toxic on both directions.
 func (n *network) add(t testing.TB, kind, attributes string) {
 	t.Helper()
 	for _, direction := range []string{"upstream", "downstream"} {
@@ -36,23 +33,21 @@ func (n *network) add(t testing.TB, kind, attributes string) {
 	}
 }
 
-// slow holds everything up, in both directions.
 func (n *network) slow(t *testing.T, each time.Duration) {
 	t.Helper()
 	n.add(t, "latency", fmt.Sprintf(`"latency":%d,"jitter":%d`, each.Milliseconds(), each.Milliseconds()/3))
 }
 
-// stall lets nothing through any more, in neither direction, and closes nothing.
+// stall drops all data and keeps connections open.
 func (n *network) stall(t testing.TB) {
 	t.Helper()
 	n.add(t, "timeout", `"timeout":0`)
 }
 
-// refuse closes what is open and takes no connection.
+// refuse closes all connections and accepts no new ones.
 func (n *network) refuse(*testing.T) { n.proxy.Stop() }
 
-// reset breaks all connections that are in use off (TCP RST), some times, with a
-// pause in which they work.
+// reset resets active connections (TCP RST) several times, with pauses in which connections work.
 func (n *network) reset(t *testing.T, times int, every time.Duration) {
 	t.Helper()
 	done := make(chan struct{})
@@ -68,7 +63,6 @@ func (n *network) reset(t *testing.T, times int, every time.Duration) {
 	}()
 }
 
-// heal lets everything through again.
 func (n *network) heal(t testing.TB) {
 	t.Helper()
 	n.calm()
@@ -81,7 +75,6 @@ func (n *network) heal(t testing.TB) {
 	}
 }
 
-// networks do the same to several.
 type networks []*network
 
 func (all networks) each(f func(*network)) {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// The metered key's plan: what the replicas' traffic of 40 requests a second each
-// uses up within the ceiling, twice, if they do not hear of each other.
+// If the replicas cannot exchange counts, the traffic of 40 requests per second to each uses
+// twice the quota within the ceiling.
 const (
 	meteredRate  = 40
 	meteredBurst = 4
@@ -22,15 +22,10 @@ func (s *scene) meteredKey() stacktest.Key {
 	return s.Key(s.Plan(wire.CreatePlan{Rate: &rate, Burst: &burst, Quota: &quota, QuotaPeriod: &period}))
 }
 
-// quotaCell is the same under every fault: [trial.withinQuota] looks.
-func quotaCell() cell {
-	return cell{must: fmt.Sprintf("the replicas together admit at most the quota and what they let through in MAX_UNSHARED (%v here); beside that 429, and 503 while it is not known", maxUnshared)}
-}
-
 func overLimit(s sample) bool { return s.status == http.StatusTooManyRequests }
 
-// withinQuota looks at what the metered key was allowed in all. A replica that was
-// killed took some counts with it.
+// withinQuota checks the allowed requests of the metered key. A killed replica may have lost
+// counts.
 func (x *trial) withinQuota(r *row) {
 	x.t.Helper()
 	admitted, refused := 0, 0
@@ -41,7 +36,7 @@ func (x *trial) withinQuota(r *row) {
 	most := meteredQuota + int(*x.forgot) + len(x.traffic.metered)*(meteredBurst+meteredRate*int(maxUnshared.Seconds()))
 	if admitted > most {
 		r.failed = true
-		x.t.Errorf("%d requests were allowed of a quota of %d, at most %d may be", admitted, meteredQuota, most)
+		x.t.Errorf("allowed requests with a quota of %d: got %d, want at most %d", meteredQuota, admitted, most)
 	}
-	r.notes = append(r.notes, fmt.Sprintf("%d of %d admitted, %d times 503", admitted, meteredQuota, refused))
+	r.notes = append(r.notes, fmt.Sprintf("%d of %d allowed, 503: %d", admitted, meteredQuota, refused))
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// A rate that the traffic asks for eight times, half of it of each replica.
+// The traffic is eight times this rate, half of it at each replica.
 const (
 	sharedRate  = 10
 	sharedBurst = 10
 )
 
-// refusedFor is for how long replicas that decide may allow nothing of a rate: until a
-// dead one's words are given back, and some more on a busy machine.
+// refusedFor is the longest time without an allowed request: 2 s until a dead replica's counts
+// are refunded, and a margin for a busy machine.
 const refusedFor = 2*time.Second + 1500*time.Millisecond
 
 func (s *scene) sharedKey() stacktest.Key {
@@ -25,14 +25,12 @@ func (s *scene) sharedKey() stacktest.Key {
 	return s.Key(s.Plan(wire.CreatePlan{Rate: &rate, Burst: &burst}))
 }
 
-// rateCell is the same under every fault: [trial.withinRate] looks at all of it, and once
-// it is over both replicas together allow the rate, unless the key is gone then.
+// rateCell checks the rate after the fault; [trial.withinRate] checks the limits.
 func rateCell(fault string) cell {
-	must := fmt.Sprintf("each replica allows at most its rate and burst; those that decide refuse for no longer than %v at a time", refusedFor)
 	if fault == emptyStore {
-		return cell{must: must}
+		return cell{want: "default, but not afterwards: the key is gone"}
 	}
-	return cell{must: must + "; once it is over, both together allow the rate", after: together}
+	return cell{after: together}
 }
 
 func together(x *trial) {
@@ -41,13 +39,13 @@ func together(x *trial) {
 	var from time.Time
 	for end, lapsed := time.Now().Add(time.Minute), 1; lapsed > 0 && time.Now().Before(end); {
 		for _, y := range x.traffic.rated {
-			y.until(x.t, "decided again", time.Minute, decided)
+			y.until(x.t, "deciding again", time.Minute, decided)
 		}
 		begin := time.Now()
-		wait(x.t, 4*time.Second) // what a replica gains by joining is used
+		wait(x.t, 4*time.Second) // a joined replica has used its additional tokens
 		from = time.Now()
 		wait(x.t, 4*time.Second)
-		lapsed = 0 // while a slow store delays the proof of freshness, a replica allows nothing
+		lapsed = 0 // a slow store delays the freshness proof
 		for _, y := range x.traffic.rated {
 			lapsed += y.count(begin, time.Time{}, not(decided))
 		}
@@ -56,14 +54,14 @@ func together(x *trial) {
 	for _, y := range x.traffic.rated {
 		got += y.count(from, time.Time{}, allowed)
 	}
-	x.note("%.2f of the rate once it is over", float64(got)/nominal)
+	x.note("rate %.2f", float64(got)/nominal)
 	if float64(got) < 0.9*nominal-1 || float64(got) > 1.1*nominal+1 {
-		x.t.Errorf("both together allowed %d requests, %.0f are nominal", got, nominal)
+		x.t.Errorf("allowed requests of both replicas: got %d, want about %.0f", got, nominal)
 	}
 }
 
-// withinRate: no replica allows more than a bucket lets through, and those that decide do
-// not refuse for long because of one that is gone.
+// withinRate checks that no replica exceeds its bucket and that deciding replicas do not deny for
+// long because of a dead one.
 func (x *trial) withinRate(r *row) {
 	x.t.Helper()
 	fail := func(format string, args ...any) {
@@ -78,9 +76,9 @@ func (x *trial) withinRate(r *row) {
 			continue
 		}
 		took := own[len(own)-1].end.Sub(own[0].begin)
-		lives := 2.0 // a replica that was killed begins with a full bucket
+		lives := 2.0
 		if got := y.count(time.Time{}, time.Time{}, allowed); float64(got) > lives*sharedBurst+sharedRate*took.Seconds() {
-			fail("replica %d allowed %d requests in %v", i, got, took)
+			fail("replica %d: got %d allowed requests in %v, want at most %.0f", i, got, took, lives*sharedBurst+sharedRate*took.Seconds())
 		}
 	}
 	slices.SortFunc(decided, func(a, b sample) int { return a.begin.Compare(b.begin) })
@@ -88,13 +86,13 @@ func (x *trial) withinRate(r *row) {
 	var since time.Time
 	for i, s := range decided {
 		if i == 0 || s.begin.Sub(decided[i-1].begin) > time.Second || allowed(s) {
-			since = s.end // nobody decided meanwhile
+			since = s.end // no replica decided in between
 			continue
 		}
 		longest = max(longest, s.begin.Sub(since))
 	}
 	if longest > refusedFor {
-		fail("for %v nothing of the rate was allowed", longest)
+		fail("longest time without an allowed request: got %v, want at most %v", longest, refusedFor)
 	}
-	r.notes = append(r.notes, fmt.Sprintf("refused for %.1f s at a time", longest.Seconds()))
+	r.notes = append(r.notes, fmt.Sprintf("denied %.1f s", longest.Seconds()))
 }

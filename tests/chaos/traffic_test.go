@@ -12,24 +12,22 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// pause is between two requests of a stream, longer those of a witness. A stream never has
-// two open.
+// pause is the interval between a stream's requests, longer that for witnesses.
 const (
 	pause  = 25 * time.Millisecond
 	longer = 100 * time.Millisecond
 )
 
-// sample is one request that was answered, or that got no answer: status 0.
+// sample is a request; the status is 0 without a response.
 type sample struct {
 	begin, end time.Time
 	status     int
-	code       string // of a denial
+	code       string
 }
 
-// stream asks one question again and again.
 type stream struct {
 	name  string
-	every time.Duration // from one request to the next
+	every time.Duration
 	ask   func(ctx context.Context) (stacktest.Answer, error)
 
 	mu      sync.Mutex
@@ -41,7 +39,7 @@ func (y *stream) run(ctx context.Context) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		begin := time.Now()
-		a, err := y.ask(context.WithoutCancel(ctx)) // the last one is answered too
+		a, err := y.ask(context.WithoutCancel(ctx))
 		s := sample{begin: begin, end: time.Now(), status: a.Status}
 		if err != nil {
 			s.status = 0
@@ -55,7 +53,7 @@ func (y *stream) run(ctx context.Context) {
 	}
 }
 
-// count is how many requests that began in [from, to) ended so. The zero time is no
+// count returns the number of matching requests that began in [from, to). A zero time is no
 // bound.
 func (y *stream) count(from, to time.Time, so func(sample) bool) (n int) {
 	y.mu.Lock()
@@ -68,8 +66,7 @@ func (y *stream) count(from, to time.Time, so func(sample) bool) (n int) {
 	return n
 }
 
-// longest returns the duration of the longest series of consecutive matching requests
-// since from.
+// longest returns the longest duration of consecutive matching requests since from.
 func (y *stream) longest(from time.Time, match func(sample) bool) (d time.Duration) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -91,8 +88,7 @@ func (y *stream) longest(from time.Time, match func(sample) bool) (d time.Durati
 func allowed(s sample) bool { return s.status == http.StatusOK }
 func answer(sample) bool    { return true }
 
-// unclear is a request that may have been counted although it was not served: who
-// asked the replica for it did not hear the answer.
+// unclear matches requests that may have been counted although no response arrived.
 func unclear(s sample) bool {
 	return s.status == 0 || s.status >= http.StatusInternalServerError && s.code != "gate_unavailable"
 }
@@ -103,7 +99,7 @@ func denied(status int, code string) func(sample) bool {
 
 func not(f func(sample) bool) func(sample) bool { return func(s sample) bool { return !f(s) } }
 
-// until waits for an answer to a request that begins from now on.
+// until waits for a matching response to a request that begins from now on.
 func (y *stream) until(t *testing.T, what string, within time.Duration, so func(sample) bool) {
 	t.Helper()
 	begin := time.Now()
@@ -113,7 +109,7 @@ func (y *stream) until(t *testing.T, what string, within time.Duration, so func(
 		if time.Since(begin) > within {
 			y.mu.Lock()
 			last := y.samples[max(0, len(y.samples)-1):]
-			t.Errorf("%s: not %s within %v; last answer %+v", y.name, what, within, last)
+			t.Errorf("%s: not %s within %v; last response %+v", y.name, what, within, last)
 			y.mu.Unlock()
 			return
 		}
@@ -121,21 +117,20 @@ func (y *stream) until(t *testing.T, what string, within time.Duration, so func(
 	}
 }
 
-// traffic is what goes on while a fault comes and goes: straight to each replica with
-// a key that is good and with one that gets revoked, and through the ingress.
+// traffic goes to each replica directly and through the ingress during a fault.
 type traffic struct {
-	replicas  [2]*stream            // with the good key
-	doomed    [2]*stream            // with the key that gets revoked
-	metered   [2]*stream            // with the key that has a quota
-	rated     [2]*stream            // with the key that has a rate
-	ingress   *stream               // with the good key
-	keyless   *stream               // through the ingress to the gated app
-	open      *stream               // through the ingress to an app without a gate
-	witnesses [witnesses][2]*stream // with each of the keys whose revocation is waited for
-	end       func()                // stops all and waits for their last answers
+	replicas  [2]*stream
+	doomed    [2]*stream
+	metered   [2]*stream
+	rated     [2]*stream
+	ingress   *stream
+	keyless   *stream
+	open      *stream
+	witnesses [witnesses][2]*stream
+	end       func()
 }
 
-// startTraffic asks about app "hello" and the app without a gate, "open".
+// startTraffic also sends requests to "open", which has no gate.
 func startTraffic(t *testing.T, s *stacktest.Site, x *trial) *traffic {
 	t.Helper()
 	f := &traffic{
@@ -178,5 +173,4 @@ func (f *traffic) ofWitnesses() (all []*stream) {
 	return all
 }
 
-// keyed are the streams with the good key.
 func (f *traffic) keyed() []*stream { return []*stream{f.replicas[0], f.replicas[1], f.ingress} }

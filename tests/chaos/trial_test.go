@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// surface is what is looked at under each fault.
 type surface int
 
 const (
@@ -27,23 +27,20 @@ const (
 	sharedRates
 	events
 	keyless
-	surfaces // how many there are
+	surfaces
 )
 
 func (s surface) String() string {
 	return [...]string{"gate", "management", "webhook", "deploys", "rollup", "quota", "acknowledgement", "shared rate", "events", "keyless"}[s]
 }
 
-// cell says what must happen to one surface, and looks: during the fault, and once
-// it is over. Beside these, every surface must be as before when a fault is over
-// (see [trial.recovered]).
+// cell checks a surface during a fault and after it. [trial.recovered] also checks every surface.
 type cell struct {
-	must   string
+	want   string // "" for the default expectation
 	during func(*trial)
 	after  func(*trial)
 }
 
-// fault is one row of the table.
 type fault struct {
 	name  string
 	begin func(*trial)
@@ -51,52 +48,52 @@ type fault struct {
 	cells [surfaces]cell
 }
 
-// trial is one fault as it is tried; each surface's test has its own copy.
+// trial is one run of a fault. Each surface's test has a copy.
 type trial struct {
 	*scene
 
 	t       *testing.T
 	fault   string
 	traffic *traffic
-	key     stacktest.Key // good all the time
-	doomed  stacktest.Key // revoked before the fault or during it
-	metered stacktest.Key // with a quota that both replicas' traffic uses up
-	leaky   stacktest.Key // reported as leaked during the fault
-	rated   stacktest.Key // with a rate that both replicas' traffic exceeds
+	key     stacktest.Key
+	doomed  stacktest.Key
+	metered stacktest.Key // with a quota
+	leaky   stacktest.Key
+	rated   stacktest.Key // with a rate
 
-	witnesses [witnesses]stacktest.Key // revoked by calls that wait
-	sayings   *sayings                 // what these were told
-	came      *sync.WaitGroup          // for the one that is under way when the fault comes
+	witnesses [witnesses]stacktest.Key
+	results   *waitResults
+	came      *sync.WaitGroup // for the call during the fault's begin
 
-	began   time.Time // the fault
-	there   time.Time // it has fully come: nothing got past it any more
+	began   time.Time
+	there   time.Time // when the fault was effective
 	ended   time.Time
 	revoked *time.Time
-	lost    *uint64  // counts that the fault may take with it
-	forgot  *uint64  // and of them those of the metered key
-	notes   []string // figures for the table
+	lost    *uint64
+	forgot  *uint64 // of the metered key
+	notes   []string
 
-	lives *[]lived // of keys that the sink is to be told of
+	lives *[]lived // keys with expected events
 
-	expiring stacktest.Key    // within the step of a clock
-	before   string           // token of the session from before a clock's step
-	ahead    *string          // and of one that was issued ahead
-	logged   map[string]int64 // sizes of logs when the fault began
+	expiring stacktest.Key // within the clock's step
+	before   string
+	ahead    *string
+	logged   map[string]int64
 
-	waiting *sync.WaitGroup // for requests that the fault holds up
-	answers chan int        // and their status
+	waiting *sync.WaitGroup
+	answers chan int
 }
 
-// run tries a fault and gives its rows.
+// run tries a fault and returns its rows.
 func (f fault) run(t *testing.T, s *scene) []row {
 	t.Helper()
 	x := &trial{
 		scene: s.with(t), t: t, fault: f.name, revoked: new(time.Time), lost: new(uint64), forgot: new(uint64),
-		ahead: new(string), sayings: &sayings{}, came: &sync.WaitGroup{}, lives: &[]lived{}, waiting: &sync.WaitGroup{}, answers: make(chan int, queued),
+		ahead: new(string), results: &waitResults{}, came: &sync.WaitGroup{}, lives: &[]lived{}, waiting: &sync.WaitGroup{}, answers: make(chan int, queued),
 	}
 	x.key, x.doomed, x.metered, x.rated, x.witnesses = x.AnyKey(), x.AnyKey(), x.meteredKey(), x.sharedKey(), x.witnessKeys()
 	x.leaky = x.AnyKey()
-	f.cells[quota], f.cells[sharedRates], f.cells[events], f.cells[keyless] = quotaCell(), rateCell(f.name), eventsCell(f.name), keylessCell(f.name)
+	f.cells[sharedRates], f.cells[events], f.cells[keyless] = rateCell(f.name), eventsCell(f.name), keylessCell(f.name)
 	x.traffic = startTraffic(t, x.Site, x)
 	defer x.traffic.end()
 	for _, y := range slices.Concat(x.traffic.keyed(), x.traffic.doomed[:], x.traffic.ofWitnesses()) {
@@ -106,7 +103,7 @@ func (f fault) run(t *testing.T, s *scene) []row {
 	defer x.came.Wait()
 	x.began = time.Now()
 	over := sync.OnceFunc(func() { f.end(x) })
-	defer over() // also when the fault could not begin
+	defer over()
 	f.begin(x)
 	x.there = time.Now()
 	rows := make([]row, surfaces)
@@ -129,12 +126,11 @@ func (f fault) run(t *testing.T, s *scene) []row {
 		x.counted(&rows[rollup])
 	}
 	for s := range rows {
-		rows[s].fault, rows[s].surface, rows[s].must = f.name, surface(s).String(), f.cells[s].must
+		rows[s].surface, rows[s].want = surface(s).String(), cmp.Or(f.cells[s].want, byDefault)
 	}
 	return rows
 }
 
-// each runs the tests of the surfaces side by side.
 func (x *trial) each(phase string, f func(surface, *trial)) {
 	x.t.Run(phase, func(t *testing.T) {
 		for s := range surfaces {
@@ -148,9 +144,9 @@ func (x *trial) each(phase string, f func(surface, *trial)) {
 	})
 }
 
-// look runs one half of a cell and keeps what it found.
+// look runs one half of a cell and stores its result in r.
 func (c cell) look(x *trial, half func(*trial), r *row) {
-	defer func() { // also when the test ends here
+	defer func() {
 		r.failed = r.failed || x.t.Failed()
 		r.notes = append(r.notes, x.notes...)
 		x.notes = nil
@@ -160,19 +156,17 @@ func (c cell) look(x *trial, half func(*trial), r *row) {
 	}
 }
 
-// note adds a figure to the table.
 func (x *trial) note(format string, args ...any) {
 	x.notes = append(x.notes, fmt.Sprintf(format, args...))
 }
 
-// revoke ends the doomed key. From the ceiling on it may not be allowed anywhere.
 func (x *trial) revoke() {
 	x.t.Helper()
 	x.Revoke(x.doomed)
 	*x.revoked = time.Now()
 }
 
-// recovered: once the fault is over, the surface is as before.
+// recovered checks that the surface works again.
 func (x *trial) recovered(s surface) {
 	x.t.Helper()
 	switch s {
@@ -184,10 +178,10 @@ func (x *trial) recovered(s surface) {
 			x.revoke()
 		}
 		for _, y := range x.traffic.doomed {
-			y.until(x.t, "refused", time.Minute, denied(http.StatusUnauthorized, "invalid_key"))
+			y.until(x.t, "denied", time.Minute, denied(http.StatusUnauthorized, "invalid_key"))
 		}
 	case management:
-		x.eventually("make a key", func() reply { return x.createKey("after " + x.fault) }, http.StatusCreated)
+		x.eventually("create a key", func() reply { return x.createKey("after " + x.fault) }, http.StatusCreated)
 	case webhook:
 		img := image(x.fault, "hook-after")
 		x.eventually("call the webhook", func() reply { return x.hook(img, img) }, http.StatusAccepted)
@@ -197,23 +191,22 @@ func (x *trial) recovered(s surface) {
 		img := image(x.fault, "hand-after")
 		x.eventually("deploy", func() reply { return x.deploy(img) }, http.StatusAccepted)
 		x.Runs("byhand", img)
-		x.Settled("byhand", x.revisionsOf("byhand", img)[0], "live") // the newest, if a call without an answer made one too
+		x.Settled("byhand", x.revisionsOf("byhand", img)[0], "live") // the newest, if a call without a response created one
 	case rollup:
 		x.eventually("roll up", x.roll, http.StatusOK)
 	case quota:
 		for _, y := range x.traffic.metered {
-			y.until(x.t, "decided again", time.Minute, either(allowed, overLimit))
+			y.until(x.t, "deciding again", time.Minute, either(allowed, overLimit))
 		}
 	case acknowledgement:
 		x.eventually("change a key and wait", func() reply {
-			return x.changing(http.MethodPatch, "api-keys/"+x.key.ID, map[string]any{"name": "at " + time.Now().Format(time.RFC3339Nano)}, briefly)
+			return x.changing(http.MethodPatch, "api-keys/"+x.key.ID, map[string]any{"name": "at " + time.Now().Format(time.RFC3339Nano)}, shortWait)
 		}, http.StatusOK)
 	case sharedRates, events, keyless, surfaces:
 	}
 }
 
-// eventually calls until the answer is as wanted: connections that broke with the
-// fault are made anew.
+// eventually repeats a call until it returns status: connections may be broken.
 func (x *trial) eventually(what string, call func() reply, status int) {
 	x.t.Helper()
 	for begin := time.Now(); ; wait(x.t, 200*time.Millisecond) {
@@ -222,25 +215,24 @@ func (x *trial) eventually(what string, call func() reply, status int) {
 			return
 		}
 		if time.Since(begin) > time.Minute {
-			x.t.Errorf("%s: %v a minute after the fault, want %d: %.200s", what, r, status, r.body)
+			x.t.Errorf("%s: got %v a minute after the fault, want %d: %.200s", what, r, status, r.body)
 			return
 		}
 	}
 }
 
-// once: exactly one revision has the image, and it goes live.
+// once checks that exactly one revision has the image and becomes live.
 func (x *trial) once(app, img string) {
 	x.t.Helper()
 	numbers := x.revisionsOf(app, img)
 	if len(numbers) != 1 {
-		x.t.Errorf("%s has the revisions %v with %s, want one", app, numbers, img)
+		x.t.Errorf("%s: got revisions %v with %s, want one", app, numbers, img)
 		return
 	}
 	x.Settled(app, numbers[0], "live")
 }
 
-// invariants hold under every fault: nobody gets in without a key, a revoked key is
-// refused after the ceiling, and an app without a gate is never touched.
+// invariants hold under every fault.
 func (x *trial) invariants(r *row) {
 	x.t.Helper()
 	fail := func(format string, args ...any) {
@@ -248,20 +240,18 @@ func (x *trial) invariants(r *row) {
 		x.t.Errorf(format, args...)
 	}
 	if n := x.traffic.keyless.count(time.Time{}, time.Time{}, allowed); n != 0 {
-		fail("%d requests without a key were allowed", n)
+		fail("without a key: got %d allowed requests, want 0", n)
 	}
 	for _, y := range x.traffic.doomed {
 		if n := y.count(x.revoked.Add(ceiling), time.Time{}, allowed); n != 0 {
-			fail("%s: %d requests were allowed later than the ceiling", y.name, n)
+			fail("%s: got %d allowed requests after the ceiling, want 0", y.name, n)
 		}
 	}
 	if n := x.traffic.open.count(time.Time{}, time.Time{}, not(allowed)); n != 0 {
-		fail("%d requests to the app without a gate failed", n)
+		fail("app without a gate: got %d failed requests, want 0", n)
 	}
 }
 
-// counted: the report holds each request that was allowed, once. What got no answer
-// may have been counted too.
 func (x *trial) counted(r *row) {
 	x.t.Helper()
 	var least, more uint64
@@ -274,20 +264,21 @@ func (x *trial) counted(r *row) {
 	got := x.reported(least, least+more)
 	if got < least || got > least+more {
 		r.failed = true
-		x.t.Errorf("%d requests are reported, %d to %d were allowed", got, least, least+more)
+		x.t.Errorf("reported requests: got %d, want %d to %d", got, least, least+more)
 	}
 	if more == 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d requests of the key, exactly", got))
+		r.notes = append(r.notes, fmt.Sprintf("%d requests, exact", got))
 	} else {
-		r.notes = append(r.notes, fmt.Sprintf("%d requests of the key, of %d to %d", got, least, least+more))
+		r.notes = append(r.notes, fmt.Sprintf("%d requests (%d to %d)", got, least, least+more))
 	}
 }
 
-// reported is the key's total, once it has been within the bounds for a moment.
+// reported returns the key's total once it has remained within the bounds for a flush, or after a
+// minute.
 func (x *trial) reported(least, most uint64) (total uint64) {
 	x.t.Helper()
 	begin := time.Now()
-	within := begin // since when
+	within := begin
 	for {
 		u, err := x.Client.Usage(x.t.Context(), x.Project, x.key.ID, "", "")
 		check.OK(x.t, err)
@@ -302,20 +293,19 @@ func (x *trial) reported(least, most uint64) (total uint64) {
 	}
 }
 
-// row is a line of the table.
 type row struct {
-	fault, surface, must string
-	notes                []string
-	failed               bool
+	surface, want string
+	notes         []string
+	failed        bool
 }
 
 func (r row) verdict() string {
 	if r.failed {
 		return "FAILED"
 	}
-	return "held"
+	return "passed"
 }
 
 func (r row) String() string {
-	return fmt.Sprintf("%s, %s: %s: %s; %s", r.fault, r.surface, r.must, r.verdict(), strings.Join(r.notes, "; "))
+	return fmt.Sprintf("%s: %s: %s; %s", r.surface, r.want, r.verdict(), strings.Join(r.notes, "; "))
 }

@@ -54,9 +54,9 @@ func signalled(t *testing.T, signal syscall.Signal, allowed int) string {
 		until(t, 6*time.Minute, "restart the checker", func() bool { return restarts(t, pod) > before })
 		restarted := time.Since(began).Round(100 * time.Millisecond)
 		waitCheckers(t)
-		all = append(all, fmt.Sprintf("%s; restarted after %v", l.end(t, fmt.Sprintf("%v, used by the ingress: %v", signal, used), allowed), restarted))
+		all = append(all, fmt.Sprintf("%s, restart %v", l.end(t, fmt.Sprintf("%v, used by the ingress: %v", signal, used), allowed), restarted))
 	}
-	return strings.Join(all, ". Other checker: ")
+	return strings.Join(all, "; other: ")
 }
 
 func checkers(t *testing.T) []core.Pod {

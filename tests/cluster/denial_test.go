@@ -34,7 +34,7 @@ func TestDenialIsExplained(t *testing.T) {
 		}
 		if d := stacktest.Get(t, address+"/denials?request_id="+id); d.Status == http.StatusOK && strings.Contains(d.Body, id) {
 			found++
-			row.Measured(fmt.Sprintf("one of %d", len(checkers(t))))
+			row.Measured(fmt.Sprintf("1 of %d", len(checkers(t))))
 		}
 	}
 	if found != 1 {

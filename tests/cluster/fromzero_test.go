@@ -45,7 +45,7 @@ func TestFromZero(t *testing.T) {
 		"session": base + "/api/v1/session", "console": base + "/console",
 	}
 	took := map[string][]time.Duration{}
-	const call = "webhook call, until the app runs the image"
+	const call = "webhook-deployment"
 	for n := range rounds() {
 		asleep(t, append(slices.Collect(maps.Keys(calls)), "webhook"))
 		for name, url := range calls {
@@ -68,13 +68,13 @@ func TestFromZero(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(took)) {
 		all = append(all, percentiles(name, took[name]))
 	}
-	row.Measured(strings.Join(all, "; "))
+	row.Measured(fmt.Sprintf("p50/p99 of %d rounds: %s", rounds(), strings.Join(all, ", ")))
 }
 
 func percentiles(what string, took []time.Duration) string {
 	slices.Sort(took)
 	at := func(p int) time.Duration { return took[(len(took)*p+99)/100-1].Round(time.Millisecond) }
-	return fmt.Sprintf("%s p50 %v, p99 %v of %d", what, at(50), at(99), len(took))
+	return fmt.Sprintf("%s %v/%v", what, at(50), at(99))
 }
 
 func asleep(t *testing.T, functions []string) {

@@ -87,7 +87,7 @@ func (l *load) end(t *testing.T, what string, maxFailed int) (summary string) {
 	for _, n := range l.failed {
 		total += n
 	}
-	summary = fmt.Sprintf("%d of %d requests failed %v; longest time between successful requests with a key: %v", total, l.sent, l.failed, l.gap.Round(time.Millisecond))
+	summary = fmt.Sprintf("%d of %d failed %v, longest pause %v", total, l.sent, l.failed, l.gap.Round(time.Millisecond))
 	t.Logf("%s: %s", what, summary)
 	if l.allowed > 0 {
 		t.Errorf("%s: got %d allowed requests without a key, want none", what, l.allowed)

@@ -20,8 +20,8 @@ var world *stack.Stack
 
 var (
 	book = report.Open("cluster")
-	seen = book.Tests("Cluster tests", "On one node with real Kubernetes, Knative, Tekton and Traefik (`make cluster`). It also runs the tests of "+
-		"`tests`, `tests/attack` and `tests/runtime` that need no local stack.", []string{"event", "expectation"}, "result")
+	seen = book.Tests("Cluster tests", "One node with real Kubernetes, Knative, Tekton and Traefik (`make cluster`). It also runs the tests of "+
+		"`tests`, `tests/attack` and `tests/runtime` that need no local stack.", []string{"event", "expected"}, "measured")
 )
 
 func TestMain(m *testing.M) {

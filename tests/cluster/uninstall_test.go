@@ -34,6 +34,7 @@ func TestUninstall(t *testing.T) {
 	for _, next := range []string{other, runtime} {
 		helm(t, "uninstall", "sluice", "--wait", "--timeout", "4m")
 		left(t)
+		var events []string
 		began := time.Now()
 		helm(t, "install", "sluice", chart, "--values", file, "--set", "runtime="+next)
 		for _, want := range []struct {
@@ -44,17 +45,18 @@ func TestUninstall(t *testing.T) {
 				a, err := want.call.Try(t.Context())
 				return err == nil && a.Status == want.status
 			})
-			took = append(took, fmt.Sprintf("%s: first %d after %v", next, want.status, time.Since(began).Round(100*time.Millisecond)))
+			events = append(events, fmt.Sprintf("%d after %v", want.status, time.Since(began).Round(100*time.Millisecond)))
 		}
 		waitAPI(t)
-		took = append(took, fmt.Sprintf("complete API after %v", time.Since(began).Round(100*time.Millisecond)))
+		events = append(events, fmt.Sprintf("API after %v", time.Since(began).Round(100*time.Millisecond)))
+		took = append(took, next+": "+strings.Join(events, ", "))
 		waitCheckers(t)
 		s.WaitGate("kept", "engaged")
 		if n := len(s.History("kept")); n != 1 {
 			t.Errorf("runtime %s: got %d revisions of the app, want 1", next, n)
 		}
 	}
-	row.Measured(strings.Join(took, ", "))
+	row.Measured(strings.Join(took, "; "))
 }
 
 // waitAPI uses a separate client: the ingress's first responses are not described.

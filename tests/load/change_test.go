@@ -91,14 +91,14 @@ func (c *changer) changeKey(s *subject, n int) {
 		c.apply(choose(next.disabled, "disable", "enable"), s, next, update(wire.UpdateKey{Status: wire.Some(choose(next.disabled, "disabled", "active"))}))
 	case 3:
 		next.slow, next.wasSlow = !s.slow, true
-		c.apply("move to another plan", s, next, update(wire.UpdateKey{Plan: wire.Some(choose(next.slow, c.plans.slow.ID, c.plans.free.ID))}))
+		c.apply("move", s, next, update(wire.UpdateKey{Plan: wire.Some(choose(next.slow, c.plans.slow.ID, c.plans.free.ID))}))
 	case 4:
 		next.scoped = !s.scoped
 		apps := []string{}
 		if next.scoped {
 			apps = []string{otherApp}
 		}
-		c.apply("change the scope", s, next, update(wire.UpdateKey{Apps: wire.Some(apps)}))
+		c.apply("change scope", s, next, update(wire.UpdateKey{Apps: wire.Some(apps)}))
 	case 5:
 		c.rotate(s, choose(rand.N(2) == 0, 0, time.Hour))
 	}
@@ -226,7 +226,7 @@ func (c *changer) changePlan() {
 		update = wire.UpdatePlan{Quota: wire.Null[int64](), QuotaPeriod: wire.Null[string]()}
 	}
 	probe := c.keys.shared[rand.N(len(c.keys.shared))].current.Load()
-	if !c.call("change a plan", func(ctx context.Context) error {
+	if !c.call("update plan", func(ctx context.Context) error {
 		_, err := c.site.Client.UpdatePlan(ctx, c.site.Project, c.site.Env, c.plans.changing.ID, update)
 		return err
 	}) {

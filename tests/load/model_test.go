@@ -24,7 +24,7 @@ const (
 func (v verdict) String() string {
 	names := map[verdict]string{
 		allowed: "allowed", rateDenied: "rate_limited", quotaDenied: "quota_exhausted", invalidKey: "invalid_key",
-		unavailable: "gate_unavailable", noResponse: "no answer",
+		unavailable: "gate_unavailable", noResponse: "no response",
 	}
 	text := ""
 	for one := allowed; one <= noResponse; one <<= 1 {

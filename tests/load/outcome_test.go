@@ -17,11 +17,11 @@ import (
 
 var (
 	book     = report.Open("load")
-	promises = book.Table("Load report", "`make load`: ten minutes; `make test` runs half a minute of it with fewer keys and compares the verdicts.",
-		[]string{"must", "verdict"}, "seen")
-	growths = book.Table("Growth under load", "No process of the product, nor the ingress, grows: of two lines, through either half of the measurements since all restarts, "+
-		"in the second half of the run, the flatter one rises by no more than 15 % (or 64 MiB, 12 descriptors, 24 goroutines). Of the ingress threads are counted.",
-		[]string{"process", "verdict"}, "memory", "file descriptors", "goroutines or threads")
+	promises = book.Table("Load report", "`make load` runs for ten minutes. `make test` runs for half a minute with fewer keys and compares the verdicts.",
+		[]string{"expected", "verdict"}, "measured")
+	growths = book.Table("Growth under load", "No Sluice process and no ingress process may grow after the last restart. A line is fitted to each half of the measurements; "+
+		"the flatter one may rise by 15% (or 64 MiB, 12 descriptors, 24 goroutines). For the ingress, threads are counted.",
+		[]string{"process", "verdict"}, "memory", "file descriptors", "goroutines or threads", "period")
 )
 
 func (l *load) answers(took time.Duration, c *changer, d *deployer) {
@@ -34,8 +34,8 @@ func (l *load) answers(took time.Duration, c *changer, d *deployer) {
 		}
 		kinds = append(kinds, fmt.Sprintf("%d %v", n, v))
 	}
-	l.holds("each answer is one that it may be at that moment", l.wrong.Load() == 0,
-		"%d requests over %d keys in %.0f s, %.0f a second (%d cores): %s", answered, len(l.keys.all), took.Seconds(),
+	l.holds("every response is possible for the key's state at that time", l.wrong.Load() == 0,
+		"%d requests, %d keys, %.0f s, %.0f/s (%d cores): %s", answered, len(l.keys.all), took.Seconds(),
 		float64(answered)/took.Seconds(), runtime.NumCPU(), strings.Join(kinds, ", "))
 	for _, detail := range l.details {
 		l.t.Log("wrong: " + detail)
@@ -43,23 +43,23 @@ func (l *load) answers(took time.Duration, c *changer, d *deployer) {
 	var changes []string
 	total := 0
 	for _, what := range slices.Sorted(maps.Keys(c.made)) {
-		changes, total = append(changes, fmt.Sprintf("%d × %s", c.made[what], what)), total+c.made[what]
+		changes, total = append(changes, fmt.Sprintf("%d %s", c.made[what], what)), total+c.made[what]
 	}
 	for _, detail := range c.unclear {
 		l.t.Log("failed: " + detail)
 	}
-	l.holds("keys and plans are changed meanwhile; at most one call in ten, and two, run out of time on the emulator", total >= 5 && 10*len(c.unclear) <= total+20,
-		"%d changes: %s; %d calls failed", total, strings.Join(changes, ", "), len(c.unclear))
-	l.holds("an app that is deployed again and again serves all the time", d.deployed > 0 && 10*d.failed <= d.deployed+20,
-		"%d deployments, %d requests to the app, %d calls failed", d.deployed, d.requests, d.failed)
-	l.holds("every kind of denial comes up", l.byVerdict[rateDenied].Load() > 0 && l.byVerdict[invalidKey].Load() > 0 && l.byVerdict[allowed].Load() > 0,
+	l.holds("keys and plans change during the load; at most 10% of the calls, plus two, time out on the emulator", total >= 5 && 10*len(c.unclear) <= total+20,
+		"%d changes (%s); %d failed calls", total, strings.Join(changes, ", "), len(c.unclear))
+	l.holds("an app that is redeployed repeatedly stays available", d.deployed > 0 && 10*d.failed <= d.deployed+20,
+		"%d deployments, %d requests, %d failed calls", d.deployed, d.requests, d.failed)
+	l.holds("every kind of denial occurs", l.byVerdict[rateDenied].Load() > 0 && l.byVerdict[invalidKey].Load() > 0 && l.byVerdict[allowed].Load() > 0,
 		"%d restarts of replicas", restarts(l.lasted))
 }
 
 // holds adds a requirement and its result to the report.
 func (l *load) holds(must string, held bool, seen string, args ...any) {
 	l.t.Helper()
-	verdict, text := "held", fmt.Sprintf(seen, args...)
+	verdict, text := "passed", fmt.Sprintf(seen, args...)
 	if !held {
 		verdict = "FAILED"
 		l.t.Errorf("%s: %s", must, text)
@@ -77,9 +77,9 @@ func (l *load) propagation(c *changer) {
 		}
 		return of[int(share*float64(len(of)-1))].Round(time.Millisecond)
 	}
-	l.holds("a change acts on both replicas within 20 s of its call's return (on an emulator that sends all keys again for each change)",
+	l.holds("a change takes effect on both replicas within 20 s after its call (the emulator resends all keys for each change)",
 		len(c.took) > 0 && at(c.took, 1) <= window,
-		"%d changes followed: median %v, 99 %% %v, longest %v; calls: median %v, longest %v",
+		"%d changes: median %v, p99 %v, max %v; calls: median %v, max %v",
 		len(c.took), at(c.took, 0.5), at(c.took, 0.99), at(c.took, 1), at(c.callTimes, 0.5), at(c.callTimes, 1))
 }
 
@@ -91,12 +91,13 @@ func (l *load) growth(s *sampler, warm time.Time, lasts time.Duration) {
 		case "stack", "firestore", "etcd", "kube-apiserver", "workloads", "build-system":
 			continue
 		}
-		verdict, seen := "held", []string{}
+		verdict, seen, period := "passed", []string{}, ""
 		for _, g := range all {
 			if g.process != name {
 				continue
 			}
-			seen = append(seen, fmt.Sprintf("%s, %+.1f %% in %.0f s", g.what.text(g.mean), 100*g.grown/g.mean, g.over.Seconds()))
+			seen = append(seen, fmt.Sprintf("%s, %+.1f%%", g.what.text(g.mean), 100*g.grown/g.mean))
+			period = fmt.Sprintf("%.0f s", g.over.Seconds())
 			if g.grown > g.what.slack(g.mean) {
 				verdict = "FAILED"
 			}
@@ -105,11 +106,11 @@ func (l *load) growth(s *sampler, warm time.Time, lasts time.Duration) {
 			verdict = "FAILED"
 			l.t.Errorf("%s: growth: got %v, want %d measures", name, seen, measures)
 		}
-		if verdict != "held" {
+		if verdict != "passed" {
 			l.t.Errorf("%s has grown: %s", name, strings.Join(seen, "; "))
 		}
 		l.t.Logf("growth of %s: %s: %s", name, verdict, strings.Join(seen, "; "))
-		growths.Row([]string{name, verdict}, seen...)
+		growths.Row([]string{name, verdict}, append(seen, period)...)
 	}
 }
 
@@ -132,8 +133,8 @@ func (l *load) usage() {
 			unclear++
 		}
 	}
-	l.holds("the usage report of every key is what the client saw", len(left) == 0,
-		"%d of %d keys: %d allowed, %d rate-denied, %d quota-denied; %d keys had requests without an answer, which may be in it",
+	l.holds("the reported usage of every key equals the client's counts", len(left) == 0,
+		"%d of %d keys: %d allowed, %d rate-denied, %d quota-denied; %d keys had requests without a response",
 		len(l.keys.all)-len(left), len(l.keys.all), sum.Allowed, sum.RateDenied, sum.QuotaDenied, unclear)
 }
 
@@ -195,6 +196,6 @@ func (l *load) quota() {
 			l.t.Logf("%s: got %d allowed, want a quota of %d and at most %d more", k.id, k.allowed.Load(), usedQuota, bound)
 		}
 	}
-	l.holds("a quota is exceeded by no more than what comes in three flush intervals and ways to the other replica", held && exhausted > 0,
-		"%d keys ran into their quota of %d; the most beyond it was %d", exhausted, usedQuota, maxOver)
+	l.holds("a quota is exceeded by at most the requests of three flush intervals and exchanges between replicas", held && exhausted > 0,
+		"%d keys reached their quota of %d; exceeded by at most %d", exhausted, usedQuota, maxOver)
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestChanges: a revocation that waits is said to be in force by all checkers, and from
-// then on each refuses the key (promise F7).
+// TestChanges checks that all checkers deny a key after its confirmed revocation (promise F7).
 func TestChanges(t *testing.T) {
 	const trials = 20
 	for _, n := range numbers() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			row := together.Test(t, fmt.Sprint(n), fmt.Sprintf("%d revocations that wait", trials), "in force at all of them, each of which then refuses the key")
+			row := together.Test(t, fmt.Sprint(n), fmt.Sprintf("%d revocations that wait", trials), "in force at all checkers; then each denies the key")
 			site := stacktest.New(t, stackOf(t, n))
 			waiting, plan := site.Client.Waiting(20*time.Second), site.Plan(wire.CreatePlan{})
 			replicas := stacktest.Replicas(t, site.Stack)
@@ -27,22 +26,22 @@ func TestChanges(t *testing.T) {
 				begun := time.Now()
 				k, err := waiting.RevokeKey(t.Context(), site.Project, key.ID)
 				if longest = max(longest, time.Since(begun)); err != nil || k.InForce == nil || !k.InForce.Everywhere {
-					t.Fatalf("revoke: %+v, %v", k.InForce, err)
+					t.Fatalf("revoke: got %+v, %v, want in force everywhere", k.InForce, err)
 				}
 				followed := map[string]bool{}
 				for _, r := range k.InForce.Replicas {
 					followed[r.Replica] = r.State == "applied"
 				}
 				if len(followed) != n {
-					t.Errorf("%d are named: %+v", len(followed), k.InForce.Replicas)
+					t.Errorf("replicas in the response: got %+v, want %d", k.InForce.Replicas, n)
 				}
 				for _, r := range replicas {
 					if a, err := r.Check(t.Context(), site.Project+"-"+site.Env, "hello", key.Full); err != nil || a.Status != http.StatusUnauthorized {
-						t.Errorf("%s answers %d after the revocation was in force, %v", r.URL, a.Status, err)
+						t.Errorf("%s: got %d, %v after the revocation, want %d", r.URL, a.Status, err, http.StatusUnauthorized)
 					}
 				}
 			}
-			row.Measured(fmt.Sprintf("each after %v at most", longest.Round(time.Millisecond)))
+			row.Measured(fmt.Sprintf("at most %v each", longest.Round(time.Millisecond)))
 		})
 	}
 }

@@ -1,6 +1,5 @@
-// Package replicas looks at what several checkers allow together, with three and with
-// eight of them: the plan's rate, and no more of a quota than what they can allow before
-// they have told each other (promises P5, P6).
+// Package replicas tests the limits of three and eight checkers together: the plan's rate, and
+// the quota plus the requests before counts are exchanged (promises P5, P6).
 package replicas
 
 import (
@@ -17,15 +16,12 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// firstBase is where the ports of the first stack here begin.
 const firstBase = 21180
 
-// numbers are the numbers of checkers to test with. The other packages test with two.
-// Eight checkers are built without the race detector: with it, two processors cannot run them.
+// numbers returns the numbers of checkers to test. Eight checkers run without the race detector:
+// two processors are too slow for it.
 func numbers() []int { return long.Pick([]int{3}, []int{3, 8}) }
 
-// stacks are those that were started so far, by their number of checkers. Tests here take
-// turns.
 var (
 	stacks = map[int]*stack.Stack{}
 	dir    string
@@ -33,8 +29,8 @@ var (
 
 var (
 	book     = report.Open("replicas")
-	together = book.Tests("Several checkers together", "What checkers allow together, asked directly, each as often as the others unless a row says otherwise.",
-		[]string{"checkers", "asked", "must"}, "seen")
+	together = book.Tests("Several checkers together", "Requests go directly to the checkers, evenly distributed unless stated otherwise.",
+		[]string{"checkers", "load", "expected"}, "measured")
 )
 
 func TestMain(m *testing.M) {
@@ -51,7 +47,6 @@ func TestMain(m *testing.M) {
 	})))
 }
 
-// stackOf gives the stack with n checkers, which it starts if need be.
 func stackOf(t *testing.T, n int) *stack.Stack {
 	t.Helper()
 	if s := stacks[n]; s != nil {

@@ -22,34 +22,32 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// again is the time after which the sum is the plan's rate, once a replica came or went.
+// again is the time after which the rate is accurate again when a replica has stopped or joined.
 const again = 2 * time.Second
 
-// short and sustained are the times for which rates are measured.
 func short() time.Duration     { return long.Pick(6*time.Second, 10*time.Second) }
 func sustained() time.Duration { return long.Pick(10*time.Second, time.Minute) }
 
-// lane is a key, and the load on it.
 type lane struct {
 	rate  float64
 	burst int64
-	first float64 // share of the first replica, the others have the rest evenly
+	first float64 // share of the first replica; the others share the rest
 	key   stacktest.Key
 
 	allowed, refused, failed atomic.Int64
 }
 
 func (l *lane) String() string {
-	return fmt.Sprintf("%v a second, %.0f %% at the first", l.rate, 100*l.first)
+	return fmt.Sprintf("%v/s, %.0f%% at the first", l.rate, 100*l.first)
 }
 
-// TestRates: keys that are asked for three times their rate of several replicas get their
-// rate, evenly spread or not; again soon after a replica was killed, and after it is back.
+// TestRates sends three times the rate of several keys to the replicas, evenly or not, and while
+// one is killed and restarted.
 func TestRates(t *testing.T) {
 	for _, n := range numbers() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			row := together.Test(t, fmt.Sprint(n), "for three times the rate of 1, 20 and 60 a second, evenly and 99 % of one",
-				"0.95 to 1.05 of it, and again 2 s after one was killed (but for a burst that is given back) and after one has joined")
+			row := together.Test(t, fmt.Sprint(n), "three times the rates 1, 20 and 60/s, evenly and 99% at one",
+				"0.95 to 1.05 of the rate; again 2 s after a checker is killed (plus one burst) or joins")
 			s := stackOf(t, n)
 			site := stacktest.New(t, s)
 			even := 1 / float64(n)
@@ -68,7 +66,7 @@ func TestRates(t *testing.T) {
 			w.live.Store(int64(n))
 			end := w.load()
 			defer end()
-			w.pass(short() + again) // bursts are used, and what was beyond them is paid
+			w.pass(short() + again) // bursts and debts are used up
 			before := sent(t, s)
 			w.measure("sustained", sustained(), slack{})
 			bytes := (sent(t, s) - before) / sustained().Seconds() / float64(n*(n-1)*len(lanes))
@@ -76,27 +74,25 @@ func TestRates(t *testing.T) {
 			last := fmt.Sprintf("checker-%d", n-1)
 			check.OK(t, s.Kill(last))
 			w.pass(again)
-			w.measure("one killed", short(), slack{given: true})
+			w.measure("killed", short(), slack{given: true})
 			check.OK(t, s.Restart(t.Context(), last))
 			w.live.Store(int64(n))
 			w.pass(again)
-			w.measure("one joined", short(), slack{debt: n - 1})
-			row.Measured(fmt.Sprintf("%s; %.0f bytes a second from one to another for each busy key", strings.Join(w.seen, "; "), bytes))
+			w.measure("joined", short(), slack{debt: n - 1})
+			row.Measured(fmt.Sprintf("%s; %.0f bytes/s per key and peer", strings.Join(w.seen, "; "), bytes))
 		})
 	}
 }
 
-// world is what is asked, and of whom.
 type world struct {
 	t        *testing.T
 	site     *stacktest.Site
 	replicas []stacktest.Replica
 	lanes    []*lane
-	live     atomic.Int64 // how many of the replicas are asked, from the first on
-	seen     []string     // of the rates
+	live     atomic.Int64 // number of used replicas, from the first on
+	seen     []string
 }
 
-// load asks for three times each lane's rate until it is ended.
 func (w *world) load() (end func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var all sync.WaitGroup
@@ -120,7 +116,6 @@ func (w *world) load() (end func()) {
 	}
 }
 
-// ask asks one replica.
 func (w *world) ask(ctx context.Context, l *lane) {
 	r := w.replicas[0]
 	if rand.Float64() >= l.first {
@@ -134,7 +129,7 @@ func (w *world) ask(ctx context.Context, l *lane) {
 	case a.Status == http.StatusTooManyRequests:
 		l.refused.Add(1)
 	default:
-		w.t.Errorf("%v: %d %s", l, a.Status, a.Body)
+		w.t.Errorf("%v: got %d %s, want 200 or 429", l, a.Status, a.Body)
 	}
 }
 
@@ -146,46 +141,44 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// tries are how often is measured until the machine has kept pace: where requests and
-// messages wait for a processor, nothing is said of rates.
+// tries limits the measurements on a slow machine.
 const tries = 3
 
-// slack is by how much a rate may differ from the plan's for a moment.
+// slack is the permitted temporary difference from the rate.
 type slack struct {
-	given bool // a burst more: what was counted for a dead replica is given back
-	debt  int  // requests less: until they exchange counts, a new replica and the others may each allow the same token
+	given bool // plus one burst: the counts of a dead replica are refunded
+	debt  int  // minus some requests: until a new replica and the others exchange counts, they may allow the same tokens
 }
 
-// measure wants each lane's rate for a while.
+// measure checks each lane's rate for d.
 func (w *world) measure(what string, d time.Duration, differs slack) {
 	w.t.Helper()
 	for range tries {
 		allowed, pace, took := w.observe(d)
 		if pace < 0.8 {
-			w.t.Logf("%s: the machine cannot keep pace: %.2f of the requests were answered in their time, at worst", what, pace)
+			w.t.Logf("%s: the machine is too slow: at worst, %.2f of the responses arrived in time", what, pace)
 			continue
 		}
 		least, largest := math.Inf(1), 0.0
 		for i, l := range w.lanes {
 			got, nominal := float64(allowed[i]), l.rate*took.Seconds()
-			w.t.Logf("%d replicas, %s, %v: %.3f of nominal", len(w.replicas), what, l, got/nominal)
+			w.t.Logf("%d replicas, %s, %v: %.3f of the rate", len(w.replicas), what, l, got/nominal)
 			least, largest = min(least, got/nominal), max(largest, got/nominal)
-			most := 1.05*nominal + 1 // a request more or less is at the edges of the measured time
+			most := 1.05*nominal + 1 // one request at the edges of the measured time
 			if differs.given {
 				most += float64(l.burst)
 			}
 			if got < 0.95*nominal-1-float64(differs.debt) || got > most {
-				w.t.Errorf("%s, %v: %.0f were allowed, %.1f are nominal", what, l, got, nominal)
+				w.t.Errorf("%s, %v: allowed requests: got %.0f, want about %.1f", what, l, got, nominal)
 			}
 		}
-		w.seen = append(w.seen, fmt.Sprintf("%s for %s %.3f to %.3f", what, took.Round(time.Second), least, largest))
+		w.seen = append(w.seen, fmt.Sprintf("%s %.3f to %.3f (%s)", what, least, largest, took.Round(time.Second)))
 		return
 	}
 }
 
-// observe tells how many requests of each lane were allowed meanwhile, and how many of
-// those that were to be asked were answered, of the lane with the fewest, in the worst
-// part of that time: tokens that came while the machine stood still were of no use.
+// observe returns the allowed requests of each lane. pace is the smallest share of requests with
+// a response: tokens that arrived while the machine was stalled could not be used.
 func (w *world) observe(d time.Duration) (allowed []int64, pace float64, took time.Duration) {
 	w.t.Helper()
 	const part = 2 * time.Second
@@ -206,8 +199,7 @@ func (w *world) observe(d time.Duration) (allowed []int64, pace float64, took ti
 	return allowed, pace, took
 }
 
-// kept tells how many of the requests that were to be asked in some time were answered,
-// of the lane with the fewest.
+// kept returns the smallest share of a lane's requests that got a response within d.
 func (w *world) kept(d time.Duration) (least float64) {
 	w.t.Helper()
 	answered := func(l *lane) int64 { return l.allowed.Load() + l.refused.Load() }
@@ -224,7 +216,6 @@ func (w *world) kept(d time.Duration) (least float64) {
 	return least
 }
 
-// sent is how many bytes all replicas have sent each other.
 func sent(t *testing.T, s *stack.Stack) (sum float64) {
 	t.Helper()
 	for _, n := range metric(t, s, "sluice_checker_peer_bytes_total", "sent") {
@@ -233,13 +224,12 @@ func sent(t *testing.T, s *stack.Stack) (sum float64) {
 	return sum
 }
 
-// decided is how many questions each replica has answered.
 func decided(t *testing.T, s *stack.Stack) []float64 {
 	t.Helper()
 	return metric(t, s, "sluice_checker_decisions_total", "")
 }
 
-// metric is a metric's sum at each replica, of those with a label's value if one is given.
+// metric returns a counter's sum at each replica, of one label value unless value is empty.
 func metric(t *testing.T, s *stack.Stack, name, value string) (all []float64) {
 	t.Helper()
 	for _, url := range s.Info().CheckerMetrics {

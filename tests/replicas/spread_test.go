@@ -13,18 +13,17 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// connectionAge is about how long connections to checkers live here: much shorter than
-// usual, so that many end while the tests run.
+// connectionAge is the age limit of connections to checkers, reduced so that many end during the
+// tests.
 const connectionAge = 2 * time.Second
 
-// TestSpread checks that the ingress asks each checker as its connections grow old, that no
-// request fails when a connection ends, and that a key's rate holds.
+// TestSpread checks the distribution of requests as connections reach their age limit.
 func TestSpread(t *testing.T) {
 	const every, clients = 20 * time.Millisecond, 4
 	least := long.Pick(12*time.Second, 30*time.Second)
-	const most = time.Minute // by chance, one may be asked late
+	const most = time.Minute // by chance, a checker may be used late
 	n := numbers()[0]
-	row := together.Test(t, fmt.Sprint(n), fmt.Sprintf("through one ingress, connections of %v or so", connectionAge), "each is asked, no request fails, and a key's rate is its rate")
+	row := together.Test(t, fmt.Sprint(n), fmt.Sprintf("one ingress, connections of about %v", connectionAge), "every checker is used; no request fails; the key's rate holds")
 	s := stackOf(t, n)
 	site := stacktest.New(t, s)
 	site.GatedApp("hello")
@@ -67,23 +66,23 @@ func TestSpread(t *testing.T) {
 	close(enough)
 	askers.Wait()
 	lasted := time.Since(begun)
-	row.Measured(fmt.Sprintf("%v %% of %.0f questions; the key with a rate of %v a second got %v in %v", shares, sum, rate, got[limited.ID], lasted.Round(time.Second)))
+	row.Measured(fmt.Sprintf("%v%% of %.0f requests; key with rate %v: %v in %v", shares, sum, rate, got[limited.ID], lasted.Round(time.Second)))
 	for i, share := range shares {
 		if share < 5 {
-			t.Errorf("replica %d answered %d %%", i, share)
+			t.Errorf("share of replica %d: got %d%%, want at least 5%%", i, share)
 		}
 	}
 	if len(got[all.ID]) != 1 || got[all.ID][http.StatusOK] == 0 {
-		t.Errorf("the key without a limit got %v", got[all.ID])
+		t.Errorf("key without a limit: got %v, want only 200", got[all.ID])
 	}
 	highest := 1.05*rate*lasted.Seconds() + float64(burst)
 	if ok := got[limited.ID][http.StatusOK]; ok+got[limited.ID][http.StatusTooManyRequests] == 0 || float64(ok) > highest || float64(ok) < 0.95*rate*lasted.Seconds() {
-		t.Errorf("the key with a rate got %v", got[limited.ID])
+		t.Errorf("key with a rate: got %v", got[limited.ID])
 	}
 }
 
-// shareOf returns each replica's share of the decisions between two counts, in percent,
-// and their sum.
+// shareOf returns each replica's share of the decisions between two counts, in percent, and their
+// sum.
 func shareOf(before, after []float64) (shares []int, sum float64) {
 	for i := range after {
 		sum += after[i] - before[i]

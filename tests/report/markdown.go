@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Where the report is, and where runs leave their sections, from the root.
+// File is the report. Folder contains the sections of the last runs.
 const (
 	File   = "tests/REPORT.md"
 	Folder = ".local/report"
@@ -18,17 +18,20 @@ const (
 
 const preface = `# Report
 
-What the tests in this folder promise and what they saw, written by them: ` + "`make report`" + ` runs them and writes this file. Every run compares
-its rows and verdicts with these and fails when they differ; the measured columns are those of the run that was written down.
+Expected and measured results of the tests in this folder. ` + "`make report`" + ` runs the tests and writes this file. Every run compares its rows and verdicts with
+this file and fails if they differ. The measured columns are those of the run that wrote the file.
 `
 
-// markdown is the section as it stands in the report.
 func (s *Section) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n## %s\n\nWritten by `%s`.\n", begin(s.part.Name), s.part.Title, s.part.Folder)
 	for _, t := range s.tables {
 		columns := slices.Concat(t.fixed, t.measured)
-		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n%s\n|%s\n", t.title, t.intro, line(columns), strings.Repeat("---|", len(columns)))
+		fmt.Fprintf(&b, "\n### %s\n\n", t.title)
+		if t.intro != "" {
+			fmt.Fprintf(&b, "%s\n\n", t.intro)
+		}
+		fmt.Fprintf(&b, "%s\n|%s\n", line(columns), strings.Repeat("---|", len(columns)))
 		for _, r := range t.rows {
 			cells := slices.Concat(r.fixed, r.measured)
 			for len(cells) < len(columns) {
@@ -52,27 +55,26 @@ func line(cells []string) string {
 	return b.String()
 }
 
-// escape keeps a cell in its place. It is its own reading: see [Section.compare].
 func escape(cell string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ", "\r", " ").Replace(cell)
 }
 
-// compare fails when the report promises other rows than those that there are. In a
-// part of a run, rows may be missing.
-func (s *Section) compare(kept string, part bool) error {
-	section, ok := cut(kept, s.part.Name)
+// compare returns an error if the section's rows differ from those of the report. In a partial
+// run, rows may be missing.
+func (s *Section) compare(report string, partial bool) error {
+	section, ok := cut(report, s.part.Name)
 	if !ok {
-		return errors.New("it has no such section: run make report")
+		return errors.New("section not found: run make report")
 	}
-	promised, ran := s.shape(section), s.shape(s.markdown())
+	expected, ran := s.shape(section), s.shape(s.markdown())
 	var wrong []string
 	for row := range ran {
-		if !promised[row] {
+		if !expected[row] {
 			wrong = append(wrong, "+ "+row)
 		}
 	}
-	for row := range promised {
-		if !ran[row] && !part {
+	for row := range expected {
+		if !ran[row] && !partial {
 			wrong = append(wrong, "- "+row)
 		}
 	}
@@ -80,11 +82,11 @@ func (s *Section) compare(kept string, part bool) error {
 		return nil
 	}
 	slices.Sort(wrong)
-	return fmt.Errorf("rows that ran and are not promised (+), or are promised and did not run (-); make report writes it anew:\n%s", strings.Join(wrong, "\n"))
+	return fmt.Errorf("rows differ: (+) not in the report, (-) not in this run; make report updates the report:\n%s", strings.Join(wrong, "\n"))
 }
 
-// shape is what a section promises: the head of each table, and of each row the
-// table's title and the fixed cells.
+// shape returns the compared parts of a section: table headers and the fixed cells of rows, with
+// the table's title.
 func (s *Section) shape(section string) map[string]bool {
 	rows := map[string]bool{}
 	title, head := "", false
@@ -104,7 +106,7 @@ func (s *Section) shape(section string) map[string]bool {
 	return rows
 }
 
-// fixed are the cells of a row that are compared; all of a table that is unknown.
+// fixed returns the compared cells of a row: all cells if the table is unknown.
 func (s *Section) fixed(title string, row []string) []string {
 	for _, t := range s.tables {
 		if t.title == title {
@@ -114,7 +116,7 @@ func (s *Section) fixed(title string, row []string) []string {
 	return row
 }
 
-// cells takes a table's line apart; [line] is its inverse.
+// cells is the inverse of [line].
 func cells(line string) []string {
 	inside := strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|")
 	var all []string
@@ -124,7 +126,6 @@ func cells(line string) []string {
 	return all
 }
 
-// cut gives a section's text.
 func cut(report, name string) (string, bool) {
 	_, rest, ok := strings.Cut(report, begin(name)+"\n")
 	if !ok {
@@ -134,12 +135,11 @@ func cut(report, name string) (string, bool) {
 	return inside, ok
 }
 
-// Merge writes the report of a repository anew: the sections of [Parts] in their
-// order, each as the last run left it, or as it stood where there was none.
+// Merge rewrites the report. Each section comes from its last run, or else from the existing report.
 func Merge(root string) error { return merge(root, Parts()) }
 
 func merge(root string, parts []Part) error {
-	kept, err := os.ReadFile(filepath.Join(root, File))
+	existing, err := os.ReadFile(filepath.Join(root, File))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -154,7 +154,7 @@ func merge(root string, parts []Part) error {
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
-		if old, ok := cut(string(kept), p.Name); ok {
+		if old, ok := cut(string(existing), p.Name); ok {
 			b.WriteString("\n" + begin(p.Name) + "\n" + old + end(p.Name) + "\n")
 		}
 	}

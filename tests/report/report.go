@@ -1,14 +1,12 @@
-// Package report keeps tests/REPORT.md true: the tables that test packages promise
-// there (attacks, roles, faults, load) with the figures of the last run that was
-// written down.
+// Package report maintains tests/REPORT.md: the expected results of test packages, and the figures
+// of the last recorded run.
 //
-// A test package owns a section. It opens it, declares its tables, lets its tests
-// put rows in, and closes it after the last test:
+// A test package opens a section, declares tables, adds rows, and closes the section:
 //
 //	var (
 //		book    = report.Open("attack")
-//		attacks = book.Tests("Attacks", "What is tried, and what must come of it.",
-//			[]string{"attack", "must"}, "seen")
+//		attacks = book.Tests("Attacks", "Attacks on a running installation.",
+//			[]string{"attack", "expected"}, "measured")
 //	)
 //
 //	func TestMain(m *testing.M) { os.Exit(book.Close(stacktest.Main(m, …))) }
@@ -19,19 +17,15 @@
 //		row.Measured(fmt.Sprintf("%d guesses", n))
 //	}
 //
-// # What is compared
+// # Comparison
 //
-// Each run writes its section to .local/report/{section}.md. It fails when the
-// section in tests/REPORT.md promises other rows than those that ran: a row that is
-// missing, is new or has another verdict. Measured columns are those of the run that
-// was written down last; they vary from run to run and are not compared. A run of
-// some tests only (go test -run, -skip, -short, [Section.Reduce]) is compared in the rows
-// that it ran, and writes nothing.
+// Each run writes its section to .local/report/{section}.md. It fails if a row in tests/REPORT.md
+// is missing, new or has another verdict. A run of some tests (go test -run, -skip, -short,
+// [Section.Reduce]) compares only its own rows and writes nothing.
 //
-// With REPORT=update nothing is compared; "make report" runs all that way and then
-// merges the sections into tests/REPORT.md ([Merge], the program in cmd). What needs a
-// cluster is left as it stands: "REPORT=update make cluster-test",
-// and then the program in cmd, write it.
+// With REPORT=update, nothing is compared. "make report" runs the tests that way and merges the
+// sections ([Merge], the program in cmd). For the section of the cluster tests, run
+// "REPORT=update make cluster-test" and then the program in cmd.
 package report
 
 import (
@@ -46,11 +40,10 @@ import (
 	"testing"
 )
 
-// Part is a section of the report, and the folder of the tests that write it.
+// Part is a section of the report and the folder of the tests that write it.
 type Part struct{ Name, Folder, Title string }
 
-// Parts are the sections of tests/REPORT.md, in its order. A package that wants a
-// section adds it here.
+// Parts returns the sections of tests/REPORT.md in their order.
 func Parts() []Part {
 	return []Part{
 		{Name: "attack", Folder: "tests/attack", Title: "Attackers"},
@@ -62,8 +55,7 @@ func Parts() []Part {
 	}
 }
 
-// Section is one package's part of the report. Its methods may be called from
-// parallel tests.
+// Section is a section of the report. Its methods are safe for concurrent use.
 type Section struct {
 	part Part
 
@@ -72,23 +64,21 @@ type Section struct {
 	reduced bool
 }
 
-// Reduce declares that this run tries only some of the section's rows. The run is compared
-// in the rows that it has, and writes nothing.
+// Reduce marks the run as partial.
 func (s *Section) Reduce() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reduced = true
 }
 
-// Open begins a section; name is one of [Parts]. It panics for any other: the
-// package's variables are no place to return an error to.
+// Open starts the section with a name in [Parts]. It panics if there is none.
 func Open(name string) *Section {
 	for _, p := range Parts() {
 		if p.Name == name {
 			return &Section{part: p}
 		}
 	}
-	panic("report: no part is called " + name)
+	panic("report: unknown part " + name)
 }
 
 // Table is a table of a section. Rows are sorted by their fixed cells.
@@ -102,14 +92,14 @@ type Table struct {
 	rows     []*Row
 }
 
-// Row is one row of a table.
+// Row is a row of a table.
 type Row struct {
 	table    *Table
 	fixed    []string
 	measured []string
 }
 
-// Table declares a table whose rows are given whole, with [Table.Row].
+// Table declares a table whose rows are added with [Table.Row].
 func (s *Section) Table(title, intro string, fixed []string, measured ...string) *Table {
 	t := &Table{section: s, title: title, intro: intro, fixed: fixed, measured: measured}
 	s.mu.Lock()
@@ -118,25 +108,24 @@ func (s *Section) Table(title, intro string, fixed []string, measured ...string)
 	return t
 }
 
-// Tests declares a table with a row for each test, made with [Table.Test]: after the
-// fixed columns it has the test's name and its verdict.
+// Tests declares a table whose rows are added with [Table.Test]. It has the columns "test" and
+// "verdict" after the fixed ones.
 func (s *Section) Tests(title, intro string, fixed []string, measured ...string) *Table {
 	t := s.Table(title, intro, slices.Concat(fixed, []string{"test", "verdict"}), measured...)
 	t.tests = true
 	return t
 }
 
-// Row adds a row: its fixed cells, then the measured ones.
+// Row adds a row.
 func (t *Table) Row(fixed []string, measured ...string) {
 	t.add(&Row{table: t, fixed: fixed, measured: measured})
 }
 
-// Test adds the row of a test when that ends, with the verdict "held", "FAILED" or
-// "skipped".
+// Test adds a row when the test ends, with the verdict "passed", "FAILED" or "skipped".
 func (t *Table) Test(tb testing.TB, fixed ...string) *Row {
 	tb.Helper()
 	if !t.tests || len(fixed)+2 != len(t.fixed) {
-		tb.Fatalf("table %q has the columns %q: the row %q does not fit", t.title, t.fixed, fixed)
+		tb.Fatalf("table %q has the columns %q, which do not match the row %q", t.title, t.fixed, fixed)
 	}
 	r := &Row{table: t}
 	tb.Cleanup(func() {
@@ -146,7 +135,7 @@ func (t *Table) Test(tb testing.TB, fixed ...string) *Row {
 	return r
 }
 
-// Measured sets the cells of the measured columns, before the test ends.
+// Measured sets the measured cells. It must be called before the test ends.
 func (r *Row) Measured(cells ...string) {
 	r.table.section.mu.Lock()
 	defer r.table.section.mu.Unlock()
@@ -167,11 +156,11 @@ func verdict(tb testing.TB) string {
 	case tb.Skipped():
 		return "skipped"
 	}
-	return "held"
+	return "passed"
 }
 
-// Close writes and compares the section after the package's last test, and gives the
-// exit status: code, or 1 when the report is not true.
+// Close writes and compares the section. It returns the exit status: code, or 1 if the report
+// differs.
 func (s *Section) Close(code int) int {
 	if !flag.Parsed() {
 		return cmp.Or(code, 1) // no test has run
@@ -188,7 +177,7 @@ func (s *Section) close() error {
 	if err != nil {
 		return err
 	}
-	if err := s.sound(); err != nil {
+	if err := s.sortRows(); err != nil {
 		return err
 	}
 	update := os.Getenv("REPORT") == "update"
@@ -202,14 +191,13 @@ func (s *Section) close() error {
 	if update {
 		return nil
 	}
-	kept, err := os.ReadFile(filepath.Join(root, File))
+	existing, err := os.ReadFile(filepath.Join(root, File))
 	if err != nil {
 		return err
 	}
-	return s.compare(string(kept), partial)
+	return s.compare(string(existing), partial)
 }
 
-// someTests reports whether flags select only some of the package's tests.
 func someTests() bool {
 	for _, name := range []string{"test.run", "test.skip"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
@@ -219,25 +207,25 @@ func someTests() bool {
 	return flag.Lookup("test.short") != nil && testing.Short()
 }
 
-// sound sorts the rows and finds those that no table can hold.
-func (s *Section) sound() error {
+// sortRows sorts the rows. It returns an error if a row does not match its table or occurs twice.
+func (s *Section) sortRows() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tables {
 		slices.SortFunc(t.rows, func(a, b *Row) int { return slices.Compare(a.fixed, b.fixed) })
 		for i, r := range t.rows {
 			if len(r.fixed) != len(t.fixed) || len(r.measured) > len(t.measured) {
-				return fmt.Errorf("table %q has no place for the row %q, %q", t.title, r.fixed, r.measured)
+				return fmt.Errorf("table %q: the row %q, %q does not match the columns", t.title, r.fixed, r.measured)
 			}
 			if i > 0 && slices.Equal(r.fixed, t.rows[i-1].fixed) {
-				return fmt.Errorf("table %q has the row %q twice", t.title, r.fixed)
+				return fmt.Errorf("table %q: duplicate row %q", t.title, r.fixed)
 			}
 		}
 	}
 	return nil
 }
 
-// Root is the repository's folder: that of go.mod, above the working directory.
+// Root returns the repository's root: the directory with go.mod above the working directory.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {

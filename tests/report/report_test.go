@@ -11,7 +11,7 @@ import (
 
 func section(rows ...[]string) *Section {
 	s := &Section{part: Part{Name: "x", Folder: "tests/x", Title: "X"}}
-	t := s.Table("Rows", "What they are.", []string{"name", "verdict"}, "took")
+	t := s.Table("Rows", "Introduction.", []string{"name", "verdict"}, "took")
 	for _, r := range rows {
 		t.Row(r[:2], r[2:]...)
 	}
@@ -20,80 +20,79 @@ func section(rows ...[]string) *Section {
 
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	a, b := []string{"a|b", "held", "1 s"}, []string{"b", "held", "2 s"}
-	kept := section(a, b).markdown()
+	a, b := []string{"a|b", "passed", "1 s"}, []string{"b", "passed", "2 s"}
+	existing := section(a, b).markdown()
 	tests := []struct {
 		name string
 		ran  *Section
 		part bool
-		want string // part of the error; "" is none
+		want string // part of the error; "" for none
 	}{
 		{"the same", section(a, b), false, ""},
 		{"in another order", section(b, a), false, ""},
-		{"other figures", section([]string{"a|b", "held", "9 s"}, b), false, ""},
-		{"no figures", section([]string{"a|b", "held"}, b), false, ""},
+		{"other figures", section([]string{"a|b", "passed", "9 s"}, b), false, ""},
+		{"no figures", section([]string{"a|b", "passed"}, b), false, ""},
 		{"another verdict", section([]string{"a|b", "FAILED", "1 s"}, b), false, "FAILED"},
-		{"a row less", section(a), false, "- Rows | b | held |"},
-		{"a row less, of some tests", section(a), true, ""},
-		{"a row more", section(a, b, []string{"c", "held", ""}), false, "+ Rows | c | held |"},
-		{"a row more, of some tests", section(a, []string{"c", "held", ""}), true, "+ Rows | c | held |"},
+		{"a missing row", section(a), false, "- Rows | b | passed |"},
+		{"a missing row in a partial run", section(a), true, ""},
+		{"an additional row", section(a, b, []string{"c", "passed", ""}), false, "+ Rows | c | passed |"},
+		{"an additional row in a partial run", section(a, []string{"c", "passed", ""}), true, "+ Rows | c | passed |"},
 		{"nothing", section(), false, "- Rows"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			err := tt.ran.compare("before\n"+kept+"after\n", tt.part)
+			err := tt.ran.compare("before\n"+existing+"after\n", tt.part)
 			if tt.want == "" {
 				if err != nil {
-					t.Errorf("it fails: %v", err)
+					t.Errorf("got error %v, want none", err)
 				}
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error is %v, want %q in it", err, tt.want)
+				t.Errorf("got error %v, want one with %q", err, tt.want)
 			}
 		})
 	}
 	if err := section(a, b).compare("nothing\n", false); err == nil {
-		t.Error("a report without the section is taken")
+		t.Error("a report without the section: got no error")
 	}
 	other := section(a, b)
 	other.Table("More", "", []string{"name"})
-	if err := other.compare(kept, false); err == nil {
-		t.Error("a table that is not promised is taken")
+	if err := other.compare(existing, false); err == nil {
+		t.Error("an unknown table: got no error")
 	}
-	if err := (&Section{part: other.part}).compare(kept, false); err == nil {
-		t.Error("a promised table that is gone is not missed")
+	if err := (&Section{part: other.part}).compare(existing, false); err == nil {
+		t.Error("a missing table: got no error")
 	}
 }
 
 func TestCells(t *testing.T) {
 	t.Parallel()
 	for _, row := range [][]string{{"a"}, {"a", "", "c"}, {"a|b", "`x || y`"}} {
-		check.Equal(t, "there and back", row, cells(line(row)))
+		check.Equal(t, "cells", row, cells(line(row)))
 	}
 }
 
-func TestSound(t *testing.T) {
+func TestSortRows(t *testing.T) {
 	t.Parallel()
-	row := []string{"a", "held", "1 s"}
-	if err := section(row, []string{"b", "held"}).sound(); err != nil {
+	row := []string{"a", "passed", "1 s"}
+	if err := section(row, []string{"b", "passed"}).sortRows(); err != nil {
 		t.Error(err)
 	}
-	if section(row, row).sound() == nil {
-		t.Error("a row stands twice")
+	if section(row, row).sortRows() == nil {
+		t.Error("a duplicate row: got no error")
 	}
-	if section([]string{"a", "held", "1 s", "more"}).sound() == nil {
-		t.Error("a row has a cell too many")
+	if section([]string{"a", "passed", "1 s", "more"}).sortRows() == nil {
+		t.Error("an additional cell: got no error")
 	}
 	short := section()
 	short.tables[0].Row([]string{"a"})
-	if short.sound() == nil {
-		t.Error("a row has a cell too few")
+	if short.sortRows() == nil {
+		t.Error("a missing cell: got no error")
 	}
 }
 
-// TestVerdicts: a test's row tells how it ended.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	s := &Section{}
@@ -101,18 +100,18 @@ func TestVerdicts(t *testing.T) {
 	t.Run("good", func(t *testing.T) { table.Test(t, "one").Measured("3") })
 	t.Run("skipped", func(t *testing.T) {
 		table.Test(t, "two")
-		t.Skip("to see what the report says")
+		t.Skip("skipped for the report")
 	})
 	var got [][]string
 	for _, r := range table.rows {
 		got = append(got, append(r.fixed, r.measured...))
 	}
-	want := [][]string{{"one", "`TestVerdicts/good`", "held", "3"}, {"two", "`TestVerdicts/skipped`", "skipped"}}
+	want := [][]string{{"one", "`TestVerdicts/good`", "passed", "3"}, {"two", "`TestVerdicts/skipped`", "skipped"}}
 	check.Equal(t, "rows", want, got)
 }
 
-// TestMerge: what ran replaces what stood, what did not run stays, and what is no
-// part any more goes.
+// TestMerge checks that new sections replace existing ones, others remain, and unknown ones are
+// removed.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -132,24 +131,22 @@ func TestMerge(t *testing.T) {
 	check.Equal(t, "report", want, string(got))
 }
 
-// TestPartsAreWritten: each part has its section, and its tests write it; the report
-// has no other.
 func TestPartsAreWritten(t *testing.T) {
 	t.Parallel()
 	root, err := Root()
 	check.OK(t, err)
-	kept, err := os.ReadFile(filepath.Join(root, File))
+	existing, err := os.ReadFile(filepath.Join(root, File))
 	check.OK(t, err)
 	for _, p := range Parts() {
-		if _, ok := cut(string(kept), p.Name); !ok {
-			t.Errorf("%s has no section %q: run make report", File, p.Name)
+		if _, ok := cut(string(existing), p.Name); !ok {
+			t.Errorf("%s: no section %q: run make report", File, p.Name)
 		}
 		if !opens(t, filepath.Join(root, p.Folder), p.Name) {
-			t.Errorf("no test in %s opens and closes the section %q", p.Folder, p.Name)
+			t.Errorf("%s: no test opens and closes the section %q", p.Folder, p.Name)
 		}
 	}
-	if n := strings.Count(string(kept), "<!-- section "); n != len(Parts()) {
-		t.Errorf("%s has %d sections, want %d", File, n, len(Parts()))
+	if n := strings.Count(string(existing), "<!-- section "); n != len(Parts()) {
+		t.Errorf("sections of %s: got %d, want %d", File, n, len(Parts()))
 	}
 }
 

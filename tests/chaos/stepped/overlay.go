@@ -11,10 +11,9 @@ import (
 	"strings"
 )
 
-// clockUse is a use of the clock, as a call or as a value.
+// clockUse matches calls of the clock and its use as a value.
 var clockUse = regexp.MustCompile(`\btime\.Now\b`)
 
-// local is what stands for it in the copies.
 const local = "steppedNow"
 
 // helper is added to each package that uses the clock.
@@ -29,10 +28,9 @@ import (
 func ` + local + `() time.Time { return stepped.Now() }
 `
 
-// Overlay writes copies of the sources in folders of the repository at root, with
-// this package's clock in place of the machine's, and what "go build -overlay" needs
-// to take them: it gives the path of that file. Everything is written below dir. It
-// fails when it finds no use of the clock to replace.
+// Overlay writes copies of the sources below root that use this package's clock, and the file for
+// "go build -overlay", whose path it returns. All files are below dir. It returns an error if no
+// source uses the clock.
 func Overlay(root, dir string, folders ...string) (string, error) {
 	o := overlay{dir: dir, replace: map[string]string{}}
 	for _, folder := range folders {
@@ -43,11 +41,11 @@ func Overlay(root, dir string, folders ...string) (string, error) {
 			return o.take(path)
 		})
 		if err != nil {
-			return "", fmt.Errorf("put the clock into %s: %w", folder, err)
+			return "", fmt.Errorf("replace the clock in %s: %w", folder, err)
 		}
 	}
 	if len(o.replace) == 0 {
-		return "", fmt.Errorf("nothing in %v uses the clock", folders)
+		return "", fmt.Errorf("no source in %v uses the clock", folders)
 	}
 	text, err := json.Marshal(map[string]any{"Replace": o.replace})
 	if err != nil {
@@ -57,13 +55,11 @@ func Overlay(root, dir string, folders ...string) (string, error) {
 	return file, os.WriteFile(file, text, 0o600)
 }
 
-// overlay is what go build shall read instead of files.
 type overlay struct {
 	dir     string
-	replace map[string]string // absolute paths: the file and its copy
+	replace map[string]string
 }
 
-// take copies one source that uses the clock.
 func (o *overlay) take(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil || !clockUse.Match(text) {
@@ -73,7 +69,7 @@ func (o *overlay) take(path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	// The import of time may have lost its last use.
+	// Package time may now be unused.
 	changed := clockUse.ReplaceAllString(string(text), local) + "\nvar _ time.Time\n"
 	if err := o.put(path, changed); err != nil {
 		return err
@@ -94,7 +90,7 @@ func (o *overlay) put(path, text string) error {
 	return os.WriteFile(copied, []byte(text), 0o600)
 }
 
-// packageName finds a source's package clause.
+// packageName returns the name in a source's package clause.
 func packageName(text []byte) (string, error) {
 	for line := range strings.Lines(string(text)) {
 		if name, ok := strings.CutPrefix(line, "package "); ok {

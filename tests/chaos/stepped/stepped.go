@@ -1,14 +1,9 @@
-// Package stepped is a wall clock that a test can set, for the programs that it
-// starts. No program of the product imports it: the tests build the functions with
-// Go's -overlay, which puts [Now] in place of time.Now in copies of their sources
-// (see [Overlay]), so the product has no hook for it.
+// Package stepped is a wall clock that tests can set for the programs that they start. The tests
+// build the functions with Go's -overlay, which replaces time.Now by [Now] in copies of their
+// sources (see [Overlay]).
 //
-// As when an operator or a time server sets a machine's clock, only the wall clock
-// jumps: the monotonic reading, by which Go measures durations, goes on as it was.
-// The jump reaches every decision that the product's own code makes; it does not
-// reach what libraries ask themselves (certificates' validity in crypto/tls,
-// deadlines of gRPC, the times in logs). The store and the API server keep their
-// own clocks, as other machines do.
+// Only the wall clock of the product's own code jumps. The monotonic clock, the store, the API
+// server and libraries (certificates' validity, gRPC deadlines, log times) are unaffected.
 package stepped
 
 import (
@@ -20,14 +15,13 @@ import (
 	"unsafe"
 )
 
-// Variable names the file that holds the step: 8 bytes, whole seconds, in the
-// machine's own byte order. Without it the clock is the machine's.
+// Variable is the environment variable with the path of the clock file: 8 bytes with the offset
+// in seconds, in native byte order. If it is empty, the offset is 0.
 const Variable = "STEPPED_CLOCK"
 
-// size is of the file, in bytes.
 const size = 8
 
-// Now is time.Now with the wall clock set off by the step.
+// Now returns the current time with the offset added to the wall clock.
 func Now() time.Time {
 	t := time.Now()
 	if s := step(); s != nil {
@@ -36,9 +30,8 @@ func Now() time.Time {
 	return t
 }
 
-// step is the file, mapped into memory, so that a step is seen at once by all who
-// have it; nil without one. A file that can't be had ends the program: a test would
-// otherwise look at a clock that never steps.
+// step maps the clock file, or returns nil without one. It panics on an error: the clock would
+// never jump.
 var step = sync.OnceValue(func() *atomic.Int64 {
 	name := os.Getenv(Variable)
 	if name == "" {
@@ -51,14 +44,14 @@ var step = sync.OnceValue(func() *atomic.Int64 {
 	return s
 })
 
-// Open maps a clock's file, which it makes when there is none; the value is the step
-// in seconds. It stays mapped until the process ends.
+// Open maps a clock file, which it creates if necessary, until the process ends. The value is the
+// offset in seconds.
 func Open(name string) (*atomic.Int64, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // the mapping holds it
+	defer func() { _ = f.Close() }()
 	if err := f.Truncate(size); err != nil {
 		return nil, err
 	}
@@ -69,10 +62,8 @@ func Open(name string) (*atomic.Int64, error) {
 	return (*atomic.Int64)(unsafe.Pointer(&memory[0])), nil
 }
 
-// Shift moves a time's wall clock and leaves its monotonic reading, which package
-// time has no function for: Time.Add moves both. It relies on time.Time beginning
-// with a word that holds, with a monotonic reading, the seconds from bit 30 on; a
-// test looks whether that is still so.
+// Shift moves the wall clock of t and keeps its monotonic reading; Time.Add would move both. It
+// relies on the layout of time.Time, where the first word contains the seconds from bit 30 on.
 func Shift(t time.Time, seconds int64) time.Time {
 	const nsecShift = 30
 	wall := (*uint64)(unsafe.Pointer(&t))

@@ -10,26 +10,23 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestShift: the wall clock moves, the monotonic reading does not.
 func TestShift(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for _, seconds := range []int64{0, 1, 3600, -1, -3600, 92 * 24 * 3600} {
 		moved := Shift(now, seconds)
 		if got := moved.Unix() - now.Unix(); got != seconds || moved.Nanosecond() != now.Nanosecond() {
-			t.Errorf("step %d moved the wall clock by %d", seconds, got)
+			t.Errorf("step %d: wall clock moved by %d, want %d", seconds, got, seconds)
 		}
 		if d := moved.Sub(now); d != 0 {
-			t.Errorf("step %d moved the monotonic clock by %v", seconds, d)
+			t.Errorf("step %d: monotonic clock moved by %v, want 0", seconds, d)
 		}
 		if d := moved.Round(0).Sub(now.Round(0)); d != time.Duration(seconds)*time.Second {
-			t.Errorf("step %d: %v without the monotonic reading", seconds, d)
+			t.Errorf("step %d: got %v without the monotonic reading, want %ds", seconds, d, seconds)
 		}
 	}
 }
 
-// TestOverlay builds a program of which only the clock is replaced, and steps it
-// while it runs.
 func TestOverlay(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
@@ -54,14 +51,14 @@ func TestOverlay(t *testing.T) {
 		got, err := time.Parse(time.RFC3339, string(out))
 		check.OK(t, err)
 		if off := time.Until(got) - time.Duration(seconds)*time.Second; off.Abs() > time.Minute {
-			t.Errorf("step %d: the program's clock is off by %v", seconds, off)
+			t.Errorf("step %d: the program's clock differs by %v, want at most 1m", seconds, off)
 		}
 	}
 }
 
-func TestOverlayOfNothing(t *testing.T) {
+func TestOverlayWithoutClockUse(t *testing.T) {
 	t.Parallel()
 	if _, err := Overlay(t.TempDir(), t.TempDir(), "."); err == nil {
-		t.Error("an overlay that replaces nothing was taken")
+		t.Error("Overlay without a use of the clock: got no error")
 	}
 }

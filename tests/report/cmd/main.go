@@ -1,5 +1,4 @@
-// Program cmd merges the sections that the last runs left in .local/report into
-// tests/REPORT.md.
+// Command cmd merges the sections in .local/report into tests/REPORT.md.
 package main
 
 import (
