@@ -1,5 +1,5 @@
-// Package chaos checks how clients are affected by faults of the network, machines and parts of
-// the stack (promises G1, F1, F5, F7, P8, U1, A9, D14).
+// Package chaos checks the effects of faults on clients: faults of the network, of machines and of
+// parts of the stack (promises G1, F1, F5, F7, P8, U1, A9, D14).
 //
 // [TestFaults] checks each surface under each fault, in one outage per fault, after which the
 // stack must be healthy. The replicas' ceiling is 10 s instead of 90 s.

@@ -176,7 +176,7 @@ func denied(t *testing.T, a stacktest.Answer, status int, code, retryAfter strin
 const checkerName = "sluice-checker"
 
 // certify writes a certificate for the app's host and for checkers into dir, in all formats that
-// proxies need, and returns a pool with its issuer.
+// proxies need. It returns a pool with the issuer.
 func certify(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
