@@ -91,7 +91,7 @@ func TestBuilds(t *testing.T) {
 	s.Settled("built", 2, "live") // the form is rejected if a revision is deployed after it was loaded
 	v.shot("builds")
 	v.clicks("Build now")
-	v.submits("Build now", "Commit", "no commit").sees("commit is a git commit hash")
+	v.submits("Build now", "Commit", "no commit").sees("commit must be a git commit hash")
 	v.submits("Build now", "Commit", "fedcba98").sees("Build requested. This page shows its progress.", "fedcba98")
 	v.clicks("Status").sees("Live")
 	v.shot("app-built")
