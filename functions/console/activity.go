@@ -26,7 +26,7 @@ func showActivity(r *request) error {
 	l := recordLog{
 		Title: "Activity", tab: tabActivity, Path: path,
 		Lead:  "Changes, deployments, builds and denied requests in " + r.environment + ", newest first.",
-		About: "An actor is a username, “webhook” or a build, such as “build 7”. Days are UTC days; the first and last day are included.",
+		About: "An actor is a username, a service token such as “token:nightly”, a build such as “build 7”, or “webhook”. Days are UTC days; the first and last day are included.",
 		Kinds: []kindOfLog{{Name: "All", Path: path, Here: kind == ""}},
 		read: func(q client.AuditQuery, p client.Page) ([]wire.Activity, string, error) {
 			list, err := r.api.ActivityPage(r.Context(), r.project, r.environment, client.ActivityQuery{Kind: kind, From: q.From, To: q.To, Actor: q.Actor}, p)

@@ -22,7 +22,7 @@ func askAddress(r *request, f view.Form) error {
 	return r.ask(tabApps, view.FormPage{
 		Title: "Address of " + a.Name, Action: r.inApp("settings", "address"), Button: "Save", Back: r.inApp("settings"), Form: f,
 		Inputs: []view.Input{
-			f.Text("host", "Host", "The app stops serving on its previous host. Update clients that send their keys there.").Require(),
+			f.Text("host", "Host", "After a change, the app no longer serves its previous host. Update all clients; otherwise they keep sending their keys there.").Require(),
 			f.Text("port", "Port", "The port that the app's container listens on. A new port restarts the pods; requests fail until one of them is ready.").Integer(1, 65535).Require(),
 		},
 	})

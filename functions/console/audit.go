@@ -21,7 +21,7 @@ func showProjectAudit(r *request) error { return r.showLog(r.projectLog()) }
 func showInstallationAudit(r *request) error {
 	return r.showLog(recordLog{
 		Title: "Installation audit log", Path: at("audit"), About: auditFilterAbout,
-		Lead:    "Records that belong to no project, newest first: sign-ins, users, and created or deleted projects. Records are stored for one year and contain no secrets.",
+		Lead:    "Records that belong to no project, newest first: sign-ins, users, created and deleted projects, and released hosts. Records are stored for one year and contain no secrets.",
 		Example: "users/ada", actions: actionsOf(true),
 		read: func(q client.AuditQuery, p client.Page) ([]wire.Activity, string, error) {
 			return plain(r.api.InstallationAuditPage(r.Context(), q, p))

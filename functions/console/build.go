@@ -30,7 +30,7 @@ func newBuild(r *request, f view.Form) error {
 		return r.done(r.inApp("deploys"), noticeNothingChanged)
 	}
 	return r.ask(tabApps, view.FormPage{
-		Title: "Build " + a.Name, Button: "Build now", Action: r.inApp("builds"), Back: r.inApp("builds"), Form: f,
+		Title: "New build of " + a.Name, Button: "Build now", Action: r.inApp("builds"), Back: r.inApp("builds"), Form: f,
 		Lead:   "The image is deployed unless a newer build is deployed first. The live revision keeps serving until the new one is ready.",
 		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(a.Revision, 10)}, {Name: onceField, Value: rand.Text()}},
 		Inputs: []view.Input{f.Text("commit", "Commit", "A commit hash, or its first digits, on "+a.GitSource.Branch+". If empty, the head of "+a.GitSource.Branch+" is built.").

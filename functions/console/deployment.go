@@ -31,7 +31,7 @@ func newDeploy(r *request, f view.Form) error {
 		f = view.FilledForm("image", a.Image)
 	}
 	return r.ask(tabApps, view.FormPage{
-		Title: "Deploy " + a.Name, Button: "Deploy", Action: r.inApp("deploys"), Back: r.inApp("deploys"), Form: f,
+		Title: "New deployment of " + a.Name, Button: "Deploy", Action: r.inApp("deploys"), Back: r.inApp("deploys"), Form: f,
 		Lead:   "The new revision becomes the current one. The live revision keeps serving until the new one is ready.",
 		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(a.Revision, 10)}, {Name: onceField, Value: rand.Text()}},
 		Inputs: []view.Input{f.Text("image", "Image", "A full image reference with a tag or a digest.").
@@ -73,7 +73,7 @@ func (r *request) notDeployed(err error, page ask) error {
 	if err != nil {
 		return err
 	}
-	return page(r, r.invalid("", fmt.Sprintf("Nothing was changed: revision %d was deployed in the meantime. Review it, then submit again.", a.Revision)))
+	return page(r, r.invalid("", fmt.Sprintf("No changes were made: revision %d was deployed in the meantime. Review it, then submit again.", a.Revision)))
 }
 
 func (r *request) deployment(environment string, is func(wire.Deployment) bool) (wire.Deployment, error) {
@@ -91,7 +91,7 @@ func (r *request) deployment(environment string, is func(wire.Deployment) bool) 
 func (r *request) noRevision(environment string) error {
 	return httpError{
 		Status: http.StatusNotFound, Title: "Revision not found",
-		Text: "The deployment history of " + r.app() + " in " + environment + " does not contain it.",
+		Text: "The deployment history of " + r.app() + " in " + environment + " contains no matching revision.",
 	}
 }
 
@@ -206,7 +206,7 @@ func choosePromotion(r *request) error {
 			p.Sources = append(p.Sources, other)
 		}
 	}
-	return r.show("promote", page{Title: "Promote " + a.Name, Tab: tabApps}, p)
+	return r.show("promote", page{Title: "Promotion of " + a.Name, Tab: tabApps}, p)
 }
 
 // askPromote shows the confirmation of a promotion. The form contains the shown revision, so that

@@ -29,7 +29,7 @@ func notFound() httpError {
 func unreadable() httpError {
 	return httpError{
 		Status: http.StatusBadRequest, Title: "Invalid form",
-		Text: "The form is too large or damaged. No changes were made.",
+		Text: "The form is too large or damaged. No changes were made. Go back, reload the page and try again.",
 	}
 }
 

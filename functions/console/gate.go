@@ -58,7 +58,7 @@ func switchGate(r *request) error {
 func preflightHandlings() []view.Option {
 	return []view.Option{
 		{Value: string(app.PreflightApp), Label: "Pass them to the app, without credentials"},
-		{Value: string(app.PreflightRefuse), Label: "Refuse them: pages of other origins cannot call the app"},
+		{Value: string(app.PreflightRefuse), Label: "Deny them, so that pages of other origins cannot call the app"},
 	}
 }
 

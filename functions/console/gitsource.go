@@ -30,7 +30,7 @@ func askGitSource(r *request, f view.Form) error {
 	}
 	return r.ask(tabApps, view.FormPage{
 		Title: title, Button: button, Action: r.inApp("settings", "git"), Back: r.inApp("settings"), Form: f,
-		Lead:   "Webhook calls, pushes and Build now build this source. The app keeps running its current image until the first build is deployed.",
+		Lead:   "Pushes, webhook calls and the Build now button start a build of this source. The app keeps running its current image until the first build is deployed.",
 		Hidden: []view.HiddenInput{{Name: "was", Value: sourceText(a.GitSource)}},
 		Inputs: gitInputs(f),
 	})
@@ -40,7 +40,7 @@ func gitInputs(f view.Form) []view.Input {
 	return []view.Input{
 		f.Text("repository", "Repository", "A clone URL over https, http or ssh, without a password.").Require().Placeholder("https://github.com/example/hello.git"),
 		f.Text("branch", "Branch", "Pushes to this branch build the app.").Require().Placeholder("main"),
-		f.Text("path", "Folder", "A folder of the repository. The default is its root.").Placeholder("services/api"),
+		f.Text("path", "Folder", "The folder to build. The default is the root of the repository.").Placeholder("services/api"),
 	}
 }
 
@@ -74,10 +74,10 @@ func askRemoveGitSource(r *request, f view.Form) error {
 	}
 	return r.confirm(tabApps, view.Confirmation{
 		Title: "Remove the git source of " + a.Name + "?",
-		Lead:  "The app becomes an image app, which is deployed from image references.",
+		Lead:  "The app becomes an image app: you deploy it from image references.",
 		Points: []string{
 			image,
-			"Pushes to " + a.GitSource.Repository + " no longer build the app. Webhook calls must name an image.",
+			"Pushes to " + a.GitSource.Repository + " no longer build the app. Webhook calls must then contain an image reference.",
 		},
 		Hidden: []view.HiddenInput{{Name: "was", Value: sourceText(a.GitSource)}},
 		Danger: true, Form: f,

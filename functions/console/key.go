@@ -203,7 +203,7 @@ func enableKey(r *request) error {
 }
 
 func revokeKey(r *request) error {
-	return r.changeStatus("revoked", r.waiting().RevokeKey, noticeKeyRevoked)
+	return r.changeStatus("revoked again", r.waiting().RevokeKey, noticeKeyRevoked)
 }
 
 func askDisableKey(r *request) error {
@@ -218,7 +218,7 @@ func askDisableKey(r *request) error {
 }
 
 func askRevokeKey(r *request) error {
-	return r.askStatus("revoked", func(k keyRow) view.Confirmation {
+	return r.askStatus("revoked again", func(k keyRow) view.Confirmation {
 		return view.Confirmation{
 			Title: "Revoke " + k.Label + "?",
 			Lead:  "Requests with " + k.ID + " are denied permanently, within seconds. This cannot be undone. To deny requests temporarily, disable the key.",

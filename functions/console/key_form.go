@@ -54,7 +54,7 @@ func newKey(r *request, f view.Form) error {
 	}
 	return r.askKey(keyForm{FormPage: view.FormPage{
 		Title: "New API key", Lead: "The full key is shown only once, on the next page.",
-		Action: r.inEnvironment("api-keys"), Button: "Create key", Back: r.inEnvironment("api-keys"), Form: f,
+		Action: r.inEnvironment("api-keys"), Button: "Create API key", Back: r.inEnvironment("api-keys"), Form: f,
 		Hidden: []view.HiddenInput{{Name: onceField, Value: rand.Text()}},
 	}}, o, nil)
 }
@@ -111,7 +111,7 @@ func (r *request) askKey(p keyForm, o offered, had []string) error {
 	}
 	p.Name = f.Text("name", "Name", "The user of the key. The app receives the name in the X-Service-Key-Name header of every request.").Placeholder("Checkout team")
 	p.Plan = f.Select("plan", "Plan", "", options).Require()
-	p.Expires = f.Text("expires_at", "Last day", "The key is valid through the end of this day (UTC). If empty, the key never expires.").WithType("date")
+	p.Expires = f.Text("expires_at", "Last valid day", "The key is valid through the end of this day (UTC). If empty, the key never expires.").WithType("date")
 	p.None = p.HadNone && f.Value("scope") == scopeNone
 	p.All, p.AppsWrong = f.Value("scope") != scopeSome && !p.None, f.Message("apps")
 	p.NoPlans, p.NewPlan = len(o.plans) == 0, r.inEnvironment("plans", "new")
@@ -209,7 +209,7 @@ func (r *request) askKeyChange(k wire.Key, o offered, f view.Form) error {
 		Lead: "The full key does not change. Changes apply within seconds.",
 	}}
 	if _, exact := lastDay(k.ExpiresAt); !exact {
-		p.Lead += " The key expires in the middle of a day: " + row.Until + ". Select another last day to change that."
+		p.Lead += " The key expires in the middle of a day: " + row.Until + ". Select another last valid day to change that."
 	}
 	return r.askKey(p, o, k.Apps)
 }

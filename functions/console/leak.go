@@ -13,9 +13,9 @@ import (
 // again.
 func askReportLeak(r *request, f view.Form) error {
 	return r.ask(tabKeys, view.FormPage{
-		Title: "Report a leaked key", Action: r.inProject("api-keys", "report-leak"), Button: "Report key", Back: r.inProject("api-keys"), Form: f,
-		Lead: "For an API key or a service token that the public can read somewhere, of any project. If it is valid, it stops working, " +
-			"and its project sees who reported it. The response does not show whether it exists.",
+		Title: "Leak report", Action: r.inProject("api-keys", "report-leak"), Button: "Report leak", Back: r.inProject("api-keys"), Form: f,
+		Lead: "Report an API key or a service token, of any project, that is publicly readable. If it is valid, it stops working, " +
+			"and its project can see who reported it. The response does not show whether it exists.",
 		Inputs: []view.Input{
 			f.Text("key", "Full key or service token", "Paste the key as you found it. Other text around it is ignored.").Require().WithType("password").Autocomplete("off"),
 			f.Text("url", "Location", "A URL or a description. The project can see it.").Placeholder("https://git.example.com/shop/hello/blob/main/deploy.sh"),
@@ -38,7 +38,7 @@ func reportLeak(r *request) error {
 
 func leakPolicies() []view.Option {
 	return []view.Option{
-		{Value: string(apikey.LeakDisable), Label: "Disable the key. You can enable it again"},
+		{Value: string(apikey.LeakDisable), Label: "Disable the key (you can enable it again)"},
 		{Value: string(apikey.LeakRevoke), Label: "Revoke the key permanently"},
 	}
 }

@@ -147,7 +147,7 @@ func checkerAlerts(n wire.CheckerCounts) []alert {
 		one.Why = "No checker can verify that its data is current. All requests to gated apps are denied."
 	case n.Denying > 0:
 		one.badge = badge{toneAmber, "Denying"}
-		one.Why = strconv.Itoa(n.Denying) + " of " + strconv.Itoa(n.Denying+n.Proving) + " deny all requests or have stopped."
+		one.Why = "Checkers that deny all requests or have stopped: " + strconv.Itoa(n.Denying) + " of " + strconv.Itoa(n.Denying+n.Proving) + "."
 	default:
 		return nil
 	}
@@ -192,7 +192,7 @@ func (r *request) tokenAlerts(tokens []wire.LeakedToken) []alert {
 	for i, t := range tokens {
 		all[i] = alert{
 			badge: badge{Tone: toneBad, Text: "Service token leaked"}, What: t.Name, Path: r.inProject("members"),
-			Why: "Reported by " + t.By + " at " + view.NewDisplayTime(t.At, r.s.now()).Exact + " and revoked. Create another token for its program. The audit log lists its changes.",
+			Why: "Revoked after a report by " + t.By + " at " + view.NewDisplayTime(t.At, r.s.now()).Exact + ". Create another token for its program. The audit log lists the changes made with it.",
 		}
 	}
 	return all

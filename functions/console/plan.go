@@ -256,7 +256,7 @@ func askDeletePlan(r *request, f view.Form) error {
 	}
 	return r.confirm(tabPlans, view.Confirmation{
 		Title: "Delete the plan " + p.Plan.Name + "?", Danger: true, Form: f,
-		Lead:   "No keys use this plan. This cannot be undone, but you can create another plan with the same name.",
+		Lead:   "No keys use this plan. The deletion cannot be undone, but you can create another plan with the same name.",
 		Action: p.Plan.Path + "/delete", Button: "Delete plan", Back: p.Plan.Path,
 	})
 }

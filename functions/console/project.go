@@ -52,7 +52,7 @@ func deleteProject(r *request) error {
 func newEnvironment(r *request, f view.Form) error {
 	return r.ask(tabEnvironments, view.FormPage{
 		Title: "New environment", Action: r.inProject("environments"), Button: "Create environment", Back: r.inProject(), Form: f,
-		Lead:   "An environment contains apps, plans and API keys. Its namespace is PROJECT-ENVIRONMENT.",
+		Lead:   "An environment contains apps, plans and API keys. Its Kubernetes namespace is " + r.project + "-NAME.",
 		Inputs: []view.Input{f.Text("name", "Name", labelHint).Require().Placeholder("prod")},
 	})
 }

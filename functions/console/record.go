@@ -33,7 +33,7 @@ type recordLog struct {
 	denied  func() ([]wire.UsageDay, error) // usage of the last days; nil for a log without it
 }
 
-const auditFilterAbout = "An actor is a username, “webhook” or a build, such as “build 7”. A resource includes everything below it. Days are UTC days; the first and last day are included."
+const auditFilterAbout = "An actor is a username, a service token such as “token:nightly”, a build such as “build 7”, or “webhook”. A resource includes everything below it. Days are UTC days; the first and last day are included."
 
 func (r *request) projectLog() recordLog {
 	return recordLog{

@@ -39,13 +39,13 @@ func newToken(r *request, f view.Form) error {
 		f = view.FilledForm("expires_at", r.s.now().UTC().Add(servicetoken.DefaultLife).Format(time.DateOnly))
 	}
 	return r.ask(tabMembers, view.FormPage{
-		Title: "New service token", Action: r.inProject("tokens"), Button: "Create token", Back: r.inProject("members"), Form: f,
+		Title: "New service token", Action: r.inProject("tokens"), Button: "Create service token", Back: r.inProject("members"), Form: f,
 		Lead: "A program signs in with the token, in this project only. Regardless of its role, it cannot change members or tokens, read or replace a webhook token, or add a trusted pipeline. " +
 			"The full token is shown only once, on the next page.",
 		Inputs: []view.Input{
 			f.Text("name", "Name", labelHint+" The audit log shows the token's changes under this name.").Require().Placeholder("nightly"),
 			f.Select("role", "Role", "", roles()).Require(),
-			f.Text("expires_at", "Last day", "The token is valid through the end of this day (UTC), at most one year from now.").WithType("date").Require(),
+			f.Text("expires_at", "Last valid day", "The token is valid through the end of this day (UTC), at most one year from now.").WithType("date").Require(),
 		},
 	})
 }

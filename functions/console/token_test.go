@@ -101,7 +101,7 @@ func TestRevokeToken(t *testing.T) {
 	key := wire.TokenKey{NamedKey: wire.NamedKey{KeyID: "key-ab12cd34", Prefix: "ab12cd34", Name: "<b>batch</b>"}, Environment: "prod"}
 	o.answer(call, 200, wire.RevokedToken{KeyCount: &count, Keys: []wire.TokenKey{key}})
 	w := o.post(path, nil)
-	for _, want := range []string{"stay valid", "/console/projects/shop/environments/prod/api-keys/key-ab12cd34", "&lt;b&gt;batch", "1 more not shown"} {
+	for _, want := range []string{"stay valid", "/console/projects/shop/environments/prod/api-keys/key-ab12cd34", "&lt;b&gt;batch", "Keys that are not listed here: 1."} {
 		w.Shows(200, want)
 	}
 	o.answer(call, 200, wire.RevokedToken{Keys: []wire.TokenKey{}})

@@ -91,9 +91,9 @@ func askRemoveTrust(r *request, f view.Form) error {
 	id := r.PathValue("trust")
 	return r.confirm(tabApps, view.Confirmation{
 		Title:  "Remove this trusted pipeline?",
-		Lead:   "The pipelines of " + id + " can no longer deploy " + r.app() + ". Existing deployments remain.",
+		Lead:   "Pipelines that match " + id + " can no longer deploy " + r.app() + ". Existing deployments remain.",
 		Danger: true, Form: f,
-		Action: r.inApp("settings", "webhook", "trusts", id, "remove"), Button: "Remove trust", Back: r.inApp("settings"),
+		Action: r.inApp("settings", "webhook", "trusts", id, "remove"), Button: "Remove trusted pipeline", Back: r.inApp("settings"),
 	})
 }
 

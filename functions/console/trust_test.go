@@ -32,7 +32,7 @@ func TestTrusts(t *testing.T) {
 	o.hello("ungated", "")
 	for _, open := range []bool{true, false} {
 		o.answer("GET "+appCall+"/webhook/trusts", 200, wire.List[wire.Trust]{Items: []wire.Trust{{ID: "trust-k3xq7m2pza", Provider: "github", Open: open}}})
-		if body := o.get(settings).Text(); strings.Contains(body, "This trust is open") != open {
+		if body := o.get(settings).Text(); strings.Contains(body, "This trust is too broad") != open {
 			t.Errorf("open %t: notice: got %t, want %t", open, !open, open)
 		}
 	}

@@ -82,11 +82,11 @@ func askRegenerate(r *request, f view.Form) error {
 		return r.done(r.inApp("settings"), noticeNothingChanged)
 	}
 	return r.confirm(tabApps, view.Confirmation{
-		Title:  "Regenerate the webhook token of " + r.app() + "?",
+		Title:  "Replace the webhook token of " + r.app() + "?",
 		Lead:   "The current token stops working immediately. Pipelines fail until you give them the new one.",
 		Hidden: []view.HiddenInput{{Name: "token", Value: tokenMark(w.Token)}},
 		Danger: true, Form: f,
-		Action: r.inApp("settings", "webhook", "regenerate"), Button: "Regenerate token", Back: r.inApp("settings"),
+		Action: r.inApp("settings", "webhook", "regenerate"), Button: "Replace token", Back: r.inApp("settings"),
 	})
 }
 
@@ -96,7 +96,7 @@ func regenerateWebhook(r *request) error {
 		return err
 	}
 	if !w.Enabled || tokenMark(w.Token) != r.PostForm.Get("token") {
-		return webhookNotChanged(r, r.invalid("", "No changes were made: another user disabled the webhook or regenerated its token in the meantime."))
+		return webhookNotChanged(r, r.invalid("", "No changes were made: another user disabled the webhook or replaced its token in the meantime."))
 	}
 	if _, err := r.api.EnableWebhook(r.Context(), r.project, r.environment, r.app()); err != nil {
 		return r.again(err, askRegenerate)

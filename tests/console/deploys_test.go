@@ -56,7 +56,7 @@ func TestStaleDeploy(t *testing.T) {
 	s.deploy("hello", "registry.example/echo:v2")
 	v.opens(s.page("apps", "hello", "deploys", "1", "rollback")).sees("Revision 2 is current.")
 	s.deploy("hello", "registry.example/echo:v3")
-	v.clicks("Roll back to revision 1").sees("Nothing was changed: revision 3 was deployed in the meantime.")
+	v.clicks("Roll back to revision 1").sees("No changes were made: revision 3 was deployed in the meantime.")
 	v.shot("rollback-stale")
 	if n := len(s.History("hello")); n != 3 {
 		t.Errorf("got %d revisions, want 3", n)

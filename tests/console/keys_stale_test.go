@@ -78,7 +78,7 @@ func TestEditedMeanwhile(t *testing.T) {
 	}
 
 	v.opens(s.page("api-keys", key.ID, "edit"))
-	v.sets("Last day", time.Now().UTC().AddDate(1, 0, 0).Format(time.DateOnly))
+	v.sets("Last valid day", time.Now().UTC().AddDate(1, 0, 0).Format(time.DateOnly))
 	rename("Theirs again")
 	v.clicks("Save key").sees("Key saved.")
 	if k := s.now(key.ID); k.Name != "Theirs again" || k.ExpiresAt == nil {

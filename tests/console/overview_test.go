@@ -24,7 +24,7 @@ func TestFirstSteps(t *testing.T) {
 		v.submits("Create plan", "Name", "Starter", "Rate", "10", "Burst", "20")
 		v.clicks("Overview", "Create API key")
 		v.chooses("Plan", "plan-starter")
-		v.clicks("Create key")
+		v.clicks("Create API key")
 		full := v.copies()
 		v.clicks("I have copied it", "Overview").sees(`curl -i -H "X-API-Key: $API_KEY"`)
 		v.shot("overview-curl")
@@ -83,7 +83,7 @@ func TestKeySearch(t *testing.T) {
 		s.Revoke(wanted)
 		v.opens(s.page("api-keys"))
 		v.submits("Search", "Name, prefix or full key", "  "+wanted.Full+" ")
-		v.sees("the gate rejects this key", "Revoked just now by admin")
+		v.sees("the gate rejects the key", "Revoked just now by admin")
 		v.shot("keys-revoked")
 
 		v.opens(s.page("api-keys"))

@@ -40,8 +40,8 @@ func TestWebhook(t *testing.T) {
 
 		v.opens(s.page("apps", "hello", "settings"))
 		v.seesNo(token)
-		v.clicks("Regenerate token").sees("Regenerate the webhook token of hello?")
-		v.clicks("Regenerate token").sees("Webhook token replaced.")
+		v.clicks("Replace token").sees("Replace the webhook token of hello?")
+		v.clicks("Replace token").sees("Webhook token replaced.")
 		s.deploys(url, token, "registry.example/echo:v3", 401)
 		_, token = s.hook("hello")
 		s.deploys(url, token, "registry.example/echo:v3", 202)
@@ -81,9 +81,9 @@ func TestStaleWebhook(t *testing.T) {
 	if _, now := s.hook("hello"); now != theirs {
 		t.Error("the other user's token was replaced")
 	}
-	v.clicks("Regenerate token")
+	v.clicks("Replace token")
 	_, theirs = s.Webhook("hello")
-	v.clicks("Regenerate token").sees("regenerated its token in the meantime.")
+	v.clicks("Replace token").sees("replaced its token in the meantime.")
 	if _, now := s.hook("hello"); now != theirs {
 		t.Error("the other user's token was replaced")
 	}

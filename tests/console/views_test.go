@@ -206,7 +206,7 @@ func (f filled) views(s site) []view {
 	all = append(all, view{"key-active-month", s.page("api-keys", f.keys["active"].ID) + "?from=2020-01-01", nil}, view{"overview", s.page(), nil})
 	slices.SortFunc(all, func(a, b view) int { return strings.Compare(a.name, b.name) })
 	return append(all, view{"key-issued", s.page("api-keys", "new") + "?plan=plan-gold", func(v *visitor) {
-		v.submits("Create key", "Name", fmt.Sprintf("Issued at %s", v.window.name))
+		v.submits("Create API key", "Name", fmt.Sprintf("Issued at %s", v.window.name))
 		v.copies()
 	}})
 }

@@ -209,7 +209,7 @@ The response does not show whether the key exists. Members of its project see th
 			return err
 		}
 		return a.show(received, func(s render.Screen) error {
-			return s.Line("Report received. If this is a key or a service token, it no longer works. Its project can see who reported it.")
+			return s.Line("Report received. If the key or service token was valid, it no longer works. Its project can see who reported it.")
 		})
 	})
 }
