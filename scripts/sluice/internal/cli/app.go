@@ -80,8 +80,8 @@ func (a *application) appCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create APP", Short: "Create an app from an image or a git source", SuggestFor: []string{"add", "new"},
 		Long: `Create an app from an image or a git source. A git source is built from the head of its branch.
-If the cluster has a workload of that name, the app adopts it only if a cluster administrator
-annotated it with sluice.dev/adopt: "true".
+If the namespace already has a workload of that name, the app adopts it only if a cluster
+administrator has annotated it with sluice.dev/adopt: "true".
 
 With --wait, the command ends when the first revision is live. If the revision fails, the
 command fails with the reason, and the app still exists. --wait-timeout applies separately to
@@ -92,7 +92,7 @@ the build and to the deployment.`,
 	f := cmd.Flags()
 	f.StringVar(&image, "image", "", "full image reference, with a tag or a digest")
 	f.StringVar(&host, "host", "", "host of the app's URL (default derived from its name)")
-	f.IntVar(&port, "port", 0, "port that the app listens on")
+	f.IntVar(&port, "port", 0, "port that the app listens on (default 8080)")
 	f.StringVar(&preflight, "preflight", string(app.PreflightApp), "handling of CORS preflights without a key: "+oneOf(app.Preflights()))
 	a.fixed(cmd, "preflight", words(app.Preflights())...)
 	source := sourceFlags(cmd)
@@ -225,15 +225,15 @@ a build deploys a new one.`,
 
 func (a *application) gitRemove() *cobra.Command {
 	return a.removal(inEnvironment, promptOnly, &cobra.Command{
-		Use: "remove APP", Short: "Detach an app's git source", SuggestFor: []string{"delete", "detach", "rm"},
-		Long: `Detach an app's git source. The app becomes an image app and keeps running its current image.
-Calls of its webhook must then contain an image.`,
+		Use: "remove APP", Short: "Remove an app's git source", SuggestFor: []string{"delete", "detach", "rm"},
+		Long: `Remove an app's git source. The app becomes an image app and keeps running its current image.
+Calls to its webhook must then contain an image reference.`,
 		Example: `  sluice app git remove site --project shop --environment prod`,
 	}, func(w work) removal {
 		return removal{
-			question: "Detach the git source of " + w.args[0] + "?",
+			question: "Remove the git source of " + w.args[0] + "?",
 			do:       func(ctx context.Context) error { return w.RemoveGitSource(ctx, w.project, w.environment, w.args[0]) },
-			done:     "Git source of " + w.args[0] + " detached. The app keeps its current image.",
+			done:     "Git source of " + w.args[0] + " removed. The app keeps running its current image.",
 		}
 	})
 }
@@ -274,10 +274,11 @@ func (a *application) gateSwitch(word string, on bool, target, short, long strin
 func (a *application) gatePreflight() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "preflight APP HANDLING", Short: "Set the handling of CORS preflights",
-		Long: `Set how the gate handles a CORS preflight without a key. HANDLING is app or refuse. app, the
-default, passes the preflight to the app, without cookies, credentials and a body. refuse
-denies it with 401. Browsers send no key with a preflight, so refuse prevents pages of other
-origins from calling the app.
+		Long: `Set how the gate handles a CORS preflight without a key. HANDLING is "app" or "refuse".
+
+"app", the default, passes the preflight to the app, without cookies, credentials or a body.
+"refuse" denies the preflight with 401. Browsers send no key with a preflight, so "refuse"
+prevents pages of other origins from calling the app.
 
 --wait waits until the gate is engaged again.`,
 		Example: `  sluice app gate preflight hello refuse --wait`,

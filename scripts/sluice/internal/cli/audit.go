@@ -96,7 +96,7 @@ builds with their results. Every member of the project can see it; owners see mo
 func (f *auditFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.since, "since", "", "earliest time: an age (90m, 12h, 7d), a UTC day or an RFC 3339 timestamp")
 	flags.StringVar(&f.until, "until", "", "latest time: an age, a UTC day or an RFC 3339 timestamp")
-	flags.StringVar(&f.actor, "actor", "", `username, "webhook", or a build such as "build 7"`)
+	flags.StringVar(&f.actor, "actor", "", `username, "token:NAME", "webhook", or a build such as "build 7"`)
 	flags.IntVar(&f.limit, "limit", 50, "maximum number of items to show (0 for all)")
 }
 

@@ -14,9 +14,9 @@ import (
 
 func (a *application) webhookDeliveries() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "deliveries APP", Short: "List the calls of an app's webhook", SuggestFor: []string{"calls", "list", "history", "log"},
-		Long: `List the calls of an app's webhook and their results, newest first. Calls are stored for a
-week. Calls without the right token share a line with their number, and so do throttled calls.`,
+		Use: "deliveries APP", Short: "List an app's webhook deliveries", SuggestFor: []string{"calls", "list", "history", "log"},
+		Long: `List the calls to an app's webhook and their results, newest first. They are stored for seven
+days. Calls without a valid token are counted on one line, as are calls over the rate limit.`,
 		Example: `  sluice app webhook deliveries hello`,
 	}
 	limit := limited(cmd, 50)
@@ -28,7 +28,7 @@ week. Calls without the right token share a line with their number, and so do th
 			{Name: "EVENT", Rank: 1},
 			{Name: "COMMIT", Rank: 2, Cap: 12},
 			{Name: "REQUEST", Rank: 3},
-			{Name: "DELIVERY", Rank: 4},
+			{Name: "DELIVERY ID", Rank: 4},
 		}, deliveryRow)
 	})
 }
@@ -64,9 +64,9 @@ func deliveryDetail(d wire.WebhookDelivery) string {
 func (a *application) webhookTest() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
 		Use: "test APP", Short: "Send a ping to an app's webhook", SuggestFor: []string{"ping", "try"},
-		Long: `Send a git provider's ping to an app's webhook, on the network path of a pipeline's call, and
-show the response. The server sends the ping; it deploys and builds nothing. The exit status
-is 1 unless the response is a pong.`,
+		Long: `Send a ping, as a git provider does, to an app's webhook and show the response. The server
+sends it over the network path of a pipeline's call. Nothing is deployed or built. The exit
+status is 1 unless the response is a pong.`,
 		Example: `  sluice app webhook test hello`,
 	}, func(ctx context.Context, w work) error {
 		t, err := w.TestWebhook(ctx, w.project, w.environment, w.args[0])

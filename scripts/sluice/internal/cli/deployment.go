@@ -17,7 +17,8 @@ func (a *application) appUpdate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "update APP", Short: "Deploy an image, or change the host or port", SuggestFor: []string{"deploy"},
 		Long: `Deploy a new image of an app. The previous revision serves requests until the new one is live.
-With --wait, the command ends then; if the revision fails, the command fails with the reason.
+With --wait, the command ends when the new revision is live. If the revision fails, the
+command fails with the reason.
 
 --host and --port change the app's host and port instead. The app stops serving on its
 previous host. The gate is pending until it is verified on the new host; --wait waits for
@@ -61,14 +62,14 @@ the last revision before the current one that ever had a ready pod. If no revisi
 pod, it is the nearest earlier revision that did not fail. Builds that were requested before
 the rollback do not undo it. On a terminal, the command asks for confirmation.
 
-A second run rolls back again. --from-revision rolls back only from that revision: if another
-one is current, the command changes nothing and shows the current one.`,
+A second run rolls back again. To prevent that, pass --from-revision: if another revision is
+current, the command changes nothing and shows the current revision.`,
 		Example: `  sluice app rollback hello --wait
   sluice app rollback hello --revision 3
   sluice app rollback hello --from-revision 7`,
 	}
 	revision := cmd.Flags().Int64("revision", 0, "revision to deploy (default the last one that had a ready pod)")
-	from := cmd.Flags().Int64("from-revision", 0, "revision to roll back from; another current revision stays")
+	from := cmd.Flags().Int64("from-revision", 0, "revision that must be current; otherwise nothing changes")
 	confirm := a.confirmation(cmd, promptOnly)
 	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
 		target := "the previous revision that worked"
@@ -220,7 +221,7 @@ func deployTone(d wire.Deployment) render.Tone {
 
 func (a *application) appHistory() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "history APP", Short: "List an app's deploy history, newest first", SuggestFor: []string{"deployments", "revisions", "log"},
+		Use: "history APP", Short: "List an app's deployment history, newest first", SuggestFor: []string{"deployments", "revisions", "log"},
 		Example: `  sluice app history hello --limit 10
   sluice app history hello --jq '.items[] | select(.status == "failed") | .message'`,
 	}

@@ -181,12 +181,12 @@ func (a *application) fullKey(ctx context.Context) (client.FullKey, error) {
 func (a *application) keyReportLeak() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "report-leak [-]", ValidArgs: []string{"-"}, Short: "Report a leaked API key or service token", SuggestFor: []string{"leak", "leaked", "report"},
-		Long: `Report a full API key or service token of any project that the public can read. The command
-prompts for it or reads it from standard input. An argument would show it to other users of
-this machine.
+		Long: `Report an API key or a service token, of any project, that is publicly readable. The command
+prompts for the full key or reads it from standard input. It takes no argument, because other
+users of this machine can see arguments.
 
 A valid key stops working: it is disabled or revoked, depending on the leak policy of its
-project ("sluice project update"). If only the previous secret leaked, its grace period ends.
+project ("sluice project update"). If its previous secret leaked, only that secret ends.
 A service token is revoked. The project's members see the time of the report, the user who
 reported it, and the location.
 
@@ -384,8 +384,8 @@ func (a *application) keyRotate() *cobra.Command {
 		Long: `Replace an API key's secret. ID, prefix, plan and usage do not change. The new full key is
 shown only once. The previous secret stays valid for --grace, 0s to 720h.
 
-At most two secrets are valid at a time. A second rotation within the grace period ends the
-first secret immediately; on a terminal, it asks for confirmation. A leaked secret gets no
+At most two secrets are valid at a time. Another rotation within the grace period ends the
+previous secret immediately; on a terminal, it asks for confirmation. A leaked secret gets no
 grace period.`,
 		Example: `  sluice key rotate key-ab12cd34 --grace 48h`,
 	}
@@ -404,15 +404,15 @@ func (a *application) rotate(ctx context.Context, w work, confirm *confirmation,
 	}
 	within := before.PreviousSecretExpiresAt != nil && a.env.Now().Before(*before.PreviousSecretExpiresAt)
 	if within {
-		question := before.ID + " was rotated before, and its first secret is valid until " + stampOf(before.PreviousSecretExpiresAt) +
-			". Rotate it again? The first secret stops working immediately."
+		question := before.ID + " was rotated before, and its previous secret is valid until " + stampOf(before.PreviousSecretExpiresAt) +
+			". Rotate it again? The previous secret stops working immediately."
 		if err := confirm.ask(ctx, question, w.args[0]); err != nil {
 			return wire.Key{}, "", err
 		}
 	}
 	k, full, err := w.RotateKey(ctx, w.project, w.args[0], grace)
 	if err == nil && within {
-		a.note("The first secret stopped working.")
+		a.note("The oldest secret no longer works.")
 	}
 	return k, full, err
 }

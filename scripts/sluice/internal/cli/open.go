@@ -14,7 +14,7 @@ import (
 func (a *application) appOpen() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
 		Use: "open APP", Short: "Open an app in a browser", SuggestFor: []string{"browse", "url"},
-		Long: `Open an app's URL in the browser of the variable BROWSER, or in the system's default browser.
+		Long: `Open an app's URL in the browser that BROWSER names, or else in the system's default browser.
 In a script, or with --output json or yaml, only print the URL.`,
 		Example: `  sluice app open hello
   curl -i "$(sluice app open hello)"`,

@@ -21,7 +21,7 @@ type propagationFlags struct {
 
 func (a *application) propagationFlags(cmd *cobra.Command) *propagationFlags {
 	e := &propagationFlags{a: a}
-	cmd.Flags().BoolVar(&e.noWait, "no-wait", false, "return when the change is saved, before the checkers apply it")
+	cmd.Flags().BoolVar(&e.noWait, "no-wait", false, "do not wait for the checkers to apply the change")
 	cmd.Flags().DurationVar(&e.limit, "wait-timeout", 10*time.Second, "maximum time to wait for the checkers, up to 30s")
 	return e
 }
@@ -111,9 +111,9 @@ func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 func (a *application) changeShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "change CHANGE", Short: "Show whether a key or plan change is in force",
-		Long: `Show whether a key or plan change is in force: no checker can allow a request by the previous
-version. CHANGE is the ID in the output of the command that made the change, or in the
-Sluice-Change response header.`,
+		Long: `Show whether a key or plan change is in force. It is in force when no checker can allow a
+request that only the previous version allows. CHANGE is the ID in the output of the command
+that made the change, or in the Sluice-Change response header.`,
 		Example: `  sluice change 7ff9ad4c0d7a3f2fabc123def456 --project shop`,
 	}
 	e := a.propagationFlags(cmd)

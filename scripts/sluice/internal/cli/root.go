@@ -27,7 +27,7 @@ Exit status: 0 success, 1 failure, 2 usage error, 3 not signed in, 4 not found,
 130 interrupted.`
 
 func (a *application) root() *cobra.Command {
-	root := a.group("sluice", "Manage API keys, plans and deploys on Kubernetes",
+	root := a.group("sluice", "Manage API keys, plans and apps on Kubernetes",
 		a.login(), a.logout(), a.whoami(), a.password(), a.contextGroup(),
 		a.projectGroup(), a.environmentGroup(), a.memberGroup(), a.tokenGroup(),
 		a.status(), a.planGroup(), a.keyGroup(), a.quotaGroup(), a.changeShow(), a.requestGroup(), a.appGroup(), a.activity(), a.audit(), a.adminGroup(),

@@ -52,7 +52,7 @@ func (a *application) showStatus(of environmentStatus) error {
 			return err
 		}
 		if n := u.Checkers.Denying; n > 0 {
-			if err := s.Line("  %d of %d checkers deny all requests or are gone", n, n+u.Checkers.Proving); err != nil {
+			if err := s.Line("  Checkers that deny all requests or have stopped: %d of %d", n, n+u.Checkers.Proving); err != nil {
 				return err
 			}
 		}
@@ -70,7 +70,7 @@ func (a *application) showAttention(s render.Screen, u wire.EnvironmentUsage) er
 		}
 	}
 	for _, t := range u.LeakedTokens {
-		if err := s.Line("  Service token %s: Leaked. Reported by %s at %s, and revoked.", t.Name, t.By, stamp(t.At)); err != nil {
+		if err := s.Line("  Service token %s: Leaked. Revoked after a report by %s at %s.", t.Name, t.By, stamp(t.At)); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,8 @@ for infrastructure as code. A token has a name, an expiry, and a role in one pro
 program passes the token in SLUICE_TOKEN, and the server in SLUICE_URL.
 
 A token has the permissions of its role, with these exceptions: it cannot change members or
-tokens, read or replace a webhook's token, or add a trust. It can create and rotate API keys.
+tokens, read or replace a webhook's token, or trust a pipeline. It can create and rotate API
+keys.
 
 A token belongs to its project: it stays valid when its creator leaves.`
 	return g
@@ -33,8 +34,9 @@ func (a *application) tokenCreate() *cobra.Command {
 	var role, expires string
 	cmd := &cobra.Command{
 		Use: "create NAME", Short: "Create a service token", SuggestFor: []string{"add", "new"},
-		Long: `Create a service token for a project. This needs the role owner. The full token is shown only
-once and is not stored; a lost token must be replaced. --quiet prints only the full token.
+		Long: `Create a service token for a project. The command needs the role owner. The full token is
+shown only once and is not stored; a lost token must be replaced. --quiet prints only the full
+token.
 
 A token expires after 90 days, or at --expires, at most 366 days from now. --expires is a
 number of days (30d), the last valid day (UTC) or an RFC 3339 timestamp.`,
@@ -149,7 +151,7 @@ func (a *application) showRevoked(t wire.Token, revoked wire.RevokedToken) error
 		n := revoked.KeyCount
 		switch {
 		case n == nil:
-			a.note("The keys that it issued could not be read. To list them, run: sluice audit --project %s --actor token:%s", t.Project, t.Name)
+			a.note("The list of API keys that it issued is unavailable. To list them, run: sluice audit --project %s --actor token:%s", t.Project, t.Name)
 			return nil
 		case *n == 0:
 			return nil
@@ -163,7 +165,7 @@ func (a *application) showRevoked(t wire.Token, revoked wire.RevokedToken) error
 			return err
 		}
 		if more := *n - len(rows); more > 0 {
-			a.note("%d more not shown.", more)
+			a.note("Keys not listed here: %d. The audit log lists them.", more)
 		}
 		return nil
 	})

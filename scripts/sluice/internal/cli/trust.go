@@ -15,12 +15,13 @@ import (
 )
 
 func (a *application) trustGroup() *cobra.Command {
-	g := a.group("trust", "Manage pipelines that deploy without a secret", a.trustAdd(), a.trustList(), a.trustRemove())
-	g.Long = `Manage pipelines that deploy an app without a secret. Such a pipeline calls the webhook with an
-OpenID Connect token of its provider instead of the webhook's token. A trust selects the
-pipelines: the issuer and the audience of the token, and patterns that its claims must match.
+	g := a.group("trust", "Manage the trusted pipelines of an app's webhook", a.trustAdd(), a.trustList(), a.trustRemove())
+	g.Long = `Manage trusted pipelines, which deploy an app without a stored secret. A trusted pipeline calls
+the webhook with an OpenID Connect token of its CI system instead of the webhook's token. A
+trust selects pipelines by the issuer and the audience of the token, and by patterns that the
+token's claims must match.
 
-The installation's operator decides which issuers a trust can have.`
+The operator of the installation configures the allowed issuers.`
 	return g
 }
 
@@ -35,15 +36,16 @@ type trustFlags struct {
 func (a *application) trustAdd() *cobra.Command {
 	f := trustFlags{repositories: map[app.Provider]*string{}}
 	cmd := &cobra.Command{
-		Use: "add APP", Short: "Let pipelines deploy an app without a secret", SuggestFor: []string{"create", "set"},
-		Long: `Let pipelines deploy an app without a secret, and print the CI snippet.
+		Use: "add APP", Short: "Add a trusted pipeline to an app's webhook", SuggestFor: []string{"create", "set"},
+		Long: `Let pipelines deploy an app without a stored secret, and print the CI snippet.
 
 Values are exact, or patterns: "*" matches any text without "/", "**" matches any text. Without
 --ref and --ci-environment, every branch of the repository can deploy.
 
-On GitHub and Forgejo, only runs of push, workflow_dispatch, schedule and release can deploy.
-On GitLab, only protected branches and tags can deploy, and no merge requests. --any-event and
---unprotected remove these limits; --claim event_name=PATTERN selects events.
+On GitHub and Forgejo, only runs of push, workflow_dispatch, schedule and release events can
+deploy. On GitLab, only runs on protected branches and tags can deploy; merge requests cannot.
+--any-event and --unprotected remove these restrictions; --claim event_name=PATTERN selects
+events.
 
 --claim adds a condition on any claim of the provider's tokens. With only --issuer and
 --claim, pipelines of any issuer that the installation trusts can deploy.`,
@@ -51,15 +53,15 @@ On GitLab, only protected branches and tags can deploy, and no merge requests. -
   sluice app webhook trust add hello --gitlab group/project --ci-environment production
   sluice app webhook trust add hello --issuer https://ci.example.com --claim sub=org/repo`,
 	}
-	for _, p := range []app.Provider{app.GitHub, app.GitLab, app.Forgejo} {
-		f.repositories[p] = cmd.Flags().String(string(p), "", "repository on "+string(p)+", e.g. org/repo")
+	for p, name := range map[app.Provider]string{app.GitHub: "GitHub", app.GitLab: "GitLab", app.Forgejo: "Forgejo"} {
+		f.repositories[p] = cmd.Flags().String(string(p), "", "repository on "+name+", e.g. org/repo")
 	}
 	cmd.Flags().StringVar(&f.where.Ref, "ref", "", "ref of the run, e.g. refs/heads/main")
-	cmd.Flags().StringVar(&f.where.Environment, "ci-environment", "", "environment of the run, as named by the provider")
+	cmd.Flags().StringVar(&f.where.Environment, "ci-environment", "", "environment of the run, as named in the CI system")
 	cmd.Flags().StringVar(&f.where.Workflow, "workflow", "", "name of the workflow (not on GitLab)")
-	cmd.Flags().BoolVar(&f.where.AnyEvent, "any-event", false, "also allow runs of pull requests and of all other events (default false)")
-	cmd.Flags().BoolVar(&f.where.Unprotected, "unprotected", false, "also allow runs on unprotected branches and tags of GitLab (default false)")
-	cmd.Flags().StringVar(&f.issuer, "issuer", "", "issuer of the tokens (default the public one of github or gitlab)")
+	cmd.Flags().BoolVar(&f.where.AnyEvent, "any-event", false, "also allow pull requests and all other events")
+	cmd.Flags().BoolVar(&f.where.Unprotected, "unprotected", false, "also allow unprotected branches and tags on GitLab")
+	cmd.Flags().StringVar(&f.issuer, "issuer", "", "issuer of the tokens (default the public issuer of GitHub or GitLab)")
 	cmd.Flags().StringVar(&f.audience, "audience", "", "audience of the tokens (default the webhook's URL)")
 	cmd.Flags().StringArrayVar(&f.claims, "claim", nil, "additional claim as NAME=PATTERN; repeatable")
 	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
@@ -134,7 +136,7 @@ func (a *application) showTrust(ctx context.Context, w work, t wire.Trust) error
 
 func (a *application) noteOpen(t wire.Trust) {
 	if t.Open {
-		a.note("%s is open: it admits pull requests, unprotected branches or any owner. Add a narrower trust, then remove this one.", t.ID)
+		a.note("%s is too broad: it allows pull requests, unprotected branches or any owner. Add a narrower trust, then remove this one.", t.ID)
 	}
 }
 
@@ -148,7 +150,7 @@ func trustFields(t wire.Trust) []render.Field {
 
 func (a *application) trustList() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
-		Use: "list APP", Short: "List pipelines that deploy without a secret", SuggestFor: []string{"ls"},
+		Use: "list APP", Short: "List the trusted pipelines of an app's webhook", SuggestFor: []string{"ls"},
 		Example: `  sluice app webhook trust list hello`,
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "trusts", w.Trusts(ctx, w.project, w.environment, w.args[0]), []render.Column{
@@ -176,11 +178,11 @@ func claimsText(claims map[string]string) string {
 
 func (a *application) trustRemove() *cobra.Command {
 	return a.removal(inEnvironment, promptOnly, &cobra.Command{
-		Use: "remove APP ID", Short: "Remove a trust from an app's webhook", SuggestFor: []string{"delete", "rm"},
+		Use: "remove APP ID", Short: "Remove a trusted pipeline from an app's webhook", SuggestFor: []string{"delete", "rm"},
 		Example: `  sluice app webhook trust remove hello trust-k3xq7m2pza`,
 	}, func(w work) removal {
 		return removal{
-			question: "Remove " + w.args[1] + " from " + w.args[0] + "? Its pipelines can no longer deploy.",
+			question: "Remove " + w.args[1] + " from " + w.args[0] + "? Pipelines that match it can no longer deploy.",
 			do: func(ctx context.Context) error {
 				return w.RemoveTrust(ctx, w.project, w.environment, w.args[0], w.args[1])
 			},

@@ -55,7 +55,7 @@ The command prompts for the password without showing it. In a script, use --pass
 		Example: `  sluice admin create-user ada
   openssl rand -base64 18 | tee ada.txt | sluice admin create-user ada --admin --password-stdin`,
 	}
-	admin := cmd.Flags().Bool("admin", false, "make the user an admin, who is owner of every project")
+	admin := cmd.Flags().Bool("admin", false, "make the user an admin, who is an owner of every project")
 	fromStdin := passwordStdin(cmd)
 	return a.command(onServer, cmd, showResult(func(u wire.User) error {
 		return a.show(u, func(s render.Screen) error { return s.Line("User %s created.", u.Username) })
@@ -93,7 +93,7 @@ func (a *application) resetPassword() *cobra.Command {
 		if err := w.ResetPassword(ctx, w.args[0], password); err != nil {
 			return err
 		}
-		return a.done("Password of %s set. All sessions of this user ended.", w.args[0])
+		return a.done("Password of %s set. All sessions of this user have ended.", w.args[0])
 	})
 }
 
@@ -123,7 +123,7 @@ prompts for the current and the new password. In a script, an admin can set a pa
 		if err := w.ChangePassword(ctx, who.User.Username, current, next); err != nil {
 			return err
 		}
-		return a.done(`Password changed, and all sessions ended. Run "sluice login".`)
+		return a.done(`Password changed. All your sessions have ended. Sign in again with "sluice login".`)
 	})
 }
 

@@ -88,13 +88,13 @@ func (a *application) progress(what string) *progress { return &progress{a: a, w
 func (p *progress) show(state string) {
 	if !p.a.term.ErrLive {
 		if state != p.last {
-			p.a.note("%s is %s", p.what, state)
+			p.a.note("%s: %s", p.what, state)
 		}
 		p.last = state
 		return
 	}
 	marks := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
-	line := oneLine(fmt.Sprintf("%c %s is %s", marks[p.turn%len(marks)], p.what, state))
+	line := oneLine(fmt.Sprintf("%c %s: %s", marks[p.turn%len(marks)], p.what, state))
 	if p.a.term.Width > 0 {
 		line = render.Cut(line, p.a.term.Width-1)
 	}

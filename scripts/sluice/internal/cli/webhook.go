@@ -67,7 +67,7 @@ func (a *application) enableWebhook(ctx context.Context, w work, confirm *confir
 	}
 	hook, err := w.EnableWebhook(ctx, w.project, w.environment, w.args[0])
 	if err == nil && before.Enabled {
-		a.note("The previous token stopped working. Pipelines need the new one.")
+		a.note("The previous token no longer works. Give the new token to your pipelines.")
 	}
 	return hook, err
 }

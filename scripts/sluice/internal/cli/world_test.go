@@ -46,7 +46,7 @@ const (
 	deliveriesJSON = `{"id":"d6",` + deliveryStart + `"result":"deployed","code":null,"reason":null,"event":null,"revision":4,"build":null,"commit":"0123456789abcdef0123456789abcdef01234567","request_id":"r-6","delivery":null},` +
 		`{"id":"d5",` + deliveryStart + `"result":"building","code":null,"reason":null,"event":"push","revision":null,"build":7,"commit":null,"request_id":"r-5","delivery":"72d3162e-cc78-11e3-81ab-4c9367dc0958"},` +
 		`{"id":"d4",` + deliveryStart + `"result":"replayed","code":null,"reason":null,"event":"push","revision":null,"build":7,"commit":null,"request_id":"r-4","delivery":"72d3162e-cc78-11e3-81ab-4c9367dc0958"},` +
-		`{"id":"d3",` + deliveryStart + `"result":"ignored","code":null,"reason":"Only push events deploy.","event":"issues","revision":null,"build":null,"commit":null,"request_id":"r-3","delivery":null},` +
+		`{"id":"d3",` + deliveryStart + `"result":"ignored","code":null,"reason":"Only push events trigger a deployment.","event":"issues","revision":null,"build":null,"commit":null,"request_id":"r-3","delivery":null},` +
 		`{"id":"d2",` + deliveryStart + `"result":"refused","code":"image_required","reason":null,"event":null,"revision":null,"build":null,"commit":null,"request_id":"r-2","delivery":null},` +
 		`{"id":"d1","at":"2026-03-14T10:31:00Z","last_at":"2026-03-14T10:52:00Z","count":12,"result":"unproven","code":"invalid_token","reason":null,"event":null,"revision":null,"build":null,"commit":null,"request_id":"r-1","delivery":null}`
 	pongJSON    = `{"result":"pong","status":200,"message":"The webhook responded to the ping.","request_id":"r-7","duration_ms":12}`
