@@ -127,7 +127,7 @@ func (s *Service) getMember(_ context.Context, in httpapi.Scope, _ api.None) (wi
 	return wire.Member{Username: name, Role: string(role)}, nil
 }
 
-func noMember() error { return problem.New(problem.NotFound, "There is no such member.") }
+func noMember() error { return problem.New(problem.NotFound, "The member does not exist.") }
 
 func (s *Service) setMembers(ctx context.Context, in httpapi.Scope, body wire.SetMembers) (wire.List[wire.Member], error) {
 	members, err := parseMembers(body.Members)
@@ -194,7 +194,7 @@ func unknownUsers(in []wire.Member, names []string) error {
 	wrong := make([]error, len(names))
 	for n, name := range names {
 		i := slices.IndexFunc(in, func(m wire.Member) bool { return m.Username == name })
-		wrong[n] = problem.At(memberField(i, "username"), problem.New(problem.UnknownUser, "There is no user %.64q.", name))
+		wrong[n] = problem.At(memberField(i, "username"), problem.New(problem.UnknownUser, "The user %.64q does not exist.", name))
 	}
 	return problem.All(wrong...)
 }

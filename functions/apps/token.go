@@ -28,7 +28,7 @@ func (s *Service) getToken(ctx context.Context, in httpapi.Scope, _ api.None) (w
 func (s *Service) tokenOf(ctx context.Context, in httpapi.Scope) (servicetoken.Token, error) {
 	t, err := s.store.ServiceToken(ctx, servicetoken.ID(in.Param("token_id")))
 	if err == nil && t.Project != in.Project.Name {
-		return servicetoken.Token{}, problem.New(problem.NotFound, "There is no such service token.")
+		return servicetoken.Token{}, problem.New(problem.NotFound, "The service token does not exist.")
 	}
 	return t, err
 }

@@ -25,7 +25,7 @@ func (s *Service) listTrusts(_ context.Context, in httpapi.Scope, _ api.None) (w
 func (s *Service) getTrust(_ context.Context, in httpapi.Scope, _ api.None) (wire.Trust, error) {
 	i := slices.IndexFunc(in.App.Trusts, func(t app.Trust) bool { return t.ID == in.Param("trust_id") })
 	if i < 0 {
-		return wire.Trust{}, problem.New(problem.NotFound, "There is no such trust.")
+		return wire.Trust{}, problem.New(problem.NotFound, "The trust does not exist.")
 	}
 	return wireTrust(in.App.Trusts[i]), nil
 }

@@ -255,7 +255,7 @@ func (s *Service) advance(ctx context.Context, ref app.Ref, b deploy.Build) erro
 		return err
 	}
 	if b.RunUID != "" && run.UID != b.RunUID {
-		return s.observe(ctx, ref, b, deploy.Run{UID: b.RunUID, Done: true, Message: "The PipelineRun was replaced by another one."})
+		return s.observe(ctx, ref, b, deploy.Run{UID: b.RunUID, Done: true, Message: "Another PipelineRun replaced this build's PipelineRun."})
 	}
 	if !run.Done && b.Status == deploy.Running && run.UID == b.RunUID {
 		return nil

@@ -26,7 +26,7 @@ func (o *office) deliveries(more ...wire.WebhookDelivery) {
 		case hook.Replayed:
 			d.Build = 7
 		case hook.Ignored:
-			d.Reason = "Only push events deploy."
+			d.Reason = "Only push events trigger a deployment."
 		case hook.Refused:
 			d.Code = "image_required"
 		case hook.Unproven:
@@ -50,7 +50,7 @@ func TestDeliveries(t *testing.T) {
 		`Deployed</bdi> <a href="` + helloPath + `/deploys#revision-4">revision 4</a>`,
 		`Requested</bdi> <a href="` + helloPath + `/builds#build-7">build 7</a>`,
 		`Repeated call, no changes made</bdi>: <a`,
-		"Only push events deploy.", "Ping succeeded", "Rejected with image_required", "a service did not respond: unavailable",
+		"Only push events trigger a deployment.", "Ping succeeded", "Rejected with image_required", "a service did not respond: unavailable",
 		`1,012 calls without a valid token since</bdi> <time`, "last call <time", "A call over the rate limit</bdi>", "push event", "pipeline", "72d3162e",
 		`id="request-deployed"`, "r-deployed", `action="` + helloPath + `/deliveries/test"`,
 	} {

@@ -101,7 +101,7 @@ func (s *Service) promote(ctx context.Context, in httpapi.Scope, body wire.Promo
 	}
 	if *body.FromEnvironment == in.Environment.Name {
 		return wire.Deployment{}, problem.At("from_environment",
-			problem.New(problem.InvalidParameter, "from_environment is the app's own environment. Name another environment, or roll back."))
+			problem.New(problem.InvalidParameter, "from_environment is the app's own environment. Use another environment, or roll back."))
 	}
 	if err := takesImages(in.App); err != nil {
 		return wire.Deployment{}, err

@@ -24,7 +24,7 @@ func TestDeployment(t *testing.T) {
 	got := w.deploy("hello:v2")
 	want := wire.Deployment{
 		Revision: 2, Image: "hello:v2", Trigger: "manual", Actor: "ada", Status: "rolling_out",
-		NoDigest:   "The tag was deployed without a digest: no registry was queried.",
+		NoDigest:   "The tag was deployed without a digest, because no registry was queried.",
 		DeployedAt: got.DeployedAt, Current: true,
 	}
 	check.Equal(t, "functest.Answer", want, got)

@@ -299,7 +299,7 @@ func belongs(k apikey.Key, p app.Project) error {
 	return nil
 }
 
-func errKeyNotFound() error { return problem.New(problem.NotFound, "There is no such key.") }
+func errKeyNotFound() error { return problem.New(problem.NotFound, "The key does not exist.") }
 
 func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time) ([]wire.Key, error) {
 	read, err := s.counted.Read(ctx, prefixes(keys), s.now)

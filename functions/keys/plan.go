@@ -67,7 +67,7 @@ func (s *Service) deletePlan(ctx context.Context, in httpapi.Scope, _ api.None) 
 func planID(in httpapi.Scope) (plan.ID, error) {
 	id := in.Param("plan_id")
 	if !plan.ValidID(id) {
-		return "", problem.New(problem.NotFound, "There is no such plan.")
+		return "", problem.New(problem.NotFound, "The plan does not exist.")
 	}
 	return plan.ID(id), nil
 }

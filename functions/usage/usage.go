@@ -110,7 +110,7 @@ func (s *Service) key(ctx context.Context, project string, id apikey.ID) (apikey
 	return k, err
 }
 
-func errKeyNotFound() error { return problem.New(problem.NotFound, "There is no such key.") }
+func errKeyNotFound() error { return problem.New(problem.NotFound, "The key does not exist.") }
 
 func newWindow(asked api.Window, today usage.Day) (usage.Window, error) {
 	from, err := parseDay(asked.From)

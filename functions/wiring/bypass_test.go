@@ -49,7 +49,7 @@ func TestReachableElsewhere(t *testing.T) {
 	s.ready()
 	s.lead("side", "side.example.com")
 	s.turn(true)
-	s.settles(app.Pending, "The app is reachable without the gate at IngressRoute side (Host(`side.example.com`)). Remove or gate it.")
+	s.settles(app.Pending, "The app is reachable without the gate at IngressRoute side (Host(`side.example.com`)). Remove this route or put it behind the gate.")
 	routes := middlewareKind()
 	routes.Resource = "ingressroutes"
 	drop := func() {
@@ -59,7 +59,7 @@ func TestReachableElsewhere(t *testing.T) {
 	drop()
 	s.settles(app.Engaged, "")
 	s.lead("side", "side.example.com")
-	s.settles(app.Pending, "The app is reachable without the gate at IngressRoute side (Host(`side.example.com`)). Remove or gate it.")
+	s.settles(app.Pending, "The app is reachable without the gate at IngressRoute side (Host(`side.example.com`)). Remove this route or put it behind the gate.")
 	drop()
 	s.settles(app.Engaged, "")
 }

@@ -161,7 +161,7 @@ const (
 	unavailable   kind = "The gate is on the route, but cannot verify keys. Check the checkers."
 	misconfigured kind = "The gate is on the route, but misconfigured. Check CHECKER_URL and the ingress."
 
-	tooMany     kind = "The ingress has more than 16 addresses, so the gate cannot be proven. Reduce its replicas."
+	tooMany     kind = "The ingress has more than 16 addresses, so the gate cannot be verified. Reduce the ingress's replicas."
 	silent      kind = "The ingress cannot reach the checkers. Check CHECKER_URL and the network policies." // Traefik's bare 500
 	unknownHost kind = "The ingress does not know the app's host, or the app returns 404 to a request without a key."
 	other       kind = "The app's public URL still returns %d to a request without a key."
@@ -169,9 +169,9 @@ const (
 	stale       kind = "The ingress has not applied the current route yet. The previous gate still responds."
 
 	// The gate responds, but may be bypassed.
-	bypassed   kind = "The app is reachable without the gate at %s. Remove or gate it." //nolint:gosec // not a password
-	moving     kind = "The gate is on the route. Knative has not confirmed yet that the app is off its public gateway."
-	unsearched kind = "The gate is on the route, but the cluster cannot be checked for routes around it. Retrying."
+	bypassed   kind = "The app is reachable without the gate at %s. Remove this route or put it behind the gate." //nolint:gosec // not a password
+	moving     kind = "The gate is on the route. Knative has not confirmed yet that the app was removed from its public gateway."
+	unsearched kind = "The gate is on the route, but Sluice cannot check the cluster for routes that bypass it. Sluice retries automatically."
 )
 
 type probeResult struct {

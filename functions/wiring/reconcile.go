@@ -373,7 +373,7 @@ func (s *Service) recordBlocked(ctx context.Context, a app.App, err error) error
 
 const (
 	driftMessage   = "The gate was changed outside of Sluice and is being repaired."
-	blockedMessage = "The cluster does not accept the change yet. Retrying."
+	blockedMessage = "The cluster does not accept the change yet. Sluice retries automatically."
 
 	reservedMessage = "The app has no route, because its host is reserved for Sluice's API and console. Change the app's host."
 )

@@ -56,7 +56,7 @@ const (
 // what names the object, e.g. "project".
 func CheckLabel(what, s string) error {
 	if !ValidLabel(s) {
-		return problem.New(problem.InvalidName, "The %s's name has 1 to %d characters: a-z, 0-9 and hyphens, with a letter or digit at both ends.", what, maxLabel)
+		return problem.New(problem.InvalidName, "The %s's name must have 1 to %d characters: a-z, 0-9 and hyphens, with a letter or digit at both ends.", what, maxLabel)
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func CheckLabel(what, s string) error {
 // any label.
 func CheckName(s string) error {
 	if !ValidLabel(s) || s[0] < 'a' || s[0] > 'z' {
-		return problem.New(problem.InvalidName, "The app's name has 1 to %d characters: a-z, 0-9 and hyphens, with a letter first and a letter or digit last.", maxLabel)
+		return problem.New(problem.InvalidName, "The app's name must have 1 to %d characters: a-z, 0-9 and hyphens, with a letter first and a letter or digit last.", maxLabel)
 	}
 	return nil
 }

@@ -60,9 +60,9 @@ func TestErrors(t *testing.T) {
 	}{
 		{
 			"a problem",
-			&server{status: 404, body: `{"code":"not_found","message":"There is no such app."}`, header: http.Header{"X-Request-Id": {"r1"}}},
-			Error{Status: 404, Code: "not_found", Message: "There is no such app.", RequestID: "r1"},
-			"There is no such app. (not_found)",
+			&server{status: 404, body: `{"code":"not_found","message":"The app does not exist."}`, header: http.Header{"X-Request-Id": {"r1"}}},
+			Error{Status: 404, Code: "not_found", Message: "The app does not exist.", RequestID: "r1"},
+			"The app does not exist. (not_found)",
 		},
 		{
 			"a retryable error",

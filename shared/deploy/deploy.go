@@ -163,7 +163,7 @@ func (r Revision) NoDigest() string {
 	case r.Note != "":
 		return r.Note
 	}
-	return "The tag was deployed without a digest: no registry was queried."
+	return "The tag was deployed without a digest, because no registry was queried."
 }
 
 // After returns r as the successor of current, with a number. highest is the highest revision

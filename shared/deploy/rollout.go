@@ -87,7 +87,7 @@ func (r Revision) Delayed(reason string) (Revision, bool) {
 // Finished reports whether the revision is live or failed.
 func (r Revision) Finished() bool { return r.Status == Live || r.Status == Failed }
 
-func supersededBy(n int64) string { return fmt.Sprintf("Revision %d replaced this one.", n) }
+func supersededBy(n int64) string { return fmt.Sprintf("Revision %d superseded this revision.", n) }
 
 func reason(s string) string {
 	if s == "" {

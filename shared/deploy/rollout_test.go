@@ -124,7 +124,7 @@ func TestNoDigest(t *testing.T) {
 	for want, r := range map[string]Revision{
 		"":             {Digest: "sha256:1", Note: "A note."},
 		"It was slow.": {Note: "It was slow."},
-		"The tag was deployed without a digest: no registry was queried.": {},
+		"The tag was deployed without a digest, because no registry was queried.": {},
 	} {
 		if got := r.NoDigest(); got != want {
 			t.Errorf("%+v: %q, want %q", r, got, want)

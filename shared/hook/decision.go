@@ -44,7 +44,7 @@ func Decide(a app.App, c Call) (Decision, error) {
 	case NoEvent:
 		return decideCall(a, c)
 	}
-	return Decision{Action: Ignore, Reason: "Only push events deploy."}, nil
+	return Decision{Action: Ignore, Reason: "Only push events trigger a deployment."}, nil
 }
 
 func decidePush(a app.App, c Call) (Decision, error) {

@@ -53,11 +53,11 @@ func TestBounded(t *testing.T) {
 	t.Parallel()
 	got := Receipt{
 		Delivery: "72d3162e\r\n\x1b[31m" + strings.Repeat("x", 1000), Event: "pu\u202esh\x00", Commit: "9fceb02\n",
-		Reason: "Only push events deploy.", RequestID: "r-1",
+		Reason: "Only push events trigger a deployment.", RequestID: "r-1",
 	}.Bounded()
 	want := Receipt{
 		Delivery: "72d3162e???[31m" + strings.Repeat("x", 113), Event: "pu?sh?", Commit: "9fceb02?",
-		Reason: "Only push events deploy.", RequestID: "r-1",
+		Reason: "Only push events trigger a deployment.", RequestID: "r-1",
 	}
 	check.Equal(t, "bounded", want, got)
 	for _, cut := range []string{strings.Repeat("é", 100), strings.Repeat("€", 100), "\xff\xfe" + strings.Repeat("\x80", 200)} {

@@ -202,4 +202,4 @@ func Given[T any](value *T) T {
 	return *value
 }
 
-func noSuch(what string) error { return problem.New(problem.NotFound, "There is no such %s.", what) }
+func noSuch(what string) error { return problem.New(problem.NotFound, "The %s does not exist.", what) }

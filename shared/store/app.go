@@ -62,7 +62,7 @@ func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 		if e.Project != a.Project || e.Name != a.Environment {
 			return noEnvironment()
 		}
-		if err := txAbsent(tx, s.appRef(ref), problem.New(problem.AlreadyExists, "There already is an app with that name.")); err != nil {
+		if err := txAbsent(tx, s.appRef(ref), problem.New(problem.AlreadyExists, "An app with this name already exists.")); err != nil {
 			return err
 		}
 		if err := s.claimHost(tx, b, a); err != nil {
@@ -186,7 +186,7 @@ func (s *Store) deletePart(ctx context.Context, tx *firestore.Transaction, b *ba
 		return false, err
 	}
 	if !sameTime(a.CreatedAt, expected.CreatedAt) {
-		return false, problem.New(problem.NotFound, "There is no such app.")
+		return false, problem.New(problem.NotFound, "The app does not exist.")
 	}
 	narrowed, err := s.narrow(ctx, tx, b, ref)
 	if err != nil {

@@ -109,7 +109,7 @@ func (s *Store) record(ctx context.Context, b *batch, c audit.Change) {
 // Change returns the times at which an audited change updated keys and plans. It returns not_found
 // for changes of other projects or objects.
 func (s *Store) Change(ctx context.Context, project, id string) (checkers.Change, error) {
-	none := problem.New(problem.NotFound, "There is no such change.")
+	none := problem.New(problem.NotFound, "The change does not exist.")
 	if !validID(id) {
 		return checkers.Change{}, none
 	}

@@ -163,7 +163,7 @@ func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, observed deploy.B
 			return err
 		}
 		if stored.ID() != observed.ID() {
-			return problem.New(problem.NotFound, "There is no such build.")
+			return problem.New(problem.NotFound, "The build does not exist.")
 		}
 		var changed bool
 		if build, changed = stored.Observe(run, now); !changed {

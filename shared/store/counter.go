@@ -167,7 +167,7 @@ func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 		}
 		return c.Day, nil
 	}
-	return 0, problem.New(problem.NotFound, "There is no counter.")
+	return 0, problem.New(problem.NotFound, "The store contains no counter.")
 }
 
 // CompactCounters adds the counters of sources to the sum of a shard and closed day, and deletes

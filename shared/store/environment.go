@@ -54,7 +54,7 @@ func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error 
 		case err != nil:
 			return err
 		case there.Project == e.Project && there.Name == e.Name:
-			return problem.New(problem.AlreadyExists, "There already is an environment with that name.")
+			return problem.New(problem.AlreadyExists, "An environment with this name already exists.")
 		}
 		return problem.Of(problem.NamespaceTaken)
 	})
@@ -166,5 +166,5 @@ func environmentID(project, name string) (string, error) {
 }
 
 func noEnvironment() error {
-	return problem.New(problem.NotFound, "There is no such environment.")
+	return problem.New(problem.NotFound, "The environment does not exist.")
 }

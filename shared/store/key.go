@@ -76,7 +76,7 @@ func (s *Store) keys() *firestore.CollectionRef { return s.client.Collection("ke
 // keyRef rejects IDs of other documents, such as canaries.
 func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 	if _, ok := id.Prefix(); !ok {
-		return nil, problem.New(problem.NotFound, "There is no such key.")
+		return nil, problem.New(problem.NotFound, "The key does not exist.")
 	}
 	return s.keys().Doc(string(id)), nil
 }

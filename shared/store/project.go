@@ -110,7 +110,7 @@ func (s *Store) DeleteProject(ctx context.Context, expected app.Project) error {
 			return err
 		}
 		if !sameTime(p.CreatedAt, expected.CreatedAt) {
-			return problem.New(problem.NotFound, "There is no such project.")
+			return problem.New(problem.NotFound, "The project does not exist.")
 		}
 		holds, err := txExists(tx, s.environments().Where("project", "==", name))
 		if err != nil {

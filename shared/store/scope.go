@@ -38,7 +38,7 @@ func (s *Store) LeaveScopes(ctx context.Context, expected app.App) (Narrowed, er
 				return err
 			}
 			if !sameTime(a.CreatedAt, expected.CreatedAt) {
-				return problem.New(problem.NotFound, "There is no such app.")
+				return problem.New(problem.NotFound, "The app does not exist.")
 			}
 			some, err = s.narrow(ctx, tx, b, ref)
 			return err

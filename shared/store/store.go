@@ -88,9 +88,9 @@ func problemOf(err error, what string) error {
 	case codes.OK:
 		return nil
 	case codes.NotFound:
-		return problem.New(problem.NotFound, "There is no such %s.", what)
+		return problem.New(problem.NotFound, "The %s does not exist.", what)
 	case codes.AlreadyExists:
-		return problem.New(problem.AlreadyExists, "There already is a %s with that name.", what).Because(err)
+		return problem.New(problem.AlreadyExists, "Another %s already has this name.", what).Because(err)
 	case codes.Aborted, codes.FailedPrecondition:
 		return problem.Of(problem.Conflict).Because(err)
 	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled:

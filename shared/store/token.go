@@ -53,7 +53,7 @@ func (s *Store) tokenRef(id servicetoken.ID) (*firestore.DocumentRef, error) {
 	return s.tokens().Doc(string(id)), nil
 }
 
-func noToken() error { return problem.New(problem.NotFound, "There is no such service token.") }
+func noToken() error { return problem.New(problem.NotFound, "The service token does not exist.") }
 
 // CreateToken stores a new service token. The transaction reads and writes the project's document,
 // so creations conflict, and a query for other tokens after the read is exact. CreateToken returns

@@ -30,7 +30,7 @@ func (s *Store) RemoveTrust(ctx context.Context, ref app.Ref, id string) error {
 	return s.changeTrusts(ctx, ref, audit.RemoveTrust, id, func(trusts []app.Trust) ([]app.Trust, error) {
 		left := slices.DeleteFunc(slices.Clone(trusts), func(t app.Trust) bool { return t.ID == id })
 		if len(left) == len(trusts) {
-			return nil, problem.New(problem.NotFound, "There is no such trust.")
+			return nil, problem.New(problem.NotFound, "The trust does not exist.")
 		}
 		return left, nil
 	})

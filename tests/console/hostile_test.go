@@ -62,7 +62,7 @@ func TestHostileNames(t *testing.T) {
 	v.opens("/console/new-user")
 	v.types("Username", hostileKey, "Password", "a long enough password")
 	v.chooses("Kind", "User")
-	v.clicks("Create user").sees("A username has 1 to 40 characters")
+	v.clicks("Create user").sees("A username must have 1 to 40 characters")
 	if got := ask[string](v, "typed", "Username"); got != hostileKey {
 		t.Errorf("username in the form: got %q", got)
 	}

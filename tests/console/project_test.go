@@ -13,7 +13,7 @@ func TestProject(t *testing.T) {
 		v.signsIn(admin())
 		v.opens("/console")
 		v.clicks("Create project")
-		v.submits("Create project", "Name", "Not A Name").sees("The project's name has 1 to 40 characters")
+		v.submits("Create project", "Name", "Not A Name").sees("The project's name must have 1 to 40 characters")
 		v.submits("Create project", "Name", name).sees("Project created.", "No environments")
 		v.shot("project-empty")
 		v.clicks("Create environment")
@@ -46,7 +46,7 @@ func TestMembers(t *testing.T) {
 	v.submits("Create user", "Password", bob.password).sees("User created.")
 
 	v.opens("/console/projects/" + s.Project + "/members")
-	v.submits("Add member", "Username", "nobody-of-that-name").sees("There is no user")
+	v.submits("Add member", "Username", "nobody-of-that-name").sees("does not exist.")
 	v.types("Username", bob.username)
 	v.chooses("Role", "developer")
 	v.clicks("Add member").sees("Role saved.", bob.username)

@@ -17,7 +17,7 @@ func TestServiceTokens(t *testing.T) {
 		v.clicks("Create service token")
 		v.types("Name", "Not a name")
 		v.chooses("Role", "developer: can also deploy, and manage apps, keys and plans")
-		v.clicks("Create service token").sees("The token's name has 1 to 40 characters")
+		v.clicks("Create service token").sees("The token's name must have 1 to 40 characters")
 		v.submits("Create service token", "Name", "nightly").sees("Copy the token now")
 		full := regexp.MustCompile(`sluice_st_[0-9a-z]{12}_[0-9A-Za-z]{38}`).FindString(v.text())
 		v.shot("token-issued")

@@ -56,7 +56,7 @@ func ValidName(s string) bool {
 func CheckName(s string) error {
 	if !ValidName(s) {
 		return problem.New(problem.InvalidName,
-			"A username has 1 to %d characters: a-z, 0-9, dots, hyphens and underscores, with a letter or digit first.", maxName)
+			"A username must have 1 to %d characters: a-z, 0-9, dots, hyphens and underscores, with a letter or digit first.", maxName)
 	}
 	return nil
 }
