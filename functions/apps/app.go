@@ -184,7 +184,7 @@ func (s *Service) place(ctx context.Context, ref app.Ref) error {
 	}
 	if problem.Is(err, problem.Unavailable) || problem.Is(err, problem.Conflict) {
 		return problem.New(problem.Unavailable,
-			"The app is saved, but the cluster does not respond. The app's objects are created once it does.").Because(err)
+			"The app is saved, but the cluster does not respond. Sluice creates the app's objects when the cluster responds.").Because(err)
 	}
 	if err != nil && !problem.Is(err, problem.NameTaken) { // the object was created in the meantime; the revision fails
 		return fmt.Errorf("place %s: %w", ref, err)

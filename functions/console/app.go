@@ -230,7 +230,7 @@ func askDeleteApp(r *request, f view.Form) error {
 			"The app is removed from the cluster, and " + a.URL + " stops responding.",
 			"Its deployment history and its webhook are deleted.",
 			"Its host, " + a.Host + ", is reserved for the project for 30 days. Only an admin can release it earlier.",
-			"API keys remain. The app is removed from their scopes. Keys with only this app are rejected until you edit them.",
+			"API keys remain. The app is removed from their scopes. Keys without other apps are rejected until you edit them.",
 		},
 		Type: a.Name, Danger: true, Form: f,
 		Action: r.inApp("delete"), Button: "Delete app", Back: r.inApp("settings"),
