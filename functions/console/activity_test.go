@@ -42,7 +42,7 @@ func TestActivityPage(t *testing.T) {
 			t.Errorf("the page does not contain %s", want)
 		}
 	}
-	for _, no := range []string{"<b>hello", "<dt>Address", "resource=", `name="action"`} {
+	for _, no := range []string{"<b>hello", "<dt>Client address", "resource=", `name="action"`} {
 		if strings.Contains(page, no) {
 			t.Errorf("the page contains %s", no)
 		}

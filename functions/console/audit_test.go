@@ -73,7 +73,7 @@ func TestAuditOutcomes(t *testing.T) {
 		{"requested", func(r *wire.AuditRecord) { r.Outcome = "requested" }, []string{`badge amber`, "its result is unknown"}, nil},
 		{"no username", func(r *wire.AuditRecord) { r.Actor = wire.AuditActor{Kind: "anonymous"} }, []string{"Unknown user", "no username given"}, []string{"?actor="}},
 		{"with a username", func(r *wire.AuditRecord) { r.Actor.Kind = "anonymous" }, []string{"Not signed in"}, nil},
-		{"no client address", func(r *wire.AuditRecord) { r.ClientAddress = "" }, nil, []string{"<dt>Address"}},
+		{"no client address", func(r *wire.AuditRecord) { r.ClientAddress = "" }, nil, []string{"<dt>Client address"}},
 		{"created", func(r *wire.AuditRecord) { r.Old = nil }, []string{">After<"}, []string{">Before<"}},
 		{"deleted", func(r *wire.AuditRecord) { r.New = json.RawMessage("null") }, []string{">Before<"}, []string{">After<"}},
 		{"no values", func(r *wire.AuditRecord) { r.Old, r.New = nil, nil }, nil, []string{"<table"}},

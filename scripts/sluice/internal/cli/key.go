@@ -182,8 +182,8 @@ func (a *application) keyReportLeak() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "report-leak [-]", ValidArgs: []string{"-"}, Short: "Report a leaked API key or service token", SuggestFor: []string{"leak", "leaked", "report"},
 		Long: `Report an API key or a service token, of any project, that is publicly readable. The command
-prompts for the full key or reads it from standard input. It takes no argument, because other
-users of this machine can see arguments.
+prompts for the full key or reads it from standard input. It does not accept the key as an
+argument, because other users of this machine can see arguments.
 
 A valid key stops working: it is disabled or revoked, depending on the leak policy of its
 project ("sluice project update"). If its previous secret leaked, only that secret ends.
