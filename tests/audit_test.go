@@ -18,7 +18,7 @@ import (
 
 	table "github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/client"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
@@ -343,7 +343,7 @@ func TestConsoleRecordsClientAddress(t *testing.T) {
 	send(base+"/console/projects/"+s.Project+"/environments", "application/x-www-form-urlencoded", form.Encode(),
 		"Cookie", "__Host-sluice_session="+string(session.Token))
 	send(base+"/api/v1/projects/"+s.Project+"/environments", "application/json", `{"name":"called"}`,
-		"Authorization", "Bearer "+string(session.Token), trace.ClientHeader, fmt.Sprint(time.Now().Unix(), " 203.0.113.9 ", strings.Repeat("0", 64)), "X-Forwarded-For", "203.0.113.9")
+		"Authorization", "Bearer "+string(session.Token), reqctx.ClientHeader, fmt.Sprint(time.Now().Unix(), " 203.0.113.9 ", strings.Repeat("0", 64)), "X-Forwarded-For", "203.0.113.9")
 	for _, name := range []string{"clicked", "called"} {
 		records, err := client.Collect(s.Client.Audit(t.Context(), s.Project, client.AuditQuery{Resource: "projects/" + s.Project + "/environments/" + name}))
 		if err != nil || len(records) != 1 || records[0].ClientAddress != browser {

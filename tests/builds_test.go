@@ -12,7 +12,7 @@ import (
 )
 
 // gitApp creates an app with a git source. script selects the behavior of package
-// emulators/builds.
+// emulators/tekton.
 func gitApp(t *testing.T, s *stacktest.Site, script string) (url, token string) {
 	t.Helper()
 	s.App("hello")

@@ -18,7 +18,7 @@ import (
 func TestInForce(t *testing.T) {
 	const lanes, keysPerLane, maxP99 = 2, 100, 2 * time.Second
 	s := stacktest.New(t, world)
-	waiting := s.Client.Waiting(10 * time.Second)
+	waiting := s.Client.WithWait(10 * time.Second)
 	plan := s.Plan(wire.CreatePlan{})
 	var mu sync.Mutex
 	var took []time.Duration

@@ -50,7 +50,7 @@ func TestLeakedKey(t *testing.T) {
 	if err != nil || len(records) != 1 {
 		t.Fatalf("records: got %d, %v, want 1", len(records), err)
 	}
-	if f, err := s.Client.Waiting(20*time.Second).Change(t.Context(), s.Project, records[0].ID); err != nil || !f.Everywhere {
+	if f, err := s.Client.WithWait(20*time.Second).Change(t.Context(), s.Project, records[0].ID); err != nil || !f.Everywhere {
 		t.Errorf("change: got %+v, %v, want it in force everywhere", f, err)
 	}
 	report, err := s.Client.EnvironmentUsage(t.Context(), s.Project, s.Env, "", "")

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/crds"
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/ports"
 	"github.com/sluicegate/sluice/emulators/kube"
@@ -56,7 +56,7 @@ func start(t *testing.T) (*ingress.Server, *rest.Config, kube.Options) {
 	api, config := clustertest.Start(t, options)
 	client, err := dynamic.NewForConfig(config)
 	check.OK(t, err)
-	check.OK(t, definitions.Define(t.Context(), root, client, definitions.Traefik()))
+	check.OK(t, crds.Define(t.Context(), root, client, crds.Traefik()))
 	s, err := ingress.Start(t.Context(), ingress.Options{
 		Root: root, LogDir: t.TempDir(), Kubeconfig: api.Kubeconfig, Progress: t.Output(),
 	})

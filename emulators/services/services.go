@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/crds"
 	"github.com/sluicegate/sluice/emulators/firestore"
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/kube"
@@ -103,7 +103,7 @@ func (c *Cluster) StartKube(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect to the API server: %w", err)
 	}
-	return definitions.Define(ctx, cmp.Or(c.Root, "."), client, definitions.Traefik(), definitions.Gateway())
+	return crds.Define(ctx, cmp.Or(c.Root, "."), client, crds.Traefik(), crds.Gateway())
 }
 
 // StartIngress starts Traefik unless it runs.

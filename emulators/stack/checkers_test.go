@@ -59,7 +59,7 @@ func revoked(t *testing.T, s *stack.Stack, n int) {
 	session, err := api.SignIn(ctx, info.Admin.Username, info.Admin.Password)
 	check.OK(t, err)
 	expect(200)
-	k, err := api.WithToken(session.Token).Waiting(10*time.Second).RevokeKey(ctx, "shop", info.Demo.KeyID)
+	k, err := api.WithToken(session.Token).WithWait(10*time.Second).RevokeKey(ctx, "shop", info.Demo.KeyID)
 	if err != nil || k.InForce == nil || !k.InForce.Everywhere {
 		t.Fatalf("revoke: %+v, %v", k.InForce, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/crds"
 	"github.com/sluicegate/sluice/emulators/firestore"
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/child"
@@ -40,7 +40,7 @@ func (s *Stack) start(ctx, life context.Context) error {
 		{Name: "kube-apiserver", Run: s.startKube},
 		{Name: "services", Needs: []string{"kube-apiserver"}, Run: func(ctx context.Context) error { return s.provision(ctx, life) }},
 		{Name: "definitions", Needs: []string{"kube-apiserver"}, Run: func(ctx context.Context) error {
-			return definitions.Define(ctx, s.o.Root, s.dynamic, definitions.Tekton(), definitions.Serving(), definitions.Traefik())
+			return crds.Define(ctx, s.o.Root, s.dynamic, crds.Tekton(), crds.Serving(), crds.Traefik())
 		}},
 		{Name: "chart", Needs: []string{"services", "definitions"}, Run: s.applyChart},
 		{Name: "accounts", Needs: []string{"chart"}, Run: func(ctx context.Context) error { return s.startAccounts(ctx, life) }},

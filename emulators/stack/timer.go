@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicegate/sluice/shared/funcmain"
-	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/notify"
 )
 
 const (
@@ -57,7 +57,7 @@ func ping(ctx context.Context, url, name string, now time.Time) error {
 	if err := e.SetData(cloudevents.ApplicationJSON, struct{}{}); err != nil {
 		return fmt.Errorf("ping %s: %w", name, err)
 	}
-	if err := nudge.Post(ctx, http.DefaultClient, url, e); err != nil {
+	if err := notify.Post(ctx, http.DefaultClient, url, e); err != nil {
 		return fmt.Errorf("ping %s: %w", name, err)
 	}
 	return nil

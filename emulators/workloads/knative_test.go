@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/crds"
 	"github.com/sluicegate/sluice/tests/check"
 )
 
@@ -24,7 +24,7 @@ func TestKnative(t *testing.T) {
 	config, client := server(t)
 	dyn, err := dynamic.NewForConfig(config)
 	check.OK(t, err)
-	check.OK(t, definitions.Define(t.Context(), filepath.Join("..", ".."), dyn, definitions.Serving()))
+	check.OK(t, crds.Define(t.Context(), filepath.Join("..", ".."), dyn, crds.Serving()))
 	c := cluster{Interface: client, config: config}
 	c.namespace(t, "shop-prod")
 	run(t, config)

@@ -25,7 +25,7 @@ func (s *Service) listApps(ctx context.Context, in httpapi.Scope, page api.Page)
 }
 
 func (s *Service) getApp(_ context.Context, in httpapi.Scope, _ api.None) (wire.App, error) {
-	in.Tag(in.App.Asked())
+	in.SetETag(in.App.Asked())
 	return s.wireApp(in.App), nil
 }
 
@@ -36,7 +36,7 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 	}
 	if a.Image != "" {
 		if err := registry.CheckRegistry(a.Image, in.Project.Registries); err != nil {
-			return wire.App{}, problem.At("image", err)
+			return wire.App{}, problem.ForField("image", err)
 		}
 	}
 	if err := s.deleteLeftToken(ctx, a.Ref()); err != nil {
@@ -66,7 +66,7 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 	if first.Build != nil {
 		s.builds.Notify(ctx, app.BuildRequested, a.Ref())
 	}
-	in.Tag(a.Asked())
+	in.SetETag(a.Asked())
 	return s.wireApp(a), nil
 }
 
@@ -83,7 +83,7 @@ func (s *Service) change(ctx context.Context, in httpapi.Scope, f func(*app.App)
 		return a, err
 	})
 	if err == nil {
-		in.Tag(a.Asked())
+		in.SetETag(a.Asked())
 	}
 	return a, err
 }
@@ -114,15 +114,15 @@ func (s *Service) checkCluster(ctx context.Context, a app.App) error {
 func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) {
 	now := s.storeTime()
 	a := app.App{
-		Name: httpapi.Given(in.Name), Project: e.Project, Environment: e.Name, Namespace: e.Namespace, Port: app.DefaultPort,
+		Name: httpapi.Deref(in.Name), Project: e.Project, Environment: e.Name, Namespace: e.Namespace, Port: app.DefaultPort,
 		Preflight: app.PreflightApp, Gate: app.Gate{State: app.Ungated, Since: now}, CreatedAt: now, UpdatedAt: now,
 	}
-	name := problem.All(httpapi.Required("name", in.Name), app.CheckName(a.Name))
+	name := problem.Join(httpapi.Required("name", in.Name), app.CheckName(a.Name))
 	var host error
 	if in.Host != nil || name == nil { // the default host contains the name
 		a.Host, host = s.cfg.host(in.Host, a.Ref())
 	}
-	return a, problem.All(name, host, setPort(&a, in.Port), setPreflight(&a, in.Preflight), from(&a, in))
+	return a, problem.Join(name, host, setPort(&a, in.Port), setPreflight(&a, in.Preflight), from(&a, in))
 }
 
 func setPort(a *app.App, given *int) error {
@@ -130,7 +130,7 @@ func setPort(a *app.App, given *int) error {
 		return nil
 	}
 	if a.Port = *given; a.Port < 1 || a.Port > 65535 {
-		return problem.Of(problem.InvalidPort)
+		return problem.FromCode(problem.InvalidPort)
 	}
 	return nil
 }
@@ -153,19 +153,19 @@ func from(a *app.App, in wire.CreateApp) error {
 		return registry.Check(a.Image)
 	case in.GitSource != nil:
 		a.GitSource = &app.GitSource{Repository: in.GitSource.Repository, Branch: in.GitSource.Branch, Path: in.GitSource.Path}
-		return problem.Within("git_source", checkGitSource(*a.GitSource))
+		return problem.Nest("git_source", checkGitSource(*a.GitSource))
 	}
-	return problem.At("image", httpapi.Missing("image or git_source"))
+	return problem.ForField("image", httpapi.Missing("image or git_source"))
 }
 
-func (s *Service) first(ctx context.Context, a app.App, actor string) (app.App, store.First) {
+func (s *Service) first(ctx context.Context, a app.App, actor string) (app.App, store.InitialState) {
 	if a.GitSource != nil {
 		b := deploy.NewBuild(*a.GitSource, "", deploy.Manual, actor, a.CreatedAt)
-		return a, store.First{Build: &b}
+		return a, store.InitialState{Build: &b}
 	}
 	rev := s.firstRevision(ctx, a, actor)
 	a.Image = rev.Runs()
-	return a, store.First{Revision: rev}
+	return a, store.InitialState{Revision: rev}
 }
 
 func (s *Service) firstRevision(ctx context.Context, a app.App, actor string) deploy.Revision {
@@ -184,7 +184,7 @@ func (s *Service) place(ctx context.Context, ref app.Ref) error {
 	}
 	if problem.Is(err, problem.Unavailable) || problem.Is(err, problem.Conflict) {
 		return problem.New(problem.Unavailable,
-			"The app is saved, but the cluster does not respond. Sluice creates the app's objects when the cluster responds.").Because(err)
+			"The app is saved, but the cluster does not respond. Sluice creates the app's objects when the cluster responds.").WithCause(err)
 	}
 	if err != nil && !problem.Is(err, problem.NameTaken) { // the object was created in the meantime; the revision fails
 		return fmt.Errorf("place %s: %w", ref, err)
@@ -260,7 +260,7 @@ func (s *Service) setAll(a *app.App, body wire.UpdateApp) error {
 	if body.RequireAPIKey != nil {
 		a.RequireAPIKey = *body.RequireAPIKey
 	}
-	return problem.All(host, setPort(a, body.Port), setPreflight(a, body.Preflight))
+	return problem.Join(host, setPort(a, body.Port), setPreflight(a, body.Preflight))
 }
 
 func (s *Service) warnShared(ctx context.Context, a app.App) {
@@ -274,7 +274,7 @@ func (s *Service) warnShared(ctx context.Context, a app.App) {
 // With If-Match, it first changes the app's version in the transaction that compares it. Of
 // several calls with the same If-Match, only one therefore continues.
 func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (wire.DeletedApp, error) {
-	if in.Match.Asked() {
+	if in.Match.Present() {
 		_, err := s.change(ctx, in, func(a *app.App) error {
 			a.UpdatedAt = latest(s.storeTime(), a.UpdatedAt.Add(time.Microsecond))
 			return nil

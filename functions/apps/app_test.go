@@ -515,7 +515,7 @@ func TestLateUpdate(t *testing.T) {
 func TestClusterTrouble(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	faulty := &faultyCluster{Cluster: o.cluster, place: problem.Of(problem.Unavailable)}
+	faulty := &faultyCluster{Cluster: o.cluster, place: problem.FromCode(problem.Unavailable)}
 	o.start(faulty)
 	create := `{"name":"hello","image":"registry.example/hello:v1"}`
 	o.as("dev").post(o.apps(""), create).Refused(503, "unavailable")
@@ -529,7 +529,7 @@ func TestClusterTrouble(t *testing.T) {
 		t.Errorf("the response contains the cause: %s", answer.Body)
 	}
 
-	faulty.withdraw = problem.Of(problem.Unavailable)
+	faulty.withdraw = problem.FromCode(problem.Unavailable)
 	o.as("dev").delete(o.apps("/hello")).Refused(503, "unavailable")
 	o.as("vic").get(o.apps("/hello")).Is(200)
 	faulty.withdraw = nil

@@ -48,7 +48,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
-	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/notify"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
@@ -70,7 +70,7 @@ type Store interface {
 	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)
 	DeleteEnvironment(ctx context.Context, e app.Environment) error
 	ReleaseNamespace(ctx context.Context, namespace string) error
-	CreateApp(ctx context.Context, a app.App, first store.First) error
+	CreateApp(ctx context.Context, a app.App, first store.InitialState) error
 	Apps(ctx context.Context, namespace string, page store.Page) ([]app.App, string, error)
 	UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error)
 	LeaveScopes(ctx context.Context, a app.App) (store.Narrowed, error)
@@ -114,9 +114,9 @@ type Service struct {
 	cluster  Cluster
 	registry Registry
 	api      *httpapi.API
-	wiring   *nudge.Sender
-	deploys  *nudge.Sender
-	builds   *nudge.Sender
+	wiring   *notify.Sender
+	deploys  *notify.Sender
+	builds   *notify.Sender
 	log      *slog.Logger
 	now      func() time.Time
 }
@@ -142,9 +142,9 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, store: p.Store, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store).Within(cfg.Calls), log: p.Log, now: time.Now,
-		wiring:  nudge.New(cfg.WiringURL, eventSource, p.Log),
-		deploys: nudge.New(cfg.DeploysURL, eventSource, p.Log),
-		builds:  nudge.New(cfg.BuildsURL, eventSource, p.Log),
+		wiring:  notify.New(cfg.WiringURL, eventSource, p.Log),
+		deploys: notify.New(cfg.DeploysURL, eventSource, p.Log),
+		builds:  notify.New(cfg.BuildsURL, eventSource, p.Log),
 	}
 	s.serve()
 	return s, nil

@@ -46,7 +46,7 @@ func (s *Service) listActivity(ctx context.Context, in httpapi.Scope, asked api.
 	}
 	kind := audit.Kind(asked.Kind)
 	if kind != "" && !slices.Contains(audit.Kinds(), kind) {
-		return list, problem.At("kind", problem.New(problem.InvalidParameter, "kind is not a kind of activity."))
+		return list, problem.ForField("kind", problem.New(problem.InvalidParameter, "kind is not a kind of activity."))
 	}
 	if q.From.Before(in.Environment.CreatedAt) {
 		q.From = in.Environment.CreatedAt
@@ -72,11 +72,11 @@ func wireActivity(e store.Entry, owner bool) (wire.Activity, error) {
 	out := wire.Activity{AuditRecord: record, KeyName: wire.Text(e.Key.Name)}
 	switch {
 	case e.Deployment.Number > 0:
-		out.Status, out.Message = wire.Text(e.Deployment.Status), wire.Text(e.Deployment.Says())
+		out.Status, out.Message = wire.Text(e.Deployment.Status), wire.Text(e.Deployment.DisplayMessage())
 	case e.Build.Number > 0:
 		out.Status, out.Message = wire.Text(e.Build.Status), wire.Text(e.Build.Message)
 	case e.Receipt.ID != "":
-		out.Status, out.Message, out.Calls = wire.Text(e.Receipt.Result), wire.Text(e.Receipt.Says()), wire.Ordinal(e.Receipt.Count)
+		out.Status, out.Message, out.Calls = wire.Text(e.Receipt.Result), wire.Text(e.Receipt.DisplayMessage()), wire.Ordinal(e.Receipt.Count)
 	}
 	return out, err
 }

@@ -143,7 +143,7 @@ type brokenWebhooks struct {
 
 func (b brokenWebhooks) SetWebhookToken(context.Context, app.Ref, hook.Token) error {
 	b.meanwhile()
-	return problem.Of(problem.Unavailable)
+	return problem.FromCode(problem.Unavailable)
 }
 
 // TestAuditOfTokens tests that the record is written before the change and completed afterwards.
@@ -177,5 +177,5 @@ func TestAuditOfTokens(t *testing.T) {
 type brokenRecords struct{ *store.Store }
 
 func (brokenRecords) Record(context.Context, audit.Change) (string, error) {
-	return "", problem.Of(problem.Unavailable)
+	return "", problem.FromCode(problem.Unavailable)
 }

@@ -8,10 +8,10 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/sluicegate/sluice/shared/apisetup"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/management"
 	"github.com/sluicegate/sluice/shared/registry"
 )
 
@@ -19,7 +19,7 @@ const hostMark = "{host}"
 
 // Config is the function's configuration.
 type Config struct {
-	management.Config
+	apisetup.Config
 	cluster.Connection
 	cluster.Routes
 	cluster.Accounts

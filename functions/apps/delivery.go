@@ -20,9 +20,9 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -65,7 +65,7 @@ func (s *Service) testWebhook(ctx context.Context, in httpapi.Scope, _ api.Empty
 	}
 	began := s.now()
 	out := s.ping(ctx, in.App.Ref(), token)
-	out.RequestID, out.DurationMS = trace.ID(ctx), s.now().Sub(began).Milliseconds()
+	out.RequestID, out.DurationMS = reqctx.ID(ctx), s.now().Sub(began).Milliseconds()
 	return out, nil
 }
 
@@ -100,9 +100,9 @@ func (s *Service) sendPing(ctx context.Context, ref app.Ref, token hook.Token) (
 	req.Header.Set("User-Agent", "sluice-apps")
 	req.Header.Set(hook.EventHeader, string(hook.Ping))
 	req.Header.Set(hook.SignatureHeader, hook.Sign(token, []byte(pingBody)))
-	req.Header.Set(trace.Header, trace.ID(ctx))
-	if of, _ := trace.Of(ctx); of.Parent != "" {
-		req.Header.Set(trace.ParentHeader, of.Parent)
+	req.Header.Set(reqctx.Header, reqctx.ID(ctx))
+	if of, _ := reqctx.FromContext(ctx); of.Parent != "" {
+		req.Header.Set(reqctx.ParentHeader, of.Parent)
 	}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DisableKeepAlives: true,
@@ -130,7 +130,7 @@ func classifyResponse(status int, answer []byte) wire.WebhookTest {
 	case status/100 == 3:
 		out.Message = fmt.Sprintf("The webhook's address returned a redirect (%d), which senders of webhooks do not follow. Check BASE_URL.", status)
 	case said.Code != "":
-		out.Message = fmt.Sprintf("The webhook rejected the ping: %d %s. %s", status, app.Printable(said.Code, maxQuoted), app.Printable(said.Message, maxQuoted))
+		out.Message = fmt.Sprintf("The webhook rejected the ping: %d %s. %s", status, app.SanitizeASCII(said.Code, maxQuoted), app.SanitizeASCII(said.Message, maxQuoted))
 	default:
 		out.Message = fmt.Sprintf("The response (%d) is not from the webhook. Check that the proxy in front of Sluice routes to it.", status)
 	}

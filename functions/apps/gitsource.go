@@ -61,10 +61,10 @@ func checkGitSource(g app.GitSource) error {
 		{"path", "a folder inside the repository, such as services/api", validFolder(g.Path)},
 	} {
 		if !f.valid {
-			wrong = append(wrong, problem.At(f.name, problem.New(problem.InvalidSource, "git_source.%s must be %s.", f.name, f.is)))
+			wrong = append(wrong, problem.ForField(f.name, problem.New(problem.InvalidSource, "git_source.%s must be %s.", f.name, f.is)))
 		}
 	}
-	return problem.All(wrong...)
+	return problem.Join(wrong...)
 }
 
 func validRepository(s string) bool {

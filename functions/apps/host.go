@@ -156,5 +156,5 @@ func nameDefaultHost(err error, host string) error {
 	if !problem.Is(err, problem.HostTaken) {
 		return err
 	}
-	return problem.New(problem.HostTaken, "Another app already uses %s, this app's default host. Set host to another name.", host).Because(err)
+	return problem.New(problem.HostTaken, "Another app already uses %s, this app's default host. Set host to another name.", host).WithCause(err)
 }

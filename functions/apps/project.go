@@ -32,7 +32,7 @@ func (s *Service) listProjects(ctx context.Context, in httpapi.Scope, page api.P
 
 func (s *Service) listOwnProject(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Project], error) {
 	if page.Token != "" {
-		return wire.List[wire.Project]{}, problem.Of(problem.InvalidPage)
+		return wire.List[wire.Project]{}, problem.FromCode(problem.InvalidPage)
 	}
 	p, err := s.store.Project(ctx, in.Caller.Grant.Project)
 	return wire.ListOf([]app.Project{p}, "", func(p app.Project) wire.Project { return wireProject(p, in.Caller.RoleIn(p)) }), err
@@ -48,7 +48,7 @@ func (s *Service) createProject(ctx context.Context, in httpapi.Scope, body wire
 }
 
 func (s *Service) getProject(_ context.Context, in httpapi.Scope, _ api.None) (wire.Project, error) {
-	in.Tag(settingsOf(in.Project))
+	in.SetETag(settingsOf(in.Project))
 	return wireProject(in.Project, in.Role), nil
 }
 
@@ -73,7 +73,7 @@ func (s *Service) updateProject(ctx context.Context, in httpapi.Scope, body wire
 				p.Registries = *body.Registries.Value
 			}
 			if err := registry.CheckRegistries(p.Registries); err != nil {
-				return p, problem.At("registries", err)
+				return p, problem.ForField("registries", err)
 			}
 		}
 		if !body.LeakPolicy.Set {
@@ -84,14 +84,14 @@ func (s *Service) updateProject(ctx context.Context, in httpapi.Scope, body wire
 		}
 		p.LeakPolicy = apikey.LeakPolicy(*body.LeakPolicy.Value)
 		if !p.LeakPolicy.Valid() {
-			return p, problem.At("leak_policy", problem.Of(problem.InvalidPolicy))
+			return p, problem.ForField("leak_policy", problem.FromCode(problem.InvalidPolicy))
 		}
 		return p, nil
 	})
 	if err != nil {
 		return wire.Project{}, err
 	}
-	in.Tag(settingsOf(p))
+	in.SetETag(settingsOf(p))
 	return wireProject(p, in.Role), nil
 }
 
@@ -113,7 +113,7 @@ func label(what string, value *string) (string, error) {
 }
 
 func (s *Service) listMembers(_ context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Member], error) {
-	in.Tag(in.Project.Members)
+	in.SetETag(in.Project.Members)
 	return pageOfMembers(in.Project.Members, page)
 }
 
@@ -123,7 +123,7 @@ func (s *Service) getMember(_ context.Context, in httpapi.Scope, _ api.None) (wi
 	if !ok {
 		return wire.Member{}, noMember()
 	}
-	in.Tag(in.Project.Members)
+	in.SetETag(in.Project.Members)
 	return wire.Member{Username: name, Role: string(role)}, nil
 }
 
@@ -147,7 +147,7 @@ func (s *Service) setMembers(ctx context.Context, in httpapi.Scope, body wire.Se
 	if err != nil {
 		return wire.List[wire.Member]{}, err
 	}
-	in.Tag(p.Members)
+	in.SetETag(p.Members)
 	return pageOfMembers(p.Members, api.Page{Size: max(1, len(p.Members))})
 }
 
@@ -175,17 +175,17 @@ func parseMembers(in []wire.Member) (map[string]app.Role, error) {
 	for i, m := range in {
 		role := app.Role(m.Role)
 		if !role.Valid() {
-			wrong = append(wrong, problem.At(memberField(i, "role"), problem.Of(problem.InvalidRole)))
+			wrong = append(wrong, problem.ForField(memberField(i, "role"), problem.FromCode(problem.InvalidRole)))
 		}
 		if _, twice := members[m.Username]; twice {
-			wrong = append(wrong, problem.At(memberField(i, "username"), problem.New(problem.InvalidName, "%.64q is listed twice.", m.Username)))
+			wrong = append(wrong, problem.ForField(memberField(i, "username"), problem.New(problem.InvalidName, "%.64q is listed twice.", m.Username)))
 		}
 		members[m.Username] = role
 	}
 	if len(wrong) > 0 {
-		return nil, problem.All(wrong...)
+		return nil, problem.Join(wrong...)
 	}
-	return members, problem.At("members", requireOwner(members))
+	return members, problem.ForField("members", requireOwner(members))
 }
 
 func memberField(i int, name string) string { return fmt.Sprintf("members[%d].%s", i, name) }
@@ -194,9 +194,9 @@ func unknownUsers(in []wire.Member, names []string) error {
 	wrong := make([]error, len(names))
 	for n, name := range names {
 		i := slices.IndexFunc(in, func(m wire.Member) bool { return m.Username == name })
-		wrong[n] = problem.At(memberField(i, "username"), problem.New(problem.UnknownUser, "The user %.64q does not exist.", name))
+		wrong[n] = problem.ForField(memberField(i, "username"), problem.New(problem.UnknownUser, "The user %.64q does not exist.", name))
 	}
-	return problem.All(wrong...)
+	return problem.Join(wrong...)
 }
 
 func requireOwner(members map[string]app.Role) error {
@@ -205,7 +205,7 @@ func requireOwner(members map[string]app.Role) error {
 			return nil
 		}
 	}
-	return problem.Of(problem.LastOwner)
+	return problem.FromCode(problem.LastOwner)
 }
 
 // pageOfMembers returns a page of members by name. The page token is the last name of the
@@ -213,7 +213,7 @@ func requireOwner(members map[string]app.Role) error {
 func pageOfMembers(members map[string]app.Role, page api.Page) (wire.List[wire.Member], error) {
 	after, err := base64.RawURLEncoding.DecodeString(page.Token)
 	if err != nil {
-		return wire.List[wire.Member]{}, problem.Of(problem.InvalidPage)
+		return wire.List[wire.Member]{}, problem.FromCode(problem.InvalidPage)
 	}
 	list := wire.List[wire.Member]{Items: []wire.Member{}}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -271,7 +271,7 @@ func (s *Service) createReleased(ctx context.Context, e app.Environment) error {
 		return err
 	}
 	if exists {
-		return problem.Of(problem.NamespaceNotEmpty)
+		return problem.FromCode(problem.NamespaceNotEmpty)
 	}
 	if err := s.store.ReleaseNamespace(ctx, e.Namespace); err != nil {
 		return err

@@ -59,7 +59,7 @@ func newToken(in wire.CreateToken, now time.Time) (servicetoken.Token, error) {
 	}
 	role := app.Role(*in.Role)
 	if !role.Valid() {
-		return servicetoken.Token{}, problem.Of(problem.InvalidRole)
+		return servicetoken.Token{}, problem.FromCode(problem.InvalidRole)
 	}
 	expires, err := servicetoken.Expiry(in.ExpiresAt, now)
 	return servicetoken.Token{Name: *in.Name, Role: role, ExpiresAt: expires, CreatedAt: now}, err

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -87,7 +87,7 @@ func TestRevocationListsKeys(t *testing.T) {
 	if _, err := o.store.CreatePlan(t.Context(), of); err != nil {
 		t.Fatal(err)
 	}
-	ctx := trace.As(t.Context(), trace.Actor{Kind: trace.Token, Name: "token:nightly"})
+	ctx := reqctx.WithActor(t.Context(), reqctx.Actor{Kind: reqctx.Token, Name: "token:nightly"})
 	for n := range maxTokenKeys + 1 {
 		k := apikey.Key{
 			Prefix: apikey.Prefix(fmt.Sprintf("issued%02x", n)), Project: o.project, Environment: "prod", Namespace: o.namespace(), Plan: of.ID,

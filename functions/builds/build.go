@@ -36,7 +36,7 @@ func (s *Service) requestBuild(ctx context.Context, in httpapi.Scope, body wire.
 			return deploy.Build{}, err
 		}
 		if a.GitSource == nil {
-			return deploy.Build{}, problem.Of(problem.NoGitSource)
+			return deploy.Build{}, problem.FromCode(problem.NoGitSource)
 		}
 		return deploy.NewBuild(*a.GitSource, commit, deploy.Manual, in.Caller.Username, s.timestamp()), nil
 	})

@@ -126,12 +126,14 @@ func (s *Service) withToken(next http.Handler) http.Handler {
 	mux.HandleFunc("POST /events/{token}", func(w http.ResponseWriter, r *http.Request) {
 		given := sha256.Sum256([]byte(r.PathValue("token")))
 		if subtle.ConstantTimeCompare(given[:], s.token[:]) != 1 {
-			httpapi.Fail(w, problem.Of(problem.InvalidToken))
+			httpapi.WriteProblem(w, problem.FromCode(problem.InvalidToken))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { httpapi.Fail(w, problem.Of(problem.NotFound)) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		httpapi.WriteProblem(w, problem.FromCode(problem.NotFound))
+	})
 	return mux
 }
 

@@ -11,11 +11,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/sluicegate/sluice/shared/apisetup"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/management"
-	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/notify"
 	"github.com/sluicegate/sluice/shared/registry"
 )
 
@@ -29,7 +29,7 @@ func (Token) String() string { return "[redacted]" }
 
 // Config is the function's configuration.
 type Config struct {
-	management.Config
+	apisetup.Config
 	cluster.Connection
 	registry.Access // for pipelines without a digest
 
@@ -109,7 +109,7 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
-	deploys := nudge.New(cfg.DeploysURL, "/sluice/builds", log)
+	deploys := notify.New(cfg.DeploysURL, "/sluice/builds", log)
 	service, err := New(cfg, Parts{
 		Store: st, Cluster: cl, Registry: tags, Notifier: deploys,
 		Sessions: identity.NewGuard(keys, st), Log: log,

@@ -15,8 +15,8 @@ import (
 
 	"k8s.io/client-go/dynamic"
 
-	emulator "github.com/sluicegate/sluice/emulators/builds"
-	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/crds"
+	emulator "github.com/sluicegate/sluice/emulators/tekton"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
@@ -79,7 +79,7 @@ func runBuilds(t testing.TB) {
 			t.Error(err)
 			return
 		}
-		if err := definitions.Define(t.Context(), filepath.Join("..", ".."), client, definitions.Tekton()); err != nil {
+		if err := crds.Define(t.Context(), filepath.Join("..", ".."), client, crds.Tekton()); err != nil {
 			t.Error(err)
 			return
 		}

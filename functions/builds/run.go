@@ -32,7 +32,7 @@ func (s *Service) newQueue() *reconcile.Queue[store.PendingBuild] {
 }
 
 func (s *Service) pass(ctx context.Context) error {
-	return s.queue.Pass(ctx, func(ctx context.Context, work func(store.PendingBuild) bool) error {
+	return s.queue.Resync(ctx, func(ctx context.Context, work func(store.PendingBuild) bool) error {
 		running := 0
 		err := s.eachPending(ctx, func(p store.PendingBuild) bool { running++; return work(p) })
 		s.gauges.running.Set(float64(running))
@@ -51,7 +51,7 @@ func (s *Service) requested(ctx context.Context, ref app.Ref) error {
 	if err != nil {
 		return err
 	}
-	s.queue.Do(ctx, pending...)
+	s.queue.AddAndWait(ctx, pending...)
 	return nil
 }
 
@@ -73,7 +73,7 @@ func (s *Service) eachPending(ctx context.Context, f func(store.PendingBuild) bo
 }
 
 func (s *Service) reconcile(ctx context.Context, p store.PendingBuild) error {
-	span.Of(ctx).Set(span.OfApp(p.App)...)
+	span.FromContext(ctx).Set(span.OfApp(p.App)...)
 	b, err := s.store.Build(ctx, p.App, p.Number)
 	if problem.Is(err, problem.NotFound) || err == nil && b.Final() {
 		return s.store.ForgetBuild(ctx, p)

@@ -50,13 +50,13 @@ func (w *world) deleteRun(n int64) {
 type nowhere struct{}
 
 func (nowhere) StartRun(context.Context, cluster.PipelineRun) (deploy.Run, error) {
-	return deploy.Run{}, problem.Of(problem.Unavailable)
+	return deploy.Run{}, problem.FromCode(problem.Unavailable)
 }
 
 func (nowhere) Run(context.Context, string, string) (deploy.Run, error) {
-	return deploy.Run{}, problem.Of(problem.NotFound)
+	return deploy.Run{}, problem.FromCode(problem.NotFound)
 }
 
 func (nowhere) Failure(context.Context, string, string) (string, error) {
-	return "", problem.Of(problem.Unavailable)
+	return "", problem.FromCode(problem.Unavailable)
 }

@@ -46,7 +46,7 @@ func loaded(b testing.TB, n int) (*Checker, string) {
 	}
 	c.peers.Exchange.Members(c.now(), true, nil, []store.Canary{{Replica: "other", Run: "other"}})
 	c.snapshot.setKeys(true, changes)
-	c.snapshot.receivePlans(store.Batch[plan.Plan]{Reset: true, Changes: []store.Change[plan.Plan]{
+	c.snapshot.receivePlans(store.Batch[plan.Plan]{Reset: true, Changes: []store.DocChange[plan.Plan]{
 		{ID: "shop-prod.plan-a", Value: plan.Plan{Limits: plan.Limits{Rate: 1e5, Burst: 1e6, Quota: 1e12, Period: plan.Month}}},
 	}})
 	for t := range c.streams {

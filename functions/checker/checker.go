@@ -91,7 +91,7 @@ type Checker struct {
 	buckets        *bucket.Buckets
 	keyInfoBuckets *bucket.Buckets
 	meter          *meter.Meter
-	leases         *lease.Book
+	leases         *lease.Manager
 	snapshot       *snapshot
 	proof          *canary.Proof
 	streams        [canary.Types]*stream

@@ -72,7 +72,7 @@ func (c *Checker) fromPeer(r *http.Request) bool {
 	if n.peer.Load() {
 		return true
 	}
-	if err := c.certificate.Recognize(r.TLS.PeerCertificates); err != nil {
+	if err := c.certificate.VerifyPeer(r.TLS.PeerCertificates); err != nil {
 		c.log.Debug("peer message rejected", "address", r.RemoteAddr, "error", err)
 		return false
 	}
@@ -86,7 +86,7 @@ func (c *Checker) toPeers() *http.Client {
 	if ip == nil {
 		return nil
 	}
-	dialer := &net.Dialer{Timeout: peers.Patience, LocalAddr: &net.TCPAddr{IP: ip}}
+	dialer := &net.Dialer{Timeout: peers.Timeout, LocalAddr: &net.TCPAddr{IP: ip}}
 	return &http.Client{Transport: &http.Transport{
 		DialContext:         dialer.DialContext,
 		TLSClientConfig:     c.certificate.Client(),

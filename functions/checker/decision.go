@@ -109,7 +109,7 @@ func (c *Checker) check(h http.Header, address string, now time.Time) (outcome, 
 		return none, v
 	case !v.Valid:
 		return badKey + outcome(v.Reason-gate.Malformed), v
-	case v.Planless:
+	case v.PlanUnknown:
 		return unknownPlan, v
 	case !c.buckets.Take(v.Key.Slot(), v.Limits.Bucket, int64(now.Sub(c.start))):
 		c.meter.RateDenied(v.Key.Slot(), v.Prefix, now)

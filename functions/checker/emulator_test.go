@@ -199,7 +199,7 @@ func TestCrashedProcess(t *testing.T) {
 	s := storetest.Open(t, project)
 	storetest.Environment(t, s, "shop", "prod")
 	k, full := issue(t, s, plan.Limits{Rate: 1000, Burst: 1000, Quota: 100, Period: plan.Month, Hard: true})
-	term := usage.TermOf(k.Prefix, plan.Month, time.Now())
+	term := usage.QuotaPeriodAt(k.Prefix, plan.Month, time.Now())
 	held := func(process string) (own, others int64) {
 		t.Helper()
 		err := s.Lease(t.Context(), term, process, false, func(o, all int64) int64 {

@@ -19,8 +19,8 @@ import (
 
 type fakeStore struct {
 	mu       sync.Mutex
-	keys     map[string]store.Change[apikey.Key]
-	plans    map[string]store.Change[plan.Plan]
+	keys     map[string]store.DocChange[apikey.Key]
+	plans    map[string]store.DocChange[plan.Plan]
 	canaries map[store.CanaryType]store.Canary
 	stalled  bool
 	refused  bool                     // writes of canaries fail
@@ -32,7 +32,7 @@ type fakeStore struct {
 
 func newFakeStore() *fakeStore {
 	return &fakeStore{
-		keys: map[string]store.Change[apikey.Key]{}, plans: map[string]store.Change[plan.Plan]{},
+		keys: map[string]store.DocChange[apikey.Key]{}, plans: map[string]store.DocChange[plan.Plan]{},
 		canaries: map[store.CanaryType]store.Canary{}, wake: make(chan struct{}), cut: map[chan struct{}]string{},
 	}
 }
@@ -46,12 +46,12 @@ func (f *fakeStore) set(change func()) {
 }
 
 func (f *fakeStore) putKey(k apikey.Key) {
-	f.set(func() { f.keys[string(k.ID())] = store.Change[apikey.Key]{ID: string(k.ID()), Value: k} })
+	f.set(func() { f.keys[string(k.ID())] = store.DocChange[apikey.Key]{ID: string(k.ID()), Value: k} })
 }
 
 func (f *fakeStore) putPlan(p plan.Plan) {
 	id := p.Namespace + "." + string(p.ID)
-	f.set(func() { f.plans[id] = store.Change[plan.Plan]{ID: id, Value: p} })
+	f.set(func() { f.plans[id] = store.DocChange[plan.Plan]{ID: id, Value: p} })
 }
 
 func (f *fakeStore) stall(on bool) { f.set(func() { f.stalled = on }) }
@@ -100,7 +100,7 @@ func (f *fakeStore) DeleteCanary(_ context.Context, t store.CanaryType, _ string
 	return nil
 }
 
-func (f *fakeStore) Lease(ctx context.Context, _ usage.Term, _ string, _ bool, change func(own, others int64) int64) error {
+func (f *fakeStore) Lease(ctx context.Context, _ usage.QuotaPeriod, _ string, _ bool, change func(own, others int64) int64) error {
 	if err := f.answers(ctx); err != nil {
 		return err
 	}
@@ -122,28 +122,28 @@ func (f *fakeStore) WriteCounter(ctx context.Context, _ usage.Counter, _ store.C
 	return store.CounterVersion{}, f.answers(ctx)
 }
 
-func (f *fakeStore) CounterVersion(context.Context, usage.Day, usage.Source, int) (store.CounterVersion, error) {
+func (f *fakeStore) CounterVersion(context.Context, usage.Day, usage.CounterSource, int) (store.CounterVersion, error) {
 	return store.CounterVersion{}, nil
 }
 
 func (f *fakeStore) Keys(ctx context.Context, to store.Receiver[apikey.Key]) error {
-	usable := func() map[string]store.Change[apikey.Key] {
+	usable := func() map[string]store.DocChange[apikey.Key] {
 		some := maps.Clone(f.keys)
-		maps.DeleteFunc(some, func(_ string, c store.Change[apikey.Key]) bool { return c.Value.Status == apikey.Revoked })
+		maps.DeleteFunc(some, func(_ string, c store.DocChange[apikey.Key]) bool { return c.Value.Status == apikey.Revoked })
 		return some
 	}
 	return fakeListen(ctx, f, store.CanaryKeys, usable, to)
 }
 
 func (f *fakeStore) Plans(ctx context.Context, to store.Receiver[plan.Plan]) error {
-	return fakeListen(ctx, f, store.CanaryPlans, func() map[string]store.Change[plan.Plan] { return f.plans }, to)
+	return fakeListen(ctx, f, store.CanaryPlans, func() map[string]store.DocChange[plan.Plan] { return f.plans }, to)
 }
 
 func (f *fakeStore) Counters(ctx context.Context, to store.Receiver[usage.Counter]) error {
-	return fakeListen(ctx, f, store.CanaryCounters, func() map[string]store.Change[usage.Counter] { return nil }, to)
+	return fakeListen(ctx, f, store.CanaryCounters, func() map[string]store.DocChange[usage.Counter] { return nil }, to)
 }
 
-func fakeListen[T any](ctx context.Context, f *fakeStore, t store.CanaryType, all func() map[string]store.Change[T], to store.Receiver[T]) error {
+func fakeListen[T any](ctx context.Context, f *fakeStore, t store.CanaryType, all func() map[string]store.DocChange[T], to store.Receiver[T]) error {
 	cut := make(chan struct{})
 	f.mu.Lock()
 	f.cut[cut] = string(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -112,11 +112,11 @@ func (c *Checker) respond(w http.ResponseWriter, r *http.Request, address string
 func (c *Checker) Export(spans *span.Tracer) { c.spans = spans }
 
 func (c *Checker) recordSpan(r *http.Request, response http.Header, o outcome, address string, began, ended time.Time) {
-	fields := []span.Field{{Key: span.Verdict, Value: string(outcomes[o].code)}, {Key: span.RequestID, Value: response.Get(trace.Header)}}
+	fields := []span.Field{{Key: span.Verdict, Value: string(outcomes[o].code)}, {Key: span.RequestID, Value: response.Get(reqctx.Header)}}
 	if namespace, name, ok := strings.Cut(address, "/"); ok && o != badAddress {
 		fields = append(fields, span.OfApp(app.Ref{Namespace: namespace, Name: name})...)
 	}
-	c.spans.Record(r.Context(), trace.ParentOf(r.Header), "check", began, ended, fields...)
+	c.spans.Record(r.Context(), reqctx.ParentOf(r.Header), "check", began, ended, fields...)
 }
 
 func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, address string, v gate.Verdict, now time.Time) {
@@ -135,8 +135,8 @@ func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, addres
 	case problem.InvalidKey:
 		c.signProbe(w.Header(), r, address)
 	}
-	d, id := outcomes[o].denial, trace.IDOf(r.Header)
-	w.Header()[trace.Header] = []string{id}
+	d, id := outcomes[o].denial, reqctx.IDOf(r.Header)
+	w.Header()[reqctx.Header] = []string{id}
 	if wantsDenial(r.URL.RawQuery) && strings.HasPrefix(r.URL.Path, checkPath) {
 		w.Header()[bodyHeader] = []string{string(d.Body())}
 	}
@@ -148,7 +148,7 @@ func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, addres
 func (c *Checker) recordDenial(id string, o outcome, v gate.Verdict, r *http.Request, address string, now time.Time) {
 	h := r.Header
 	d := denials.Denial{
-		At: now.UTC(), RequestID: strings.Clone(id), Code: string(outcomes[o].code), Reason: outcomes[o].reason, Address: trace.Forwarded(h),
+		At: now.UTC(), RequestID: strings.Clone(id), Code: string(outcomes[o].code), Reason: outcomes[o].reason, Address: reqctx.Forwarded(h),
 	}
 	if v.Valid {
 		d.KeyPrefix = strings.Clone(v.Prefix)
@@ -167,7 +167,7 @@ func (c *Checker) recordDenial(id string, o outcome, v gate.Verdict, r *http.Req
 		namespace, name, _ := strings.Cut(address, "/")
 		d.Namespace, d.App = strings.Clone(namespace), strings.Clone(name)
 	}
-	c.denials.Note(d)
+	c.denials.Record(d)
 }
 
 // signProbe adds a proof to a 401 if the request contains a nonce. wiring sends a nonce to verify

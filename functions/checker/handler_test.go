@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/denials"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -151,7 +151,7 @@ func TestRefusalsAreAlike(t *testing.T) {
 func takeID(t *testing.T, res *http.Response) string {
 	t.Helper()
 	id := res.Header.Get("X-Request-Id")
-	if !trace.ValidID(id) {
+	if !reqctx.ValidID(id) {
 		t.Errorf("request ID of a denial: got %q, want a valid one", id)
 	}
 	res.Header.Del("X-Request-Id")

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -42,7 +42,7 @@ func (c *Checker) setRateLimitHeaders(h http.Header, o outcome, v gate.Verdict, 
 
 func (c *Checker) standing(v gate.Verdict, now time.Time) plan.Standing {
 	s := plan.Standing{Token: time.Duration(v.Limits.Bucket.Token), Quota: v.Limits.Quota}
-	s.Tokens, s.Wait = c.buckets.Left(v.Key.Slot(), v.Limits.Bucket, int64(now.Sub(c.start)))
+	s.Tokens, s.Wait = c.buckets.Available(v.Key.Slot(), v.Limits.Bucket, int64(now.Sub(c.start)))
 	if s.Quota != 0 {
 		used, began, ends := c.meter.Used(v.Key.Slot(), v.Limits.Period, now)
 		s.Used, s.Length, s.Resets = used, time.Duration(ends-began), time.Duration(ends-now.UnixNano())
@@ -66,14 +66,14 @@ func (c *Checker) serveKey(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		c.setCommonHeaders(w.Header(), r.Header)
 		w.Header()["Allow"] = []string{"GET, HEAD"}
-		httpapi.Fail(w, problem.Of(problem.MethodNotAllowed))
+		httpapi.WriteProblem(w, problem.FromCode(problem.MethodNotAllowed))
 		return
 	}
 	now := c.now()
 	o, v := c.identify(r.Header, now)
 	if o == keyInfo {
 		c.setCommonHeaders(w.Header(), r.Header)
-		_ = httpapi.JSON(w, http.StatusOK, c.keyInfoFor(v, now)) // numbers, strings and times always encode
+		_ = httpapi.WriteJSON(w, http.StatusOK, c.keyInfoFor(v, now)) // numbers, strings and times always encode
 	} else {
 		c.deny(w, r, o, "", v, now)
 	}
@@ -81,7 +81,7 @@ func (c *Checker) serveKey(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Checker) setCommonHeaders(out, in http.Header) {
-	out[trace.Header] = []string{trace.IDOf(in)}
+	out[reqctx.Header] = []string{reqctx.IDOf(in)}
 	out["Cache-Control"] = []string{"no-store"}
 	out["X-Content-Type-Options"] = []string{"nosniff"}
 }
@@ -91,7 +91,7 @@ func (c *Checker) identify(h http.Header, now time.Time) (outcome, gate.Verdict)
 		return notProven, gate.Verdict{}
 	}
 	key, none := keyIn(h, http.MethodGet)
-	v := gate.Decide(c.snapshot.Load(), gate.Request{Key: key, Itself: true}, now)
+	v := gate.Decide(c.snapshot.Load(), gate.Request{Key: key, KeyInfo: true}, now)
 	switch {
 	case none != 0:
 		return none, v
@@ -99,7 +99,7 @@ func (c *Checker) identify(h http.Header, now time.Time) (outcome, gate.Verdict)
 		return badKey + outcome(v.Reason-gate.Malformed), v
 	case !c.keyInfoBuckets.Take(v.Key.Slot(), keyInfoShape, int64(now.Sub(c.start))):
 		return overKeyInfoLimit, v
-	case v.Planless:
+	case v.PlanUnknown:
 		return unknownPlan, v
 	}
 	return keyInfo, v

@@ -23,7 +23,7 @@ type snapshot struct {
 	buckets        *bucket.Buckets
 	keyInfoBuckets *bucket.Buckets
 	meter          *meter.Meter
-	leases         *lease.Book
+	leases         *lease.Manager
 }
 
 func (s *snapshot) find(p apikey.Prefix) (slot uint32, ok bool) {
@@ -31,10 +31,10 @@ func (s *snapshot) find(p apikey.Prefix) (slot uint32, ok bool) {
 	return k.Slot(), ok
 }
 
-func (s *snapshot) shape(p apikey.Prefix) (slot uint32, shape bucket.Shape, ok bool) {
+func (s *snapshot) shape(p apikey.Prefix) (slot uint32, shape bucket.Params, ok bool) {
 	k, ok := s.Load().Find([]byte(p))
 	if !ok {
-		return 0, bucket.Shape{}, false
+		return 0, bucket.Params{}, false
 	}
 	l, ok := k.Limits()
 	return k.Slot(), l.Bucket, ok

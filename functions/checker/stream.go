@@ -13,8 +13,8 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -85,20 +85,20 @@ func (s *stream) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if errors.Is(err, store.ErrDoubt) {
+		if errors.Is(err, store.ErrListenerReset) {
 			s.invalidate()
 		}
 		if s.now().Sub(began) > 2*lastPause {
 			pause = firstPause
 		}
 		s.checker.log.Warn("listener ended", "listener", string(s.name), "error", err, "pause", pause)
-		trace.Sleep(ctx, pause/2+rand.N(pause/2)) //nolint:gosec // not relevant for security
+		reqctx.Sleep(ctx, pause/2+rand.N(pause/2)) //nolint:gosec // not relevant for security
 		pause = min(2*pause, lastPause)
 	}
 }
 
 func (s *stream) invalidate() {
-	s.checker.proof.Doubt(s.index)
+	s.checker.proof.Invalidate(s.index)
 	s.applied.invalidate()
 }
 
@@ -216,8 +216,8 @@ func (s *stream) echo(canaries []store.Canary) {
 	}
 }
 
-func (c *Checker) canaryKeeper() *canary.Keeper {
-	k := &canary.Keeper{
+func (c *Checker) canaryKeeper() *canary.Prober {
+	k := &canary.Prober{
 		Proof:    c.proof,
 		Interval: c.cfg.CanaryInterval,
 		Coming:   func(t int) bool { return c.streams[t].snapshotPending() },

@@ -15,7 +15,7 @@ const changeField = "change"
 // the progress after that.
 const waitTimeout = time.Second
 
-func (r *request) waiting() *client.Client { return r.api.Waiting(waitTimeout) }
+func (r *request) waiting() *client.Client { return r.api.WithWait(waitTimeout) }
 
 type propagation struct {
 	wire.InForce

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/funcmain"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 // Config is the configuration from environment variables.
@@ -21,7 +21,7 @@ type Config struct {
 
 	// Console contains the secret with which the console signs the addresses of its clients.
 	// Without it, all users count as one client with the address of the console.
-	trace.Console
+	reqctx.Console
 
 	Timeout time.Duration `env:"API_TIMEOUT, default=10s"`
 }

@@ -37,8 +37,8 @@ import (
 
 	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 const home = "/console"
@@ -64,7 +64,7 @@ func New(cfg Config, log *slog.Logger) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{renderer: pages, log: trace.Logger(log), now: time.Now}
+	s := &Service{renderer: pages, log: reqctx.Logger(log), now: time.Now}
 	options := []client.Option{client.WithTransport(span.Transport(newTransport(), "api", true)), client.WithTimeout(cfg.Timeout), client.WithTries(tries), client.WithVouching(secret)}
 	s.api = client.New(cfg.APIURL, options...)
 	return s, nil

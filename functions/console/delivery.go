@@ -78,7 +78,7 @@ func (r *request) deliveryRow(d wire.WebhookDelivery) deliveryRow {
 		row.Link, row.Path = fmt.Sprintf("build %d", d.Build), r.inApp("builds")+"#build-"+strconv.FormatInt(int64(d.Build), 10)
 	}
 	row.Did = didOf(d)
-	if hook.Result(d.Result).Gathers() {
+	if hook.Result(d.Result).Aggregated() {
 		row.Sender, row.Since = "", d.Count > 1
 	}
 	return row

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/sluicegate/sluice/shared/client"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 type httpError struct {
@@ -80,7 +80,7 @@ func (s *Service) refuse(w http.ResponseWriter, r *http.Request, e httpError) {
 }
 
 func (s *Service) writeError(w http.ResponseWriter, r *http.Request, f layoutData, e httpError) {
-	e.ID = trace.ID(r.Context())
+	e.ID = reqctx.ID(r.Context())
 	path := ""
 	if r.Method == http.MethodGet {
 		path = r.URL.RequestURI()

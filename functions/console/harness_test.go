@@ -15,7 +15,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -44,11 +44,11 @@ const (
 	testToken = "the-token-of-the-session"
 	testCSRF  = "the-csrf-value"
 
-	sharedSecret trace.Secret = "the-secret-that-the-functions-share"
+	sharedSecret reqctx.Secret = "the-secret-that-the-functions-share"
 )
 
 func vouchedAddress(h http.Header) string {
-	return trace.NewClients(trace.Proxies{}, sharedSecret).Address(&http.Request{Header: h, RemoteAddr: "10.0.0.1:1"})
+	return reqctx.NewClients(reqctx.Proxies{}, sharedSecret).Address(&http.Request{Header: h, RemoteAddr: "10.0.0.1:1"})
 }
 
 func newOffice(t *testing.T) *office {
@@ -56,7 +56,7 @@ func newOffice(t *testing.T) *office {
 	o := &office{t: t, answers: map[string]answer{}, queries: map[string]url.Values{}}
 	api := httptest.NewServer(o)
 	t.Cleanup(api.Close)
-	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second, Console: trace.Console{Secret: sharedSecret}}, slog.New(slog.NewTextHandler(&o.log, nil)))
+	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second, Console: reqctx.Console{Secret: sharedSecret}}, slog.New(slog.NewTextHandler(&o.log, nil)))
 	check.OK(t, err)
 	o.service, o.console = s, s.Handler()
 	o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.Caller{Username: "ada"}})
@@ -72,7 +72,7 @@ func (o *office) answer(call string, status int, body any) { o.answers[call] = a
 // code.
 func (o *office) refuse(call string, status int, code string, field ...string) {
 	e := wire.Error{Code: code, Message: "The API says " + code + "."}
-	if name := cmp.Or(append(field, problem.Of(problem.Code(code)).Field)...); name != "" {
+	if name := cmp.Or(append(field, problem.FromCode(problem.Code(code)).Field)...); name != "" {
 		e.Errors = []wire.FieldError{{Field: name, Code: code, Message: e.Message}}
 	}
 	o.answer(call, status, e)

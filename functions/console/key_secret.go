@@ -13,7 +13,7 @@ import (
 
 // onceField is the hidden field with an idempotency key. The response to the form shows the full
 // key: it could be shown after a redirect only if it were stored. A reload submits the form again,
-// but the API issues only one key for it (see [client.Client.Once]).
+// but the API issues only one key for it (see [client.Client.WithIdempotencyKey]).
 const onceField = "once"
 
 const onceLength = 26
@@ -23,7 +23,7 @@ func (r *request) issueOnce() (*client.Client, error) {
 	if len(name) != onceLength || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
 		return nil, httpError{Status: http.StatusBadRequest, Title: "Invalid form", Text: "The form is damaged. No changes were made. Reload the page and try again."}
 	}
-	return r.api.Once(name), nil
+	return r.api.WithIdempotencyKey(name), nil
 }
 
 // issuedCookie contains "ONCE.ID" for the last issued key: the idempotency key of the form and the ID

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/hook"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -176,7 +176,7 @@ func (r *request) recordRow(a wire.Activity) (recordRow, error) {
 // whoDid returns the name of an actor and a note. An actor without a session may have given the
 // name of a user.
 func whoDid(a wire.AuditActor) (name, note string) {
-	if trace.Kind(a.Kind) != trace.Anonymous {
+	if reqctx.Kind(a.Kind) != reqctx.Anonymous {
 		return a.Name, ""
 	}
 	if a.Name == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -79,7 +79,7 @@ func (r *request) readLayout(ctx context.Context) (wait func() error) {
 		session, err := r.api.WhoAmI(ctx)
 		if err == nil {
 			f.User, f.CSRF = wire.User(session.User), session.CSRFToken
-			trace.Identify(ctx, trace.Actor{Kind: trace.User, Name: session.User.Username})
+			reqctx.SetActor(ctx, reqctx.Actor{Kind: reqctx.User, Name: session.User.Username})
 		}
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -76,7 +76,7 @@ func TestSignIn(t *testing.T) {
 
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	w := o.signIn(cookie, fields, func(r *http.Request) {
-		*r = *r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: "192.0.2.7", Parent: parent}))
+		*r = *r.WithContext(reqctx.Begin(r.Context(), reqctx.Request{ID: "r1", Address: "192.0.2.7", Parent: parent}))
 	})
 	if got := w.Header.Get("Location"); w.Status != 303 || got != "/console/projects/shop" {
 		t.Errorf("got %d to %q", w.Status, got)
@@ -90,7 +90,7 @@ func TestSignIn(t *testing.T) {
 	if session != "fresh" {
 		t.Errorf("session cookie: got %q, want fresh", session)
 	}
-	if got := vouchedAddress(o.headers) + " " + o.headers.Get(trace.Header) + " " + o.headers.Get(trace.ParentHeader); got != "192.0.2.7 r1 "+parent {
+	if got := vouchedAddress(o.headers) + " " + o.headers.Get(reqctx.Header) + " " + o.headers.Get(reqctx.ParentHeader); got != "192.0.2.7 r1 "+parent {
 		t.Errorf("headers of the sign-in: got %q", got)
 	}
 

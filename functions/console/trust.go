@@ -73,7 +73,7 @@ func newTrust(r *request, f view.Form) error {
 
 func addTrust(r *request) error {
 	provider := app.Provider(cmp.Or(r.PostForm.Get("provider"), string(app.Other)))
-	claims := provider.Claims(app.Where{
+	claims := provider.Claims(app.TrustConditions{
 		Repository: r.PostForm.Get("repository"), Ref: r.PostForm.Get("ref"),
 		Environment: r.PostForm.Get("ci_environment"), Workflow: r.PostForm.Get("workflow"),
 		AnyEvent: r.PostForm.Has("any_event"), Unprotected: r.PostForm.Has("unprotected"),

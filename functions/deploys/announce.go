@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/event"
-	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/notify"
 )
 
 const (
@@ -46,7 +46,7 @@ type outboxSender struct {
 	now     func() time.Time
 
 	// State of the current round; only run uses it.
-	place event.Place
+	place event.Cursor
 	held  map[string]bool
 	rest  backOff // pause for the sink
 
@@ -131,7 +131,7 @@ func (n *outboxSender) drain(ctx context.Context) {
 		}
 		over := len(waiting) < announceLimit || len(n.held) > maxHeld
 		if over {
-			n.place, n.held = event.Place{}, map[string]bool{}
+			n.place, n.held = event.Cursor{}, map[string]bool{}
 		} else {
 			n.place = waiting[len(waiting)-1].Place
 		}
@@ -146,9 +146,9 @@ func (n *outboxSender) drain(ctx context.Context) {
 	}
 }
 
-func (n *outboxSender) updateAge(waiting []event.Waiting) {
+func (n *outboxSender) updateAge(waiting []event.Pending) {
 	switch {
-	case n.place != event.Place{}:
+	case n.place != event.Cursor{}:
 	case len(waiting) == 0:
 		n.age.Set(0)
 	default:
@@ -158,8 +158,8 @@ func (n *outboxSender) updateAge(waiting []event.Waiting) {
 
 // page sends the entries of a page: those of one subject in order, subjects concurrently. It
 // returns an error if the sink is down.
-func (n *outboxSender) page(ctx context.Context, waiting []event.Waiting) error {
-	subjects := map[string][]event.Waiting{}
+func (n *outboxSender) page(ctx context.Context, waiting []event.Pending) error {
+	subjects := map[string][]event.Pending{}
 	var order []string
 	for _, w := range waiting {
 		if n.held[w.Subject] {
@@ -206,7 +206,7 @@ func (s *failureRun) answered() {
 }
 
 func (s *failureRun) fails(err error) {
-	var answer *nudge.AnswerError
+	var answer *notify.StatusError
 	asks := errors.As(err, &answer) && answer.Again != ""
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,13 +232,13 @@ func (s *failureRun) error() error {
 }
 
 // subject sends the entries of one subject. It reports whether all were sent or dropped.
-func (n *outboxSender) subject(ctx context.Context, waiting []event.Waiting, away *failureRun) bool {
+func (n *outboxSender) subject(ctx context.Context, waiting []event.Pending, away *failureRun) bool {
 	for _, w := range waiting {
 		o := n.try(ctx, w, away)
 		if o == "" || ctx.Err() != nil && o != delivered {
 			return false
 		}
-		if o != delivered && w.Waited >= event.Kept {
+		if o != delivered && w.Waited >= event.Retention {
 			o = dropped
 			n.log.ErrorContext(ctx, "event dropped", "id", w.ID, "subject", w.Subject, "type", string(w.Type))
 		}
@@ -255,16 +255,16 @@ func (n *outboxSender) subject(ctx context.Context, waiting []event.Waiting, awa
 }
 
 // try returns "" if the subject or the sink is paused.
-func (n *outboxSender) try(ctx context.Context, w event.Waiting, away *failureRun) outcome {
+func (n *outboxSender) try(ctx context.Context, w event.Pending, away *failureRun) outcome {
 	n.mu.Lock()
 	last := n.refused[w.Subject]
 	n.mu.Unlock()
-	old := w.Waited >= event.Kept
+	old := w.Waited >= event.Retention
 	if !old && (n.now().Before(last.until) || away.away()) {
 		return ""
 	}
-	err := n.send(ctx, w.Announcement)
-	var answer *nudge.AnswerError
+	err := n.send(ctx, w.OutboxEntry)
+	var answer *notify.StatusError
 	of := failed
 	if errors.As(err, &answer) && aboutEvent(answer.Status) {
 		of = refused
@@ -295,7 +295,7 @@ func aboutEvent(status int) bool {
 
 func (n *outboxSender) pause(ctx context.Context, err error) {
 	n.rest = n.rest.more(n.now(), firstRest, longestRest)
-	var answer *nudge.AnswerError
+	var answer *notify.StatusError
 	if errors.As(err, &answer) {
 		if asked := n.now().Add(min(retryAfter(answer.Again, n.now()), longestAsked)); asked.After(n.rest.until) {
 			n.rest.until = asked
@@ -315,7 +315,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return at.Sub(now)
 }
 
-func (n *outboxSender) send(ctx context.Context, a event.Announcement) error {
+func (n *outboxSender) send(ctx context.Context, a event.OutboxEntry) error {
 	if n.sink == nil {
 		return errNoSink
 	}

@@ -150,7 +150,7 @@ func TestFlood(t *testing.T) {
 	sink.mu.Lock()
 	defer sink.mu.Unlock()
 	check.Equal(t, "heard", want, sink.heard)
-	left, err := sending.Announcements(t.Context(), event.Place{}, 1000)
+	left, err := sending.Announcements(t.Context(), event.Cursor{}, 1000)
 	check.OK(t, err)
 	again := 0
 	for _, n := range sink.ids {

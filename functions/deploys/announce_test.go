@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
-	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/notify"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
@@ -28,7 +28,7 @@ type listener struct {
 	ids   map[string]int
 }
 
-func (l *listener) Send(_ context.Context, n event.Announcement) error {
+func (l *listener) Send(_ context.Context, n event.OutboxEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.away {
@@ -101,7 +101,7 @@ func TestAnnouncements(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	left := func() bool {
-		waiting, err := w.store.Announcements(t.Context(), event.Place{}, 10)
+		waiting, err := w.store.Announcements(t.Context(), event.Cursor{}, 10)
 		return err == nil && len(waiting) == 0
 	}
 	if !functest.Within(t, patience, left) {
@@ -109,7 +109,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
-func heardAs(n event.Announcement) string {
+func heardAs(n event.OutboxEntry) string {
 	if d := n.Deployment; d != nil {
 		return fmt.Sprintf("%s %d", d.Outcome, d.Revision.Number)
 	}
@@ -120,17 +120,17 @@ type box struct {
 	Store
 
 	mu      sync.Mutex
-	waiting []event.Waiting
+	waiting []event.Pending
 	deaf    bool
 	most    int // largest page
 	reads   int
 }
 
-func (b *box) Announcements(_ context.Context, after event.Place, limit int) ([]event.Waiting, error) {
+func (b *box) Announcements(_ context.Context, after event.Cursor, limit int) ([]event.Pending, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reads++
-	var page []event.Waiting
+	var page []event.Pending
 	for _, w := range b.waiting {
 		if c := w.Place.At.Compare(after.At); (c > 0 || c == 0 && w.Place.ID > after.ID) && len(page) < limit {
 			page = append(page, w)
@@ -146,7 +146,7 @@ func (b *box) Announced(_ context.Context, id string) error {
 	if b.deaf {
 		return errors.New("not now")
 	}
-	b.waiting = slices.DeleteFunc(b.waiting, func(w event.Waiting) bool { return w.ID == id })
+	b.waiting = slices.DeleteFunc(b.waiting, func(w event.Pending) bool { return w.ID == id })
 	return nil
 }
 
@@ -160,27 +160,27 @@ func (b *box) left() []string {
 	return ids
 }
 
-func note(subject string, th int, waited time.Duration) event.Waiting {
+func note(subject string, th int, waited time.Duration) event.Pending {
 	id := fmt.Sprintf("%s-%04d", subject, th)
-	return event.Waiting{
-		Announcement: event.Announcement{ID: id, Type: event.KeyRotated, Subject: subject},
-		Place:        event.Place{At: time.Date(2026, 3, 14, 12, 0, th, 0, time.UTC), ID: id}, Waited: waited,
+	return event.Pending{
+		OutboxEntry: event.OutboxEntry{ID: id, Type: event.KeyRotated, Subject: subject},
+		Place:       event.Cursor{At: time.Date(2026, 3, 14, 12, 0, th, 0, time.UTC), ID: id}, Waited: waited,
 	}
 }
 
-type sinkFunc func(n event.Announcement) error
+type sinkFunc func(n event.OutboxEntry) error
 
-func (f sinkFunc) Send(_ context.Context, n event.Announcement) error { return f(n) }
+func (f sinkFunc) Send(_ context.Context, n event.OutboxEntry) error { return f(n) }
 
 func answering(status int, again string) error {
-	return fmt.Errorf("send: %w", &nudge.AnswerError{Status: status, Again: again})
+	return fmt.Errorf("send: %w", &notify.StatusError{Status: status, Again: again})
 }
 
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	t.Run("sent again after a crash", func(t *testing.T) {
 		t.Parallel()
-		b, sink := &box{waiting: []event.Waiting{note("a", 1, 0)}, deaf: true}, &listener{}
+		b, sink := &box{waiting: []event.Pending{note("a", 1, 0)}, deaf: true}, &listener{}
 		n := newOutboxSender(b, sink, time.Second, functest.Quiet())
 		n.drain(t.Context())
 		b.deaf = false
@@ -190,14 +190,14 @@ func TestDrain(t *testing.T) {
 	})
 	t.Run("given up after a day", func(t *testing.T) {
 		t.Parallel()
-		b := &box{waiting: []event.Waiting{note("a", 1, event.Kept), note("b", 2, event.Kept-1)}}
+		b := &box{waiting: []event.Pending{note("a", 1, event.Retention), note("b", 2, event.Retention-1)}}
 		n := newOutboxSender(b, &listener{away: true}, time.Second, functest.Quiet())
 		n.drain(t.Context())
 		check.Equal(t, "left", []string{"b-0002"}, b.left())
 	})
 	t.Run("without a sink, entries are dropped after a day", func(t *testing.T) {
 		t.Parallel()
-		b := &box{waiting: []event.Waiting{note("a", 1, event.Kept), note("b", 2, 0)}}
+		b := &box{waiting: []event.Pending{note("a", 1, event.Retention), note("b", 2, 0)}}
 		newOutboxSender(b, nil, time.Second, functest.Quiet()).drain(t.Context())
 		check.Equal(t, "left", []string{"b-0002"}, b.left())
 	})
@@ -212,7 +212,7 @@ func TestDrain(t *testing.T) {
 		}
 		tried := map[string]int{}
 		var mu sync.Mutex
-		n := newOutboxSender(b, sinkFunc(func(n event.Announcement) error {
+		n := newOutboxSender(b, sinkFunc(func(n event.OutboxEntry) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if tried[n.Subject]++; n.Subject == "bad" {
@@ -255,7 +255,7 @@ func TestSinkAway(t *testing.T) {
 				b.waiting = append(b.waiting, note(fmt.Sprint("key", i), i, 0))
 			}
 			var sent atomic.Int32
-			n := newOutboxSender(b, sinkFunc(func(event.Announcement) error { sent.Add(1); return tt.err }), time.Second, functest.Quiet())
+			n := newOutboxSender(b, sinkFunc(func(event.OutboxEntry) error { sent.Add(1); return tt.err }), time.Second, functest.Quiet())
 			now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 			n.now = func() time.Time { return now }
 			n.drain(t.Context())

@@ -8,18 +8,18 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/apisetup"
 	"github.com/sluicegate/sluice/shared/buildevent"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/management"
 	"github.com/sluicegate/sluice/shared/registry"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
 // Config is the function's configuration.
 type Config struct {
-	management.Config
+	apisetup.Config
 	cluster.Connection
 	registry.Access
 

@@ -51,7 +51,7 @@ func (s *Service) createDeployment(ctx context.Context, in httpapi.Scope, body w
 
 func takesImages(a app.App) error {
 	if a.GitSource != nil {
-		return problem.Of(problem.GitSourceAttached)
+		return problem.FromCode(problem.GitSourceAttached)
 	}
 	return nil
 }
@@ -85,11 +85,11 @@ func (s *Service) rollBackFrom(ctx context.Context, in httpapi.Scope, body wire.
 		return wire.Deployment{}, err
 	}
 	if !ok {
-		return wire.Deployment{}, problem.Of(problem.NoPreviousRevision)
+		return wire.Deployment{}, problem.FromCode(problem.NoPreviousRevision)
 	}
 	return s.record(ctx, in, body, func(_ app.App, current deploy.Revision) (deploy.Revision, error) {
 		if current.Number != a.Revision {
-			return deploy.Revision{}, problem.Of(problem.Conflict)
+			return deploy.Revision{}, problem.FromCode(problem.Conflict)
 		}
 		return source.Copy(deploy.Rollback, in.Caller.Username, s.timestamp()), nil
 	})
@@ -100,7 +100,7 @@ func (s *Service) promote(ctx context.Context, in httpapi.Scope, body wire.Promo
 		return wire.Deployment{}, httpapi.Missing("from_environment")
 	}
 	if *body.FromEnvironment == in.Environment.Name {
-		return wire.Deployment{}, problem.At("from_environment",
+		return wire.Deployment{}, problem.ForField("from_environment",
 			problem.New(problem.InvalidParameter, "from_environment is the app's own environment. Use another environment, or roll back."))
 	}
 	if err := takesImages(in.App); err != nil {
@@ -128,7 +128,7 @@ func (s *Service) promoted(ctx context.Context, from app.App, n *int64) (deploy.
 	if n != nil {
 		rev, err := s.revision(ctx, from.Ref(), *n)
 		if err == nil && !rev.Worked() {
-			err = problem.Of(problem.RevisionNotLive)
+			err = problem.FromCode(problem.RevisionNotLive)
 		}
 		return rev, err
 	}
@@ -207,7 +207,7 @@ func wireDeployment(r deploy.Revision, current int64) wire.Deployment {
 	out := wire.Deployment{
 		Revision: r.Number, Image: r.Image, Digest: wire.Text(r.Digest), NoDigest: wire.Text(r.NoDigest()), Commit: wire.Text(r.Commit),
 		Trigger: string(r.Trigger), Actor: r.Actor, SourceRevision: wire.Ordinal(r.Source), SourceEnvironment: wire.Text(r.SourceEnvironment),
-		Status: string(r.Status), Message: wire.Text(r.Says()), DeployedAt: r.DeployedAt, Current: r.Number == current,
+		Status: string(r.Status), Message: wire.Text(r.DisplayMessage()), DeployedAt: r.DeployedAt, Current: r.Number == current,
 	}
 	if at := r.FirstReady(); !at.IsZero() {
 		out.ReadyAt = &at

@@ -56,13 +56,13 @@ type Store interface {
 	httpapi.Resources
 	AllApps(ctx context.Context) iter.Seq2[app.App, error]
 
-	RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (recorded deploy.Revision, fresh bool, err error)
+	RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.CallID, now time.Time, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (recorded deploy.Revision, fresh bool, err error)
 	Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error)
 	Deployments(ctx context.Context, ref app.Ref, page store.Page) ([]deploy.Revision, string, error)
 	SetReady(ctx context.Context, ref app.Ref, revision int64, at time.Time) error
 	UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, change func(deploy.Revision) (deploy.Revision, bool)) (deploy.Revision, error)
 
-	Announcements(ctx context.Context, after event.Place, limit int) ([]event.Waiting, error)
+	Announcements(ctx context.Context, after event.Cursor, limit int) ([]event.Pending, error)
 	Announced(ctx context.Context, id string) error
 }
 
@@ -79,10 +79,10 @@ type Registry interface {
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
-// Sink receives outbox entries. Send returns a [nudge.AnswerError] if the status is not a
+// Sink receives outbox entries. Send returns a [notify.StatusError] if the status is not a
 // success.
 type Sink interface {
-	Send(ctx context.Context, n event.Announcement) error
+	Send(ctx context.Context, n event.OutboxEntry) error
 }
 
 // Service implements the function's API.

@@ -93,7 +93,7 @@ func TestDeploymentWithIfMatch(t *testing.T) {
 	}
 	a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
 	check.OK(t, err)
-	ofApp := httpapi.TagOf(a.Asked())
+	ofApp := httpapi.ETag(a.Asked())
 	made(w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`))
 	w.within("staging", "2 hello:v2 live", "1 hello:v1 superseded")
 	for _, call := range []struct{ path, body string }{
@@ -115,7 +115,7 @@ func TestDeploymentWithIfMatch(t *testing.T) {
 		if a, err = w.store.App(t.Context(), w.ref("prod").Namespace, "hello"); err != nil {
 			t.Fatal(err)
 		}
-		ofApp = httpapi.TagOf(a.Asked())
+		ofApp = httpapi.ETag(a.Asked())
 		made(send(ofApp))
 	}
 	w.send("ada", http.MethodPost, "prod", "hello/rollback", "", http.Header{api.IfMatch: {`"1"`}}).

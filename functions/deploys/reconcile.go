@@ -46,7 +46,7 @@ func (s *Service) newQueue() *reconcile.Queue[app.Ref] {
 // pass runs a resync of all apps. It lists the workloads before it reads the apps. It skips an app if
 // its revision is live and the workload runs it, or if the app is already in the queue.
 func (s *Service) pass(ctx context.Context) error {
-	return s.queue.Pass(ctx, func(ctx context.Context, work func(app.Ref) bool) error {
+	return s.queue.Resync(ctx, func(ctx context.Context, work func(app.Ref) bool) error {
 		s.outboxSender.wake()
 		seen, err := s.cluster.Workloads(ctx)
 		if err != nil {
@@ -62,7 +62,7 @@ func (s *Service) pass(ctx context.Context) error {
 				continue
 			}
 			unsettled++
-			if !s.queue.Has(a.Ref()) && !work(a.Ref()) {
+			if !s.queue.Pending(a.Ref()) && !work(a.Ref()) {
 				return ctx.Err()
 			}
 		}
@@ -77,13 +77,13 @@ func upToDate(w cluster.Workload, a app.App) bool {
 	return w.Runs(a) && w.Observation().Idle == (a.Deployed.Status == string(deploy.Idle))
 }
 
-// reconcile rolls out an app's current revision. It returns [reconcile.ErrUnfinished] until the
+// reconcile rolls out an app's current revision. It returns [reconcile.ErrRequeue] until the
 // revision is live or failed.
 func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
-	span.Of(ctx).Set(span.OfApp(ref)...)
+	span.FromContext(ctx).Set(span.OfApp(ref)...)
 	rev, err := s.rollOut(ctx, ref)
 	if err == nil && rev.Number != 0 && !rev.Finished() {
-		err = reconcile.ErrUnfinished
+		err = reconcile.ErrRequeue
 	}
 	return err
 }

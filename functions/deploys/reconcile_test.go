@@ -86,7 +86,7 @@ type faultyStore struct {
 	*fault
 }
 
-func (s faultyStore) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (r deploy.Revision, fresh bool, err error) {
+func (s faultyStore) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.CallID, now time.Time, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (r deploy.Revision, fresh bool, err error) {
 	err = s.step(func() (err error) { r, fresh, err = s.Store.RecordDeploymentOnce(ctx, ref, d, now, rule); return err })
 	return r, fresh, err
 }
@@ -113,7 +113,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 				})
 				w.post("hello/deployments", `{"image":"hello:v2"}`)
 				// A rollout on a slow machine can end after fewer steps.
-				functest.Within(t, patience, func() bool { return killed.steps.Load() >= at || !w.service.queue.Has(w.ref("prod")) })
+				functest.Within(t, patience, func() bool { return killed.steps.Load() >= at || !w.service.queue.Pending(w.ref("prod")) })
 				check.OK(t, w.service.Close(t.Context()))
 				w.start(nil)
 				a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
@@ -228,7 +228,7 @@ type away struct {
 
 func (c away) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) error {
 	if c.gone.Load() {
-		return problem.Of(problem.Unavailable)
+		return problem.FromCode(problem.Unavailable)
 	}
 	return c.Cluster.ApplyWorkload(ctx, w, a)
 }

@@ -81,7 +81,7 @@ func TestContentType(t *testing.T) {
 		"application/x-www-form-urlencoded": problem.UnsupportedMediaType,
 		"application/json; charset=utf-8":   problem.MissingField,
 	} {
-		w.send("ada", http.MethodPost, prod+"/plans", `{}`, http.Header{"Content-Type": {kind}}).Refused(problem.Of(code).Status(), code)
+		w.send("ada", http.MethodPost, prod+"/plans", `{}`, http.Header{"Content-Type": {kind}}).Refused(problem.FromCode(code).Status(), code)
 	}
 }
 

@@ -7,18 +7,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/functions/keys/internal/program"
+	"github.com/sluicegate/sluice/shared/apisetup"
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/management"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/usage/usagequery"
 )
 
 // Config contains the settings of the function.
 type Config struct {
-	management.Config
-	counted.Recent
+	apisetup.Config
+	usagequery.Recent
 	store.Outbox
 	checkers.Settings
 

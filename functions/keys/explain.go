@@ -17,8 +17,8 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -63,7 +63,7 @@ func (c *callerLimiter) takeNamed(name [2]string, now time.Time) error {
 	taken := c.slot(name).ReserveN(now, 1)
 	if wait := taken.DelayFrom(now); wait > 0 {
 		taken.CancelAt(now)
-		return problem.New(problem.RateLimited, "Too many %s. Retry after the time in Retry-After.", c.much).After(wait)
+		return problem.New(problem.RateLimited, "Too many %s. Retry after the time in Retry-After.", c.much).WithRetryAfter(wait)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (c *callerLimiter) slot(name [2]string) *rate.Limiter {
 // audit log.
 func (s *Service) explainRequest(ctx context.Context, in httpapi.Scope, _ api.None) (wire.ExplainedRequest, error) {
 	id := in.Param("request_id")
-	if !trace.ValidID(id) {
+	if !reqctx.ValidID(id) {
 		return wire.ExplainedRequest{}, problem.New(problem.InvalidParameter, "The request ID is invalid. Use the X-Request-Id of the response: 1 to 64 characters of a-z, A-Z, 0-9, '-' and '_'.")
 	}
 	if err := s.explains.take(in.Caller, s.now()); err != nil {

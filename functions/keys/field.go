@@ -20,7 +20,7 @@ func parseExpiry(text *string, now time.Time) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if t.IsZero() { // the zero time would mean no expiry
-		return time.Time{}, problem.Of(problem.ExpiryInPast)
+		return time.Time{}, problem.FromCode(problem.ExpiryInPast)
 	}
 	return t, apikey.CheckExpiry(t, now)
 }
@@ -33,7 +33,7 @@ func parseGrace(text *string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(*text)
 	if err != nil {
-		return 0, problem.Of(problem.InvalidGrace)
+		return 0, problem.FromCode(problem.InvalidGrace)
 	}
 	return d.Truncate(time.Microsecond), nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/usage/usagequery"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -67,7 +67,7 @@ func (s *Service) getKey(ctx context.Context, in httpapi.Scope, _ api.None) (wir
 	if err != nil {
 		return wire.Key{}, err
 	}
-	in.Tag(k)
+	in.SetETag(k)
 	shown, err := s.wireKeys(ctx, []apikey.Key{k}, s.now())
 	if err != nil {
 		return wire.Key{}, err
@@ -90,19 +90,19 @@ func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.Cre
 	if err != nil {
 		return wire.IssuedKey{}, change, err
 	}
-	in.Tag(k)
+	in.SetETag(k)
 	return wire.IssuedKey{Key: s.created(ctx, k), FullKey: string(full)}, change, nil
 }
 
 func (s *Service) newKey(in wire.CreateKey) (apikey.Key, error) {
-	id := plan.ID(httpapi.Given(in.Plan))
+	id := plan.ID(httpapi.Deref(in.Plan))
 	apps, scope := apikey.Scope(in.Apps)
 	now := s.changeTime()
 	expires, expiry := parseExpiry(in.ExpiresAt, now)
 	return apikey.Key{
 		Plan: id, Name: in.Name, Apps: apps, Status: apikey.Active,
 		ExpiresAt: expires, CreatedAt: now, UpdatedAt: now,
-	}, problem.All(httpapi.Required("plan", in.Plan), checkPlanID(id), apikey.CheckName(in.Name), scope, expiry)
+	}, problem.Join(httpapi.Required("plan", in.Plan), checkPlanID(id), apikey.CheckName(in.Name), scope, expiry)
 }
 
 // issue generates a prefix and a secret for k and stores it. It retries with another prefix if the
@@ -181,7 +181,7 @@ func (s *Service) change(
 	if err != nil {
 		return wire.Key{}, checkers.Change{}, err
 	}
-	in.Tag(k)
+	in.SetETag(k)
 	return s.changed(ctx, k, now), change, nil
 }
 
@@ -198,7 +198,7 @@ func (s *Service) changed(ctx context.Context, k apikey.Key, now time.Time) wire
 }
 
 func (s *Service) created(ctx context.Context, k apikey.Key) wire.Key {
-	shown, err := s.wireUsed(ctx, []apikey.Key{k}, counted.Reading{Histories: []usage.History{{}}, AsOf: k.CreatedAt}, k.CreatedAt)
+	shown, err := s.wireUsed(ctx, []apikey.Key{k}, usagequery.Reading{Histories: []usage.History{{}}, AsOf: k.CreatedAt}, k.CreatedAt)
 	return s.shownOrBare(ctx, k, k.CreatedAt, shown, err)
 }
 
@@ -217,16 +217,16 @@ func changeKey(k apikey.Key, in wire.UpdateKey, now time.Time) (apikey.Key, erro
 		return k, nil
 	}
 	if k.Status == apikey.Revoked {
-		return apikey.Key{}, problem.Of(problem.KeyRevoked)
+		return apikey.Key{}, problem.FromCode(problem.KeyRevoked)
 	}
 	k.UpdatedAt = now
-	wrong := problem.All(changeName(&k, in), changePlanOf(&k, in), changeScope(&k, in), changeStatus(&k, in))
+	wrong := problem.Join(changeName(&k, in), changePlanOf(&k, in), changeScope(&k, in), changeStatus(&k, in))
 	if !in.ExpiresAt.Set {
 		return k, wrong
 	}
 	expires, err := parseExpiry(in.ExpiresAt.Value, now)
 	k.ExpiresAt = expires
-	return k, problem.All(wrong, err)
+	return k, problem.Join(wrong, err)
 }
 
 func changeName(k *apikey.Key, in wire.UpdateKey) error {
@@ -245,7 +245,7 @@ func changePlanOf(k *apikey.Key, in wire.UpdateKey) error {
 
 func checkPlanID(id plan.ID) error {
 	if !plan.ValidID(string(id)) {
-		return problem.Of(problem.UnknownPlan)
+		return problem.FromCode(problem.UnknownPlan)
 	}
 	return nil
 }
@@ -309,7 +309,7 @@ func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time
 	return s.wireUsed(ctx, keys, read, now)
 }
 
-func (s *Service) wireUsed(ctx context.Context, keys []apikey.Key, read counted.Reading, now time.Time) ([]wire.Key, error) {
+func (s *Service) wireUsed(ctx context.Context, keys []apikey.Key, read usagequery.Reading, now time.Time) ([]wire.Key, error) {
 	plans, err := s.store.PlansOf(ctx, keys)
 	if err != nil {
 		return nil, err
@@ -318,7 +318,7 @@ func (s *Service) wireUsed(ctx context.Context, keys []apikey.Key, read counted.
 	out := make([]wire.Key, len(keys))
 	for i, k := range keys {
 		out[i] = wireKey(k, now)
-		lately := counted.Lately(read.Histories[i], plans[i].Limits, read.AsOf, now)
+		lately := usagequery.Lately(read.Histories[i], plans[i].Limits, read.AsOf, now)
 		out[i].Usage = &lately
 		if last, ok := read.Histories[i].LastSeen(today); ok {
 			day := last.String()

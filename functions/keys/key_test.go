@@ -34,7 +34,7 @@ func TestCreateKey(t *testing.T) {
 		ID: issued.ID, Prefix: issued.Prefix, Project: "shop", Environment: "prod", Plan: "plan-starter", Name: "CI – Café",
 		Apps: []string{"hello", "other"}, Scope: "apps", Status: "active", ExpiresAt: &expires,
 		CreatedAt: time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC), CreatedBy: "ada",
-		Usage: issued.Usage, // tested in package counted
+		Usage: issued.Usage, // tested in package usagequery
 	}
 	check.Equal(t, "created", want, issued.Key)
 	check.Equal(t, "read", want, w.as("vera", http.MethodGet, shop+"/api-keys/"+issued.ID, "").key())

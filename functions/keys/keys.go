@@ -54,7 +54,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/usage/usagequery"
 )
 
 // Store stores plans, keys and usage. *store.Store implements it.
@@ -79,9 +79,9 @@ type Store interface {
 	FindKeys(ctx context.Context, q store.KeySearch, after store.KeyPlace, limit int) ([]store.Candidate, error)
 	EachListed(ctx context.Context, f store.KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error]
 	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) // in the order of prefixes, without deleted keys
-	ReleaseLeases(ctx context.Context, k apikey.Key, t usage.Term, used int64) (store.Released, error)
+	ReleaseLeases(ctx context.Context, k apikey.Key, t usage.QuotaPeriod, used int64) (store.Released, error)
 	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error) // in the order of keys; zero for deleted plans
-	counted.Store
+	usagequery.Store
 }
 
 // Service answers the function's requests.
@@ -92,7 +92,7 @@ type Service struct {
 	checkers *checkerSet
 	explains *callerLimiter
 	leaks    *leakReporter
-	counted  *counted.Reader
+	counted  *usagequery.Reader
 	scans    scans
 	log      *slog.Logger
 	random   io.Reader // for prefixes and secrets
@@ -103,7 +103,7 @@ type Service struct {
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, ending <-chan struct{}) *Service {
 	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), log: log, random: apikey.Random(), now: time.Now}
 	s.checkers = newCheckers(checkers.NewClient(cfg.Settings), st, log, ending)
-	s.counted = counted.NewReader(st, &counted.Checkers{Client: s.checkers.client, Members: st.Members, Log: log}, cfg.Recent)
+	s.counted = usagequery.NewReader(st, &usagequery.Checkers{Client: s.checkers.client, Members: st.Members, Log: log}, cfg.Recent)
 	s.scans = make(scans, scansAtOnce)
 	s.explains = newCallerLimiter(explainBurst, explainEvery, "explanations of denied requests")
 	s.leaks = newLeakReporter(cfg, s)

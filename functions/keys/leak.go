@@ -16,8 +16,8 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -86,7 +86,7 @@ const (
 // reportLeaks processes the report of a secret-scanning program. It responds only after all secrets
 // are processed. Programs retry after other responses, which is idempotent.
 func (s *Service) reportLeaks(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
-	network := [2]string{trace.Network(r.Context())}
+	network := [2]string{reqctx.Network(r.Context())}
 	if s.leaks.unproven.spent(network, s.now()) {
 		return s.leaks.unproven.takeNamed(network, s.now())
 	}
@@ -102,7 +102,7 @@ func (s *Service) reportLeaks(w http.ResponseWriter, r *http.Request, in httpapi
 	if err := s.endAll(ctx, found, name); err != nil {
 		return err
 	}
-	return httpapi.JSON(w, api.ReportLeaks.Status, wire.LeaksReceived{Received: len(found)})
+	return httpapi.WriteJSON(w, api.ReportLeaks.Status, wire.LeaksReceived{Received: len(found)})
 }
 
 // provenLeaks reads a report and verifies its signature before decoding it. name is the program,
@@ -132,7 +132,7 @@ func (s *Service) provenLeaks(w http.ResponseWriter, r *http.Request, network st
 		return "", nil, unsigned
 	}
 	name = "program:" + key.Program
-	trace.Identify(r.Context(), trace.Actor{Kind: trace.Program, Name: name})
+	reqctx.SetActor(r.Context(), reqctx.Actor{Kind: reqctx.Program, Name: name})
 	if err := s.leaks.proven.takeNamed([2]string{name}, s.now()); err != nil {
 		return "", nil, err
 	}
@@ -149,7 +149,7 @@ func parseLeaks(body []byte) ([]wire.FoundSecret, error) {
 	case errors.As(err, &wrong) || err == nil && found == nil:
 		return nil, problem.New(problem.WrongType, "The request body must be a list of objects with string fields.")
 	case err != nil:
-		return nil, problem.Of(problem.MalformedJSON) // without the cause, which quotes the body
+		return nil, problem.FromCode(problem.MalformedJSON) // without the cause, which quotes the body
 	case len(found) > maxLeaks:
 		return nil, problem.New(problem.BodyTooLarge, "A report can contain at most %d secrets. Split it into several reports.", maxLeaks)
 	}
@@ -219,7 +219,7 @@ func (s *Service) reportLeak(ctx context.Context, in httpapi.Scope, body wire.Re
 	l := apikey.Leak{Secret: apikey.HashOf([]byte(*body.Key)), At: s.changeTime(), By: in.Caller.Username, URL: apikey.FoundAt(body.URL)}
 	end, ok := s.ending(*body.Key, l, byPerson)
 	if !ok {
-		return wire.LeaksReceived{}, problem.At("key",
+		return wire.LeaksReceived{}, problem.ForField("key",
 			problem.New(problem.InvalidParameter, "key must be a full API key or service token. A part is missing or a character is wrong."))
 	}
 	floor := time.NewTimer(s.leaks.floor)

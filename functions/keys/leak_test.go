@@ -27,8 +27,8 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -118,7 +118,7 @@ func TestLeakIsEnded(t *testing.T) {
 	r := records[0]
 	if diff := cmp.Diff(audit.Values{
 		"status": "disabled", "found_at": want.FoundAt, "found_in": "commit", "leaked_secret": "current",
-	}, r.New); diff != "" || r.Actor != (trace.Actor{Kind: trace.Program, Name: "program:github"}) {
+	}, r.New); diff != "" || r.Actor != (reqctx.Actor{Kind: reqctx.Program, Name: "program:github"}) {
 		t.Errorf("got actor %v (-want +got):\n%s", r.Actor, diff)
 	}
 	if change, err := s.store.Change(t.Context(), "shop", r.ID); err != nil || change.Keys.IsZero() {
@@ -278,7 +278,7 @@ func TestLeakStrangersAreLimited(t *testing.T) {
 	s := newScanner(t)
 	handler := s.handler
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handler.ServeHTTP(w, r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: trace.Forwarded(r.Header)})))
+		handler.ServeHTTP(w, r.WithContext(reqctx.Begin(r.Context(), reqctx.Request{ID: "r1", Address: reqctx.Forwarded(r.Header)})))
 	})
 	from := func(address, body string, head http.Header) answer {
 		h := head.Clone()
@@ -357,7 +357,7 @@ type reading struct {
 func (r *reading) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (store.LeakResult, checkers.Change, error) {
 	r.reads++
 	if r.down {
-		return "", checkers.Change{}, problem.Of(problem.Unavailable).Because(io.ErrUnexpectedEOF)
+		return "", checkers.Change{}, problem.FromCode(problem.Unavailable).WithCause(io.ErrUnexpectedEOF)
 	}
 	return r.Store.ReportLeak(ctx, id, l)
 }

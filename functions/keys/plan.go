@@ -26,7 +26,7 @@ func (s *Service) createPlan(ctx context.Context, in httpapi.Scope, body wire.Cr
 	now := s.changeTime()
 	p := plan.Plan{ID: plan.IDFor(name), Namespace: in.Environment.Namespace, Name: name, Limits: limits, CreatedAt: now, UpdatedAt: now}
 	change, err := s.store.CreatePlan(ctx, p)
-	in.Tag(p)
+	in.SetETag(p)
 	return wirePlan(p), change, err
 }
 
@@ -36,7 +36,7 @@ func (s *Service) getPlan(ctx context.Context, in httpapi.Scope, _ api.None) (wi
 		return wire.Plan{}, err
 	}
 	p, err := s.store.Plan(ctx, in.Environment.Namespace, id)
-	in.Tag(p)
+	in.SetETag(p)
 	return wirePlan(p), err
 }
 
@@ -52,7 +52,7 @@ func (s *Service) updatePlan(ctx context.Context, in httpapi.Scope, body wire.Up
 		}
 		return changePlan(p, body, now)
 	})
-	in.Tag(p)
+	in.SetETag(p)
 	return wirePlan(p), change, err
 }
 
@@ -73,10 +73,10 @@ func planID(in httpapi.Scope) (plan.ID, error) {
 }
 
 func newPlan(in wire.CreatePlan) (name string, l plan.Limits, err error) {
-	name = httpapi.Given(in.Name)
-	l = plan.Limits{Rate: httpapi.Given(in.Rate), Burst: httpapi.Given(in.Burst)}
+	name = httpapi.Deref(in.Name)
+	l = plan.Limits{Rate: httpapi.Deref(in.Rate), Burst: httpapi.Deref(in.Burst)}
 	l, err = withQuota(l, quota{in.Quota, in.QuotaPeriod, in.QuotaMode})
-	return name, l, problem.All(
+	return name, l, problem.Join(
 		httpapi.Required("name", in.Name), httpapi.Required("rate", in.Rate), httpapi.Required("burst", in.Burst),
 		plan.CheckName(name), err,
 	)
@@ -86,7 +86,7 @@ func changePlan(p plan.Plan, in wire.UpdatePlan, now time.Time) (plan.Plan, erro
 	if in == (wire.UpdatePlan{}) {
 		return p, nil
 	}
-	missing := problem.All(
+	missing := problem.Join(
 		set("name", in.Name, &p.Name),
 		set("rate", in.Rate, &p.Rate),
 		set("burst", in.Burst, &p.Burst),
@@ -94,7 +94,7 @@ func changePlan(p plan.Plan, in wire.UpdatePlan, now time.Time) (plan.Plan, erro
 	var err error
 	p.Limits, err = withQuota(p.Limits, changeQuota(p.Limits, in))
 	p.UpdatedAt = now
-	return p, problem.All(missing, plan.CheckName(p.Name), err)
+	return p, problem.Join(missing, plan.CheckName(p.Name), err)
 }
 
 type quota struct {
@@ -128,7 +128,7 @@ func changeQuota(l plan.Limits, in wire.UpdatePlan) quota {
 func withQuota(l plan.Limits, q quota) (plan.Limits, error) {
 	l.Quota, l.Period, l.Hard = 0, "", false
 	if q.requests != nil && *q.requests == 0 || q.period != nil && *q.period == "" {
-		return l, problem.All(problem.Of(problem.InvalidQuota), l.Check())
+		return l, problem.Join(problem.FromCode(problem.InvalidQuota), l.Check())
 	}
 	if q.requests != nil {
 		l.Quota = *q.requests
@@ -142,7 +142,7 @@ func withQuota(l plan.Limits, q quota) (plan.Limits, error) {
 		wrong = plan.CheckMode(mode, l.Quota)
 		l.Hard = mode == plan.Hard
 	}
-	return l, problem.All(wrong, l.Check())
+	return l, problem.Join(wrong, l.Check())
 }
 
 func quotaOf(l plan.Limits) quota {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/usage/usagequery"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -35,10 +35,10 @@ func (s *Service) releaseQuota(ctx context.Context, in httpapi.Scope, _ api.Empt
 		return wire.ReleasedQuota{}, err
 	}
 	now := s.now()
-	used := counted.QuotaUse(reading.Histories[0], p.Limits, now).Used
-	r, err := s.store.ReleaseLeases(ctx, k, usage.TermOf(k.Prefix, p.Period, now), int64(used)) //nolint:gosec // requests of one key
+	used := usagequery.QuotaUse(reading.Histories[0], p.Limits, now).Used
+	r, err := s.store.ReleaseLeases(ctx, k, usage.QuotaPeriodAt(k.Prefix, p.Period, now), int64(used)) //nolint:gosec // requests of one key
 	if err == nil && r.Requests == 0 && r.Held > 0 {
-		err = problem.Of(problem.QuotaHeld)
+		err = problem.FromCode(problem.QuotaHeld)
 	}
 	return wire.ReleasedQuota{Released: r.Requests, Held: r.Held}, err
 }

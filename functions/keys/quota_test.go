@@ -25,7 +25,7 @@ func TestReleaseQuota(t *testing.T) {
 			t.Errorf("%s: got %+v", id, got)
 		}
 	}
-	term := usage.TermOf(apikey.Prefix(hard.Prefix), plan.Month, w.service.now())
+	term := usage.QuotaPeriodAt(apikey.Prefix(hard.Prefix), plan.Month, w.service.now())
 	check.OK(t, w.store.Lease(t.Context(), term, "RUN", false, func(int64, int64) int64 { return 100 }))
 	w.as("olga", http.MethodPost, path(hard.ID), "").Refused(http.StatusConflict, problem.QuotaHeld)
 	w.as("ada", http.MethodPost, path(hard.ID), "").Refused(http.StatusForbidden, problem.Forbidden)

@@ -194,7 +194,7 @@ func (s scans) enter(ctx context.Context) (leave func(), err error) {
 	case s <- struct{}{}:
 		return func() { <-s }, nil
 	case <-ctx.Done():
-		return nil, problem.Of(problem.Unavailable).Because(ctx.Err())
+		return nil, problem.FromCode(problem.Unavailable).WithCause(ctx.Err())
 	}
 }
 
@@ -224,7 +224,7 @@ func placeOf(token string) (p place, err error) {
 	value, id, _ := strings.Cut(string(text), " ")
 	p = place{Value: value, ID: apikey.ID(id)}
 	if _, ok := p.ID.Prefix(); err != nil || !ok || !utf8.ValidString(value) {
-		return place{}, problem.Of(problem.InvalidPage)
+		return place{}, problem.FromCode(problem.InvalidPage)
 	}
 	return p, nil
 }

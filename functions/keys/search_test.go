@@ -21,7 +21,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/usage/usagequery"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
@@ -316,7 +316,7 @@ func TestListIsCheap(t *testing.T) {
 	storetest.CopyEntry(t, project, apikey.ID(k.ID), 1000)
 	w.listIsReady()
 	counting := &reads{Store: w.store}
-	w.service.store, w.service.counted = counting, counted.NewReader(counting, nil, counted.Recent{})
+	w.service.store, w.service.counted = counting, usagequery.NewReader(counting, nil, usagequery.Recent{})
 	for _, query := range []string{
 		"search=team", "status=active", "app=hello", "sort=last_seen", "status=active&app=hello&sort=last_seen&search=check&plan=plan-starter",
 		"status=expired", "search=nobody", "status=expired&sort=last_seen", "search=team&app=other",
@@ -373,7 +373,7 @@ func TestListOfManyKeys(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	counting := &reads{Store: huge{w.store}}
-	w.service.store, w.service.counted = counting, counted.NewReader(counting, nil, counted.Recent{Seconds: 60})
+	w.service.store, w.service.counted = counting, usagequery.NewReader(counting, nil, usagequery.Recent{Seconds: 60})
 	page := func(token string) wire.List[wire.Key] {
 		return read[wire.List[wire.Key]](w.do(http.MethodGet, prod+"/api-keys?page_size=50&search=many"+token, ""), http.StatusOK)
 	}

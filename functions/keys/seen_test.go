@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/usage/usagequery"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 )
@@ -26,7 +26,7 @@ func (w *world) see(k wire.IssuedKey, day string) {
 	d, err := usage.ParseDay(day)
 	check.OK(w, err)
 	err = w.store.UpdateRollups(w.Context(), []apikey.Prefix{apikey.Prefix(k.Prefix)}, func(_ apikey.Prefix, h usage.History) usage.History {
-		return h.Raise(d, usage.Totals{QuotaDenied: 1})
+		return h.Merge(d, usage.Totals{QuotaDenied: 1})
 	})
 	check.OK(w, err)
 }
@@ -64,7 +64,7 @@ func TestLastSeen(t *testing.T) {
 type noUsage struct{ Store }
 
 func (noUsage) Rollups(context.Context, []apikey.Prefix) ([]usage.History, error) {
-	return nil, problem.Of(problem.Unavailable).Because(errors.New("injected"))
+	return nil, problem.FromCode(problem.Unavailable).WithCause(errors.New("injected"))
 }
 
 func TestChangesWithoutUsage(t *testing.T) {
@@ -72,7 +72,7 @@ func TestChangesWithoutUsage(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	k := w.makeKey()
-	w.service.counted = counted.NewReader(noUsage{w.store}, nil, counted.Recent{})
+	w.service.counted = usagequery.NewReader(noUsage{w.store}, nil, usagequery.Recent{})
 	at := shop + "/api-keys/" + k.ID
 	w.do(http.MethodGet, at, "").Refused(http.StatusServiceUnavailable, problem.Unavailable)
 	w.do(http.MethodGet, shop+"/api-keys", "").Refused(http.StatusServiceUnavailable, problem.Unavailable)
@@ -95,9 +95,9 @@ func TestUsageInMemory(t *testing.T) {
 	}
 	asOf := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	members := w.join(atOnce, atOnce, atOnce)
-	w.service.counted = counted.NewReader(w.store, &counted.Checkers{
+	w.service.counted = usagequery.NewReader(w.store, &usagequery.Checkers{
 		Client: w.service.checkers.client, Members: w.store.Members, Log: w.service.log, Patience: time.Minute,
-	}, counted.Recent{})
+	}, usagequery.Recent{})
 	for i, held := range []uint64{5, 1} {
 		m := members[i]
 		m.key = checkers.NewQueryKey()

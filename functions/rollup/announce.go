@@ -55,7 +55,7 @@ type quotaUser struct {
 	key       apikey.Key
 	limits    plan.Limits // zero for a deleted key
 	read      time.Time
-	term      usage.Term // period of the following fields
+	term      usage.QuotaPeriod // period of the following fields
 	settled   usage.Day
 	before    uint64 // requests in the period up to and including settled
 	announced int    // highest announced percentage
@@ -121,7 +121,7 @@ func (r *run) readQuotas(ctx context.Context, prefixes []apikey.Prefix, settled 
 		p := k.Prefix
 		s := quotaUser{key: k, limits: plans[i].Limits, read: r.began, settled: settled}
 		if s.limits.Quota > 0 {
-			s.term = usage.TermOf(p, s.limits.Period, r.began)
+			s.term = usage.QuotaPeriodAt(p, s.limits.Period, r.began)
 			if s.term == now[p].term {
 				s.announced = now[p].announced
 			}
@@ -149,10 +149,10 @@ func (r *run) announceQuotas(ctx context.Context, prefixes []apikey.Prefix, now 
 	if !r.cfg.Events {
 		return nil
 	}
-	var spent []store.Spent
+	var spent []store.QuotaCrossing
 	for _, p := range prefixes {
 		if n, ok := r.reached(now[p]); ok {
-			spent = append(spent, store.Spent{Term: now[p].term, Event: n})
+			spent = append(spent, store.QuotaCrossing{Term: now[p].term, Event: n})
 		}
 	}
 	var errs error
@@ -173,15 +173,15 @@ func (r *run) announceQuotas(ctx context.Context, prefixes []apikey.Prefix, now 
 }
 
 // reached returns the event for the reached percentage, unless it was announced.
-func (r *run) reached(s quotaUser) (event.Announcement, bool) {
+func (r *run) reached(s quotaUser) (event.OutboxEntry, bool) {
 	if s.limits.Quota == 0 || s.key.Status == apikey.Revoked {
-		return event.Announcement{}, false
+		return event.OutboxEntry{}, false
 	}
 	_, ends := s.term.Span()
 	used := r.used(s)
-	percent := event.Reached(used, s.limits.Quota)
+	percent := event.ThresholdReached(used, s.limits.Quota)
 	if percent <= s.announced {
-		return event.Announcement{}, false
+		return event.OutboxEntry{}, false
 	}
 	return event.OfQuota(s.key, s.limits, percent, int64(used), s.term.ID(), ends, r.began), true //nolint:gosec // less than 2^63 requests
 }

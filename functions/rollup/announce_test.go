@@ -25,9 +25,9 @@ func announcing(s *store.Store, now time.Time) *Service {
 	return svc
 }
 
-func announcements(t *testing.T, s *store.Store) []event.Waiting {
+func announcements(t *testing.T, s *store.Store) []event.Pending {
 	t.Helper()
-	waiting, err := s.Announcements(t.Context(), event.Place{}, 100)
+	waiting, err := s.Announcements(t.Context(), event.Cursor{}, 100)
 	check.OK(t, err)
 	for _, w := range waiting {
 		check.OK(t, s.Announced(t.Context(), w.ID))
@@ -67,7 +67,7 @@ func TestQuotaReached(t *testing.T) {
 	quotaKey(t, s, "aaaaaaaa", "plan-daily", plan.Limits{Quota: 10, Period: plan.Day})
 	quotaKey(t, s, "bbbbbbbb", "plan-monthly", plan.Limits{Quota: 20, Period: plan.Month})
 	quotaKey(t, s, "cccccccc", "plan-free", plan.Limits{})
-	counts := func(on string, source usage.Source, a, b uint64) {
+	counts := func(on string, source usage.CounterSource, a, b uint64) {
 		write(t, s, on, source, 0,
 			usage.Count{Prefix: "aaaaaaaa", Totals: usage.Totals{Allowed: a, QuotaDenied: 50}},
 			usage.Count{Prefix: "bbbbbbbb", Totals: usage.Totals{Allowed: b}},
@@ -77,7 +77,7 @@ func TestQuotaReached(t *testing.T) {
 	old := announcing(s, at(t, "2024-03-01T10:00:00Z"))
 	steps := []struct {
 		now    string
-		source usage.Source
+		source usage.CounterSource
 		a, b   uint64 // counts on the day of now
 		fresh  bool   // another process
 		want   []string
@@ -131,7 +131,7 @@ func TestNoEvents(t *testing.T) {
 	write(t, s, "2024-03-01", "a-1", 0, usage.Count{Prefix: "aaaaaaaa", Totals: usage.Totals{Allowed: 5}})
 	svc := service(s, at(t, "2024-03-01T23:59:00Z"))
 	rollUp(t, svc)
-	if waiting, err := s.Announcements(t.Context(), event.Place{}, 10); err != nil || len(waiting) != 0 {
+	if waiting, err := s.Announcements(t.Context(), event.Cursor{}, 10); err != nil || len(waiting) != 0 {
 		t.Errorf("got pending events %v, error %v", waiting, err)
 	}
 }

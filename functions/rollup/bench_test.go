@@ -19,7 +19,7 @@ func BenchmarkRollup(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		d := newDocuments(func() time.Time { return now })
-		for _, source := range []usage.Source{"a-1", "b-1"} {
+		for _, source := range []usage.CounterSource{"a-1", "b-1"} {
 			for shard := range usage.Shards {
 				c := usage.Counter{Day: before, Source: source, Shard: shard}
 				for i := shard; i < keys; i += usage.Shards {

@@ -68,7 +68,7 @@ func (r *run) raise(ctx context.Context, day usage.Day, sums usage.Sums) error {
 		now := usage.Sums{}
 		err := r.skipped(ctx, r.store.UpdateRollups(ctx, prefixes, func(p apikey.Prefix, h usage.History) usage.History {
 			h = m.change(p, h)
-			now[p] = h.On(day)
+			now[p] = h.Totals(day)
 			return h
 		}))
 		if err != nil {
@@ -98,10 +98,10 @@ func (m merging) enough(stored, sum usage.Totals) bool {
 }
 
 func (m merging) change(p apikey.Prefix, stored usage.History) usage.History {
-	if m.enough(stored.On(m.day), m.sums[p]) {
+	if m.enough(stored.Totals(m.day), m.sums[p]) {
 		return stored
 	}
-	return stored.Raise(m.day, m.sums[p]).Since(m.earliest)
+	return stored.Merge(m.day, m.sums[p]).Since(m.earliest)
 }
 
 // errReopened means that a source wrote to a day after its compaction. This requires a checker
@@ -137,7 +137,7 @@ func (r *run) settle(ctx context.Context, day usage.Day) error {
 	return nil
 }
 
-func (r *run) compact(ctx context.Context, day usage.Day, left map[int][]usage.Source) error {
+func (r *run) compact(ctx context.Context, day usage.Day, left map[int][]usage.CounterSource) error {
 	shards := slices.Sorted(maps.Keys(left))
 	return parallel(ctx, r.cfg.Parallel, shards, func(ctx context.Context, shard int) error {
 		return r.store.CompactCounters(ctx, day, shard, left[shard])
@@ -146,8 +146,8 @@ func (r *run) compact(ctx context.Context, day usage.Day, left map[int][]usage.S
 
 // sourcesLeft returns the sources of counters that are not compacted, by shard. It omits damaged
 // counters and shards with a damaged sum, which are never compacted.
-func (r *run) sourcesLeft(ctx context.Context, day usage.Day) (map[int][]usage.Source, error) {
-	left, noSum := map[int][]usage.Source{}, map[int]bool{}
+func (r *run) sourcesLeft(ctx context.Context, day usage.Day) (map[int][]usage.CounterSource, error) {
+	left, noSum := map[int][]usage.CounterSource{}, map[int]bool{}
 	err := r.store.EachCounter(ctx, day, day, func(c usage.Counter) error {
 		r.result.Counters++
 		switch {
@@ -158,7 +158,7 @@ func (r *run) sourcesLeft(ctx context.Context, day usage.Day) (map[int][]usage.S
 		}
 		return nil
 	})
-	maps.DeleteFunc(left, func(shard int, _ []usage.Source) bool { return noSum[shard] })
+	maps.DeleteFunc(left, func(shard int, _ []usage.CounterSource) bool { return noSum[shard] })
 	return left, err
 }
 

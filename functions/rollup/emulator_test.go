@@ -55,7 +55,7 @@ func rollUp(t *testing.T, svc *Service) Result {
 	return r
 }
 
-func write(t *testing.T, s *store.Store, on string, source usage.Source, shard int, counts ...usage.Count) {
+func write(t *testing.T, s *store.Store, on string, source usage.CounterSource, shard int, counts ...usage.Count) {
 	t.Helper()
 	c := usage.Counter{Day: day(t, on), Source: source, Shard: shard}
 	for _, n := range counts {
@@ -70,9 +70,9 @@ func one(p apikey.Prefix) usage.Count {
 	return usage.Count{Prefix: p, Totals: usage.Totals{Allowed: 1}}
 }
 
-func sources(t *testing.T, s *store.Store) map[string][]usage.Source {
+func sources(t *testing.T, s *store.Store) map[string][]usage.CounterSource {
 	t.Helper()
-	found := map[string][]usage.Source{}
+	found := map[string][]usage.CounterSource{}
 	err := s.EachCounter(t.Context(), 0, 1<<20, func(c usage.Counter) error {
 		found[c.Day.String()] = append(found[c.Day.String()], c.Source)
 		return nil
@@ -112,12 +112,12 @@ func TestRunOverALeapDay(t *testing.T) {
 	}
 	var first, second usage.History
 	for d := day(t, "2024-02-26"); d <= day(t, "2024-03-03"); d++ {
-		first = first.Raise(d, usage.Totals{Allowed: 3})
-		second = second.Raise(d, usage.Totals{RateDenied: 2, QuotaDenied: 3})
+		first = first.Merge(d, usage.Totals{Allowed: 3})
+		second = second.Merge(d, usage.Totals{RateDenied: 2, QuotaDenied: 3})
 	}
 	check.Equal(t, "rollups", []usage.History{first, second}, rollups(t, s, "aaaaaaaa", "bbbbbbbb"))
-	compacted, open := []usage.Source{"compacted", "compacted"}, []usage.Source{"a-1", "b-1", "b-1"}
-	want := map[string][]usage.Source{
+	compacted, open := []usage.CounterSource{"compacted", "compacted"}, []usage.CounterSource{"a-1", "b-1", "b-1"}
+	want := map[string][]usage.CounterSource{
 		"2024-02-26": compacted, "2024-02-27": compacted, "2024-02-28": compacted, "2024-02-29": compacted,
 		"2024-03-01": open, "2024-03-02": open, "2024-03-03": open,
 	}
@@ -184,7 +184,7 @@ func TestLateCounts(t *testing.T) {
 	write(t, s, "2024-03-03", "a-1", 0, one("aaaaaaaa"))
 	for _, step := range []struct {
 		now  string
-		more usage.Source
+		more usage.CounterSource
 		want uint64
 	}{
 		{"2024-03-03T10:00:00Z", "b-1", 1},
@@ -194,7 +194,7 @@ func TestLateCounts(t *testing.T) {
 		{"2024-03-06T00:00:00Z", "", 4}, // finalized
 	} {
 		rollUp(t, service(s, at(t, step.now)))
-		if got := rollups(t, s, "aaaaaaaa")[0].On(day(t, "2024-03-03")).Allowed; got != step.want {
+		if got := rollups(t, s, "aaaaaaaa")[0].Totals(day(t, "2024-03-03")).Allowed; got != step.want {
 			t.Errorf("rollup at %s: got %d, want %d", step.now, got, step.want)
 		}
 		if step.more != "" {

@@ -82,7 +82,7 @@ func (d *documents) OldestCounter(context.Context) (oldest usage.Day, err error)
 	err = d.call(false, func() error {
 		all := d.sorted(0, 1<<30)
 		if len(all) == 0 {
-			return problem.Of(problem.NotFound)
+			return problem.FromCode(problem.NotFound)
 		}
 		oldest = all[0].Day
 		return nil
@@ -101,7 +101,7 @@ func (d *documents) EachCounter(_ context.Context, first, last usage.Day, use fu
 	})
 }
 
-func (d *documents) CompactCounters(_ context.Context, day usage.Day, shard int, sources []usage.Source) error {
+func (d *documents) CompactCounters(_ context.Context, day usage.Day, shard int, sources []usage.CounterSource) error {
 	for some := range slices.Chunk(sources, d.batch) {
 		if err := d.call(true, func() error { return d.compact(day, shard, some) }); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (d *documents) CompactCounters(_ context.Context, day usage.Day, shard int,
 	return nil
 }
 
-func (d *documents) compact(day usage.Day, shard int, sources []usage.Source) error {
+func (d *documents) compact(day usage.Day, shard int, sources []usage.CounterSource) error {
 	if !day.Closed(d.now()) {
 		return store.ErrNotClosed
 	}
@@ -177,7 +177,7 @@ func (d *documents) RollupsOlder(_ context.Context, before usage.Day, limit int)
 func (d *documents) SettledDay(context.Context) (day usage.Day, err error) {
 	err = d.call(false, func() error {
 		if d.settled == nil {
-			return problem.Of(problem.NotFound)
+			return problem.FromCode(problem.NotFound)
 		}
 		day = *d.settled
 		return nil
@@ -237,7 +237,7 @@ func (d *documents) AnnounceExpiries(context.Context, event.Expiry, int) (int, e
 	return 0, nil
 }
 
-func (d *documents) AnnounceQuotas(context.Context, []store.Spent) (int, error) {
+func (d *documents) AnnounceQuotas(context.Context, []store.QuotaCrossing) (int, error) {
 	return 0, nil
 }
 

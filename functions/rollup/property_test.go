@@ -34,7 +34,7 @@ type world struct {
 }
 
 type source struct {
-	name   usage.Source
+	name   usage.CounterSource
 	counts [2]usage.Sums
 	wrote  [2]usage.Sums
 }
@@ -63,7 +63,7 @@ func (w *world) count() {
 	day := usage.DayOf(w.now.Add(time.Duration(rapid.IntRange(-6, 6).Draw(w.t, "skew")) * time.Hour))
 	if len(w.sources[day]) == 0 || rapid.IntRange(0, 9).Draw(w.t, "new source") == 0 {
 		w.named++
-		s := &source{name: usage.Source(fmt.Sprintf("run%d-1", w.named))}
+		s := &source{name: usage.CounterSource(fmt.Sprintf("run%d-1", w.named))}
 		for i := range s.counts {
 			s.counts[i], s.wrote[i] = usage.Sums{}, usage.Sums{}
 		}

@@ -35,10 +35,10 @@ func (r *run) prune(ctx context.Context, settled usage.Day) error {
 		deleteAll(&res.Thresholds, chunk, func() (int, error) { return r.store.DeleteThresholds(ctx, r.began, chunk) }),
 		// Keys revoked before the first stored day: they have no usage.
 		deleteAll(&res.Keys, chunk, func() (int, error) { return r.store.DeleteRevokedKeys(ctx, earliest.Start(), chunk) }),
-		deleteAll(&res.Records, chunk, func() (int, error) { return r.store.DeleteRecords(ctx, r.began.Add(-audit.Kept), chunk) }),
+		deleteAll(&res.Records, chunk, func() (int, error) { return r.store.DeleteRecords(ctx, r.began.Add(-audit.Retention), chunk) }),
 		deleteAll(&res.Hosts, chunk, func() (int, error) { return r.store.DeleteReservations(ctx, r.began, chunk) }),
 		deleteAll(&res.Receipts, chunk, func() (int, error) {
-			return r.store.DeleteReceipts(ctx, r.began.Add(-hook.ReceiptsKept), chunk)
+			return r.store.DeleteReceipts(ctx, r.began.Add(-hook.ReceiptRetention), chunk)
 		}),
 	)
 	if err != nil {

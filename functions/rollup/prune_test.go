@@ -63,7 +63,7 @@ func TestLongBacklog(t *testing.T) {
 	two := usage.Totals{Allowed: 2}
 	want := []usage.History{{{Day: day(t, "2024-01-31"), Totals: two}, {Day: day(t, "2024-02-29"), Totals: two}, {Day: day(t, "2024-04-30"), Totals: two}}}
 	check.Equal(t, "rollups", want, rollups(t, s, "aaaaaaaa"))
-	check.Equal(t, "sources", map[string][]usage.Source{"2024-04-30": {"a-1", "b-1"}}, sources(t, s))
+	check.Equal(t, "sources", map[string][]usage.CounterSource{"2024-04-30": {"a-1", "b-1"}}, sources(t, s))
 }
 
 func TestClockAhead(t *testing.T) {
@@ -75,7 +75,7 @@ func TestClockAhead(t *testing.T) {
 			today := usage.DayOf(time.Now())
 			write(t, s, today.String(), "a-1", 0, one("aaaaaaaa"))
 			check.OK(t, s.WriteCanary(t.Context(), store.CanaryCounters, store.Canary{Replica: "a", Run: "r", Seq: 1}))
-			term := usage.Term{Prefix: "aaaaaaaa", Period: plan.Day, First: today}
+			term := usage.QuotaPeriod{Prefix: "aaaaaaaa", Period: plan.Day, First: today}
 			all := func(int64, int64) int64 { return 100 }
 			check.OK(t, s.Lease(t.Context(), term, "a", false, all))
 			svc := service(s, time.Now().Add(ahead))
@@ -83,7 +83,7 @@ func TestClockAhead(t *testing.T) {
 			if r := rollUp(t, svc); r.Leases != 0 || r.Canaries != 0 || r.Deleted != 0 || r.Settled != 0 {
 				t.Errorf("run: got %+v", r)
 			}
-			check.Equal(t, "sources", map[string][]usage.Source{today.String(): {"a-1"}}, sources(t, s))
+			check.Equal(t, "sources", map[string][]usage.CounterSource{today.String(): {"a-1"}}, sources(t, s))
 		})
 	}
 }
@@ -142,11 +142,11 @@ func TestAuditRecordsGo(t *testing.T) {
 		return len(records)
 	}
 	now := time.Now()
-	rollUp(t, service(s, now.Add(audit.Kept-time.Hour)))
+	rollUp(t, service(s, now.Add(audit.Retention-time.Hour)))
 	if n := left(); n != 1 {
 		t.Fatalf("records before a year: got %d", n)
 	}
-	late := service(s, now.Add(audit.Kept+time.Hour))
+	late := service(s, now.Add(audit.Retention+time.Hour))
 	check.OK(t, late.Once(t.Context()))
 	if n := left(); n != 0 {
 		t.Errorf("records after a year: got %d", n)
@@ -165,10 +165,10 @@ func TestReceiptsGo(t *testing.T) {
 	s := storetest.New(t)
 	now, ref := time.Now().UTC().Truncate(time.Microsecond), app.Ref{Namespace: "shop-prod", Name: "hello"}
 	check.OK(t, s.KeepReceipts(t.Context(), []hook.Receipt{{ID: store.ReceiptID(now), At: now, App: ref, Result: hook.Ponged, Count: 1, Last: now}}))
-	if r := rollUp(t, service(s, now.Add(hook.ReceiptsKept-time.Hour))); r.Receipts != 0 {
+	if r := rollUp(t, service(s, now.Add(hook.ReceiptRetention-time.Hour))); r.Receipts != 0 {
 		t.Errorf("receipts deleted before a week: got %d", r.Receipts)
 	}
-	if r := rollUp(t, service(s, now.Add(hook.ReceiptsKept+time.Hour))); r.Receipts != 1 {
+	if r := rollUp(t, service(s, now.Add(hook.ReceiptRetention+time.Hour))); r.Receipts != 1 {
 		t.Errorf("receipts deleted after a week: got %d, want 1", r.Receipts)
 	}
 }
@@ -179,7 +179,7 @@ func TestReservationsEnd(t *testing.T) {
 	storetest.Environment(t, s, "shop", "prod")
 	now := time.Now().UTC()
 	a := app.App{Name: "hello", Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: "www.example.com", CreatedAt: now, GitSource: &app.GitSource{}}
-	check.OK(t, s.CreateApp(t.Context(), a, store.First{}))
+	check.OK(t, s.CreateApp(t.Context(), a, store.InitialState{}))
 	check.OK(t, storetest.DeleteApp(t.Context(), s, a.Ref()))
 	if r := rollUp(t, service(s, now.Add(store.HostReserved-time.Hour))); r.Hosts != 0 {
 		t.Errorf("reservations deleted before 30 days: got %d", r.Hosts)
@@ -219,7 +219,7 @@ func TestDamagedDocuments(t *testing.T) {
 	}
 
 	rollUp(t, service(s, at(t, "2024-05-30T12:00:00Z")))
-	want := map[string][]usage.Source{"2024-02-01": {"b-1"}, "2024-02-02": {"compacted"}}
+	want := map[string][]usage.CounterSource{"2024-02-01": {"b-1"}, "2024-02-02": {"compacted"}}
 	check.Equal(t, "counters after months", want, sources(t, s))
 	if h := rollups(t, s, "aaaaaaaa", "cccccccc"); len(h[0])+len(h[1]) != 0 {
 		t.Errorf("histories after months: got %v", h)

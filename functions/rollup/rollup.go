@@ -62,7 +62,7 @@ type Store interface {
 
 	OldestCounter(ctx context.Context) (usage.Day, error)
 	EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error
-	CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.Source) error
+	CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.CounterSource) error
 	DeleteCounters(ctx context.Context, before usage.Day) (int, error)
 
 	UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, change func(apikey.Prefix, usage.History) usage.History) error
@@ -93,7 +93,7 @@ type Store interface {
 
 	// Each announcement is made only once.
 	AnnounceExpiries(ctx context.Context, e event.Expiry, limit int) (int, error)
-	AnnounceQuotas(ctx context.Context, all []store.Spent) (int, error)
+	AnnounceQuotas(ctx context.Context, all []store.QuotaCrossing) (int, error)
 	AnnounceGates(ctx context.Context, denying bool, checkers int) (bool, error)
 	DeleteThresholds(ctx context.Context, before time.Time, limit int) (int, error)
 	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error)

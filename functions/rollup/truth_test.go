@@ -49,7 +49,7 @@ func (w *world) report(p apikey.Prefix) usage.Report {
 	}
 	h := w.docs.rollups[p]
 	for day, sums := range open {
-		h = h.Raise(day, sums[p])
+		h = h.Merge(day, sums[p])
 	}
 	return usage.NewReport(usage.Window{From: usage.EarliestKept(w.today()), To: w.today()}, h, w.today())
 }
@@ -109,7 +109,7 @@ func (w *world) checkDone() {
 	}
 	for day := earliest; day <= w.today(); day++ {
 		for p, want := range w.truth[day] {
-			got := w.docs.rollups[p].On(day)
+			got := w.docs.rollups[p].Totals(day)
 			if got != want && !w.now.Before(day.End()) || got.Zero() != want.Zero() {
 				w.t.Fatalf("rollup of %s: got %v on %s, want %v", p, got, day, want)
 			}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
@@ -36,7 +36,7 @@ func TestSignInsAreRecorded(t *testing.T) {
 		if text := fmt.Sprint(r); strings.Contains(text, slip) || strings.Contains(text, adminPassword) || strings.Contains(text, s.Token) {
 			t.Errorf("the record contains a secret: %s", text)
 		}
-		if !trace.ValidID(r.Origin.ID) {
+		if !reqctx.ValidID(r.Origin.ID) {
 			t.Errorf("unexpected origin: %+v", r.Origin)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/apisetup"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
-	"github.com/sluicegate/sluice/shared/management"
 )
 
 // Password is a password in the configuration. It prints as "[redacted]".
@@ -26,7 +26,7 @@ func (Password) GoString() string { return "[redacted]" }
 
 // Config is the function's configuration.
 type Config struct {
-	management.Config // SESSION_KEYS_DIR must contain a private key
+	apisetup.Config // SESSION_KEYS_DIR must contain a private key
 
 	// The first admin, created at startup if the user does not exist. Set both or neither.
 	AdminUsername string   `env:"ADMIN_USERNAME"`

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 func (s *Service) recordSuccess(ctx context.Context, of success) error {
@@ -38,7 +38,7 @@ func (s *Service) recordFailure(ctx context.Context, name string) {
 	if name != "" {
 		resource = audit.Path("users", name)
 	}
-	ctx = trace.As(ctx, trace.Actor{Kind: trace.Anonymous, Name: name})
+	ctx = reqctx.WithActor(ctx, reqctx.Actor{Kind: reqctx.Anonymous, Name: name})
 	if _, err := s.store.Record(ctx, audit.Change{Action: audit.SignIn, Outcome: audit.Failed, Resource: resource, New: unrecorded(left)}); err != nil {
 		s.counts.unrecorded.Inc()
 		s.failures.addOmitted(left + 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -19,7 +19,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scop
 	if err != nil {
 		return err
 	}
-	if err := problem.All(httpapi.Required("username", body.Username), httpapi.Required("password", body.Password)); err != nil {
+	if err := problem.Join(httpapi.Required("username", body.Username), httpapi.Required("password", body.Password)); err != nil {
 		return err
 	}
 	username, password := *body.Username, *body.Password
@@ -34,7 +34,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scop
 	if err != nil {
 		return err
 	}
-	trace.Identify(r.Context(), trace.Actor{Kind: trace.User, Name: u.Name})
+	reqctx.SetActor(r.Context(), reqctx.Actor{Kind: reqctx.User, Name: u.Name})
 	if err := s.recordSuccess(r.Context(), success{u.Name, familiar}); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scop
 		return err
 	}
 	identity.SetCookie(w, token, opened.ExpiresAt)
-	return httpapi.JSON(w, http.StatusOK, wire.OpenedSession{Session: wireSession(opened), Token: string(token), Device: string(known)})
+	return httpapi.WriteJSON(w, http.StatusOK, wire.OpenedSession{Session: wireSession(opened), Token: string(token), Device: string(known)})
 }
 
 func (s *Service) device(token *string, username string) identity.Device {
@@ -67,7 +67,7 @@ func (s *Service) device(token *string, username string) identity.Device {
 }
 
 func (s *Service) attempt(ctx context.Context, username, proof string) attempt {
-	return attempt{username: username, address: trace.Network(ctx), proof: proof}
+	return attempt{username: username, address: reqctx.Network(ctx), proof: proof}
 }
 
 func (s *Service) getSession(_ context.Context, in httpapi.Scope, _ api.None) (wire.Session, error) {
@@ -110,7 +110,7 @@ func (s *Service) authenticate(ctx context.Context, f attempt, version int64, pa
 		return user.User{}, fmt.Errorf("sign in %s: %w", u.Name, err)
 	}
 	if !right {
-		return u, problem.Of(problem.InvalidCredentials)
+		return u, problem.FromCode(problem.InvalidCredentials)
 	}
 	refund()
 	s.throttle.remember(s.now(), f)

@@ -137,7 +137,7 @@ func takeAll(at time.Duration, buckets ...bucket) (refund func(), err error) {
 	for _, b := range buckets {
 		if wait := b.take(b.slot, at); wait > 0 {
 			refund()
-			return nil, problem.New(problem.RateLimited, "Too many failed sign-ins. Retry after the time in Retry-After.").After(wait)
+			return nil, problem.New(problem.RateLimited, "Too many failed sign-ins. Retry after the time in Retry-After.").WithRetryAfter(wait)
 		}
 		taken++
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/chaos/stepped"
+	"github.com/sluicegate/sluice/tests/chaos/testclock"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/long"
 )
@@ -311,4 +311,4 @@ func TestThrottleWhenTheClockIsSetBack(t *testing.T) {
 }
 
 // setBack sets only the wall clock back by an hour.
-func setBack(t time.Time) time.Time { return stepped.Shift(t, -3600) }
+func setBack(t time.Time) time.Time { return testclock.Shift(t, -3600) }

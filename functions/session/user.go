@@ -28,8 +28,8 @@ func (s *Service) getUser(ctx context.Context, in httpapi.Scope, _ api.None) (wi
 func noUser() error { return problem.New(problem.NotFound, "The user does not exist.") }
 
 func (s *Service) createUser(ctx context.Context, _ httpapi.Scope, body wire.CreateUser) (wire.User, error) {
-	username, password := httpapi.Given(body.Username), httpapi.Given(body.Password)
-	err := problem.All(httpapi.Required("username", body.Username), httpapi.Required("password", body.Password), checkUser(username, password))
+	username, password := httpapi.Deref(body.Username), httpapi.Deref(body.Password)
+	err := problem.Join(httpapi.Required("username", body.Username), httpapi.Required("password", body.Password), checkUser(username, password))
 	if err != nil {
 		return wire.User{}, err
 	}
@@ -72,7 +72,7 @@ func (s *Service) newUser(ctx context.Context, name, password string, admin bool
 }
 
 func checkUser(name, password string) error {
-	return problem.All(problem.At("username", user.CheckName(name)), user.CheckPassword(password))
+	return problem.Join(problem.ForField("username", user.CheckName(name)), user.CheckPassword(password))
 }
 
 func wireUser(u user.User) wire.User { return wire.User{Username: u.Name, Admin: u.Admin} }
@@ -81,12 +81,12 @@ func (s *Service) changePassword(ctx context.Context, in httpapi.Scope, body wir
 	name := in.Param("username")
 	own := name == in.Caller.Username
 	if !own && !in.Caller.Admin {
-		return api.None{}, problem.Of(problem.Forbidden)
+		return api.None{}, problem.FromCode(problem.Forbidden)
 	}
-	password := httpapi.Given(body.Password)
-	err := problem.All(httpapi.Required("password", body.Password), user.CheckPassword(password))
+	password := httpapi.Deref(body.Password)
+	err := problem.Join(httpapi.Required("password", body.Password), user.CheckPassword(password))
 	if own {
-		err = problem.All(err, httpapi.Required("current_password", body.CurrentPassword))
+		err = problem.Join(err, httpapi.Required("current_password", body.CurrentPassword))
 	}
 	if err != nil {
 		return api.None{}, err
@@ -105,7 +105,7 @@ const anyVersion int64 = 0
 // proveOwn verifies the caller's current password and returns its version. Failures count only
 // against the session, so that a stolen session cannot block its owner.
 func (s *Service) proveOwn(ctx context.Context, in httpapi.Scope, body wire.ChangePassword) (int64, error) {
-	u, err := s.authenticate(ctx, s.attempt(ctx, in.Caller.Username, in.Session.ID), in.Session.Version, httpapi.Given(body.CurrentPassword))
+	u, err := s.authenticate(ctx, s.attempt(ctx, in.Caller.Username, in.Session.ID), in.Session.Version, httpapi.Deref(body.CurrentPassword))
 	return u.Version, err
 }
 
@@ -121,7 +121,7 @@ func (s *Service) setPassword(ctx context.Context, name, password string, versio
 	}
 	return s.store.UpdateUser(ctx, name, func(u user.User) (user.User, error) {
 		if version != anyVersion && u.Version != version {
-			return user.User{}, problem.Of(problem.Conflict)
+			return user.User{}, problem.FromCode(problem.Conflict)
 		}
 		return u.WithPassword(hash, s.now()), nil
 	})

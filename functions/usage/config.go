@@ -4,17 +4,17 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/sluicegate/sluice/shared/apisetup"
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/management"
-	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/usage/usagequery"
 )
 
 // Config contains the settings of the function.
 type Config struct {
-	management.Config
-	counted.Recent
+	apisetup.Config
+	usagequery.Recent
 	checkers.Settings
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/usage/usagequery"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -54,7 +54,7 @@ func (s *Service) getEnvironmentUsage(ctx context.Context, in httpapi.Scope, ask
 	}
 	proving, denying := e.checkers.Proving()
 	return wire.EnvironmentUsage{
-		Environment: in.Environment.Name, UsageReport: counted.Wire(usage.NewReport(window, e.total, usage.DayOf(e.at)), e.incomplete),
+		Environment: in.Environment.Name, UsageReport: usagequery.Wire(usage.NewReport(window, e.total, usage.DayOf(e.at)), e.incomplete),
 		Keys: e.counts, Busiest: busiest(e.busy, window), Attention: attention(e.watched, e.at),
 		Checkers: wire.CheckerCounts{Proving: proving, Denying: denying}, LeakedTokens: leakedTokens(e.leaks, in.Project), AsOf: e.at.UTC(),
 	}, nil
@@ -162,7 +162,7 @@ func busiest(keys []keyUse, w usage.Window) []wire.KeyTotals {
 	all := []wire.KeyTotals{}
 	for _, k := range keys {
 		if t := k.History.Total(w); !t.Zero() {
-			all = append(all, wire.KeyTotals{NamedKey: k.name(), Totals: counted.WireTotals(t)})
+			all = append(all, wire.KeyTotals{NamedKey: k.name(), Totals: usagequery.WireTotals(t)})
 		}
 	}
 	slices.SortFunc(all, func(a, b wire.KeyTotals) int {
@@ -227,12 +227,12 @@ func (k keyUse) attention(now time.Time) (wire.KeyAttention, bool) {
 		}
 		return because(wire.KeyExpired, k.ExpiresAt, nil)
 	}
-	quota := counted.QuotaUse(k.History, k.Limits, now)
+	quota := usagequery.QuotaUse(k.History, k.Limits, now)
 	share := 0.0
 	if quota != nil {
 		share = float64(quota.Used) / float64(quota.Quota)
 	}
-	today := k.History.On(usage.DayOf(now))
+	today := k.History.Totals(usage.DayOf(now))
 	late := float64(today.RateDenied) / float64(max(today.Allowed+today.RateDenied+today.QuotaDenied, 1))
 	switch {
 	case share >= 1:
@@ -256,7 +256,7 @@ type environments struct {
 }
 
 type cachedEnvironment struct {
-	reading *counted.Shared[environment]
+	reading *usagequery.Shared[environment]
 	used    time.Time // last use
 	keys    int       // in the last read
 }
@@ -279,7 +279,7 @@ func (all *environments) read(
 		case all.turns <- struct{}{}:
 			defer func() { <-all.turns }()
 		case <-ctx.Done():
-			return environment{}, 0, problem.Of(problem.Unavailable).Because(ctx.Err())
+			return environment{}, 0, problem.FromCode(problem.Unavailable).WithCause(ctx.Err())
 		}
 		read, err := load(ctx, e, at)
 		all.bound(e.Namespace, len(read.busy))
@@ -307,7 +307,7 @@ func (all *environments) bound(namespace string, keys int) {
 	}
 }
 
-func (all *environments) of(namespace string, now time.Time) *counted.Shared[environment] {
+func (all *environments) of(namespace string, now time.Time) *usagequery.Shared[environment] {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for name, k := range all.cached {
@@ -317,7 +317,7 @@ func (all *environments) of(namespace string, now time.Time) *counted.Shared[env
 	}
 	k := all.cached[namespace]
 	if k == nil {
-		k = &cachedEnvironment{reading: counted.NewShared[environment]()}
+		k = &cachedEnvironment{reading: usagequery.NewShared[environment]()}
 		all.cached[namespace] = k
 	}
 	k.used = now

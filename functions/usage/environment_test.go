@@ -14,10 +14,10 @@ import (
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/usage/usagequery"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -104,7 +104,7 @@ func TestLeakedTokens(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)
 	h.now = time.Now()
-	ctx := trace.As(t.Context(), trace.Actor{Kind: trace.Program, Name: "program:github"})
+	ctx := reqctx.WithActor(t.Context(), reqctx.Actor{Kind: reqctx.Program, Name: "program:github"})
 	token := map[string]servicetoken.Token{}
 	for _, project := range []string{"shop", "other"} {
 		made, full, err := servicetoken.New(apikey.Random(), servicetoken.Token{Project: project, Name: "nightly", Role: app.Owner, ExpiresAt: h.now.Add(time.Hour)})
@@ -204,7 +204,7 @@ func TestMostUrgent(t *testing.T) {
 		many = append(many, keyUse{Key: apikey.Key{Prefix: prefix(i)}, History: usage.History{{Day: 100, Totals: usage.Totals{Allowed: uint64(i)}}}})
 	}
 	first := busiest(many, usage.Window{From: 100, To: 100})
-	if len(first) != maxBusiest || first[0].Prefix != string(prefix(19)) || first[0].Totals != counted.WireTotals(usage.Totals{Allowed: 19}) {
+	if len(first) != maxBusiest || first[0].Prefix != string(prefix(19)) || first[0].Totals != usagequery.WireTotals(usage.Totals{Allowed: 19}) {
 		t.Errorf("busiest: got %+v", first)
 	}
 }

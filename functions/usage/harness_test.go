@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/usage/usagequery"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -82,7 +82,7 @@ func start(t *testing.T, recentSeconds int) *harness {
 	t.Helper()
 	project := storetest.Project(t)
 	h := &harness{t: t, project: project, store: &countedReads{Store: storetest.Open(t, project)}, now: time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)}
-	h.service = New(Config{Recent: counted.Recent{Seconds: recentSeconds}}, h.store, functest.Sessions{}, functest.Quiet())
+	h.service = New(Config{Recent: usagequery.Recent{Seconds: recentSeconds}}, h.store, functest.Sessions{}, functest.Quiet())
 	h.service.now = func() time.Time { return h.now }
 	storetest.Environment(t, h.store.Store, "shop", "prod")
 	storetest.Environment(t, h.store.Store, "other", "prod")
@@ -101,7 +101,7 @@ func (h *harness) day(s string) usage.Day {
 	return d
 }
 
-func (h *harness) flush(day string, source usage.Source, t usage.Totals) {
+func (h *harness) flush(day string, source usage.CounterSource, t usage.Totals) {
 	h.t.Helper()
 	c := usage.Counter{Day: h.day(day), Source: source, Counts: usage.Packed(nil).Pack(key, t)}
 	_, err := h.store.WriteCounter(h.t.Context(), c, store.CounterVersion{})
@@ -111,7 +111,7 @@ func (h *harness) flush(day string, source usage.Source, t usage.Totals) {
 func (h *harness) rollUp(day string, t usage.Totals) {
 	h.t.Helper()
 	check.OK(h.t, h.store.UpdateRollups(h.t.Context(), []apikey.Prefix{key}, func(_ apikey.Prefix, old usage.History) usage.History {
-		return old.Raise(h.day(day), t)
+		return old.Merge(h.day(day), t)
 	}))
 }
 

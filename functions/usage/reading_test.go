@@ -92,7 +92,7 @@ func TestReads(t *testing.T) {
 	h := start(t, 2)
 	const keys, inShard = 5000, 1024
 	for d := h.day("2024-02-29"); d <= h.day("2024-03-02"); d++ {
-		for _, source := range []usage.Source{"a-1", "b-1"} {
+		for _, source := range []usage.CounterSource{"a-1", "b-1"} {
 			for shard := 0; shard*inShard < keys; shard++ {
 				c := usage.Counter{Day: d, Source: source, Shard: shard}
 				for i := shard * inShard; i < min(keys, (shard+1)*inShard); i++ {

@@ -31,7 +31,7 @@ func TestSummaryOfManyKeys(t *testing.T) {
 	storetest.CopyKey(t, h.project, "key-"+key, 300)
 	settled := h.day("2024-02-28")
 	check.OK(t, h.store.UpdateRollups(t.Context(), []apikey.Prefix{key, "ffffffff", "c0000007"}, func(p apikey.Prefix, old usage.History) usage.History {
-		return old.Raise(settled-10, usage.Totals{Allowed: uint64(p[0])}).Raise(settled, usage.Totals{Allowed: 1, QuotaDenied: 2})
+		return old.Merge(settled-10, usage.Totals{Allowed: uint64(p[0])}).Merge(settled, usage.Totals{Allowed: 1, QuotaDenied: 2})
 	}))
 	check.OK(t, h.store.SettleDay(t.Context(), settled))
 	used := []apikey.Prefix{key, "bbbbbbbb", "c0000001", "c0000002"}

@@ -1,5 +1,5 @@
 // Package usage is the function that reports the usage of keys and environments (promises U4, U5).
-// Package counted describes the sources of the counts. A key of another project returns not_found;
+// Package usagequery describes the sources of the counts. A key of another project returns not_found;
 // a disabled or revoked key has a report.
 //
 // # Cost
@@ -32,7 +32,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/usage/usagequery"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -40,7 +40,7 @@ import (
 type Store interface {
 	httpapi.Resources
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
-	counted.Store
+	usagequery.Store
 	EachKey(ctx context.Context, f store.KeyFilter) iter.Seq2[apikey.Key, error]
 	Summary(ctx context.Context, namespace string) (sum store.Summary, ok bool, err error)
 	CountKeys(ctx context.Context, q store.KeySearch) (int, error)
@@ -56,16 +56,16 @@ type Store interface {
 type Service struct {
 	store        Store
 	api          *httpapi.API
-	counted      *counted.Reader
+	counted      *usagequery.Reader
 	environments *environments
 	now          func() time.Time
 }
 
 // New returns a service.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
-	checkers := &counted.Checkers{Client: checkers.NewClient(cfg.Settings), Members: st.Members, Log: log}
+	checkers := &usagequery.Checkers{Client: checkers.NewClient(cfg.Settings), Members: st.Members, Log: log}
 	s := &Service{
-		store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), counted: counted.NewReader(st, checkers, cfg.Recent),
+		store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), counted: usagequery.NewReader(st, checkers, cfg.Recent),
 		environments: newEnvironments(cfg.Life()), now: time.Now,
 	}
 	httpapi.Serve(s.api, api.GetUsage, s.getUsage)
@@ -91,7 +91,7 @@ func (s *Service) getUsage(ctx context.Context, in httpapi.Scope, asked api.Wind
 		return wire.Usage{}, fmt.Errorf("usage of %s: %w", k.ID(), err)
 	}
 	r := usage.NewReport(window, read.Histories[0], today)
-	out := wire.Usage{KeyID: string(k.ID()), UsageReport: counted.Wire(r, read.Incomplete), AsOf: read.AsOf}
+	out := wire.Usage{KeyID: string(k.ID()), UsageReport: usagequery.Wire(r, read.Incomplete), AsOf: read.AsOf}
 	if r.Seen {
 		last := r.LastSeen.String()
 		out.LastSeen = &last

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/functions/webhook/internal/issuers"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
-	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/notify"
 	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/registry"
 	"github.com/sluicegate/sluice/shared/store"
@@ -90,7 +90,7 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
-	deploys, builds := nudge.New(cfg.DeploysURL, source, log), nudge.New(cfg.BuildsURL, source, log)
+	deploys, builds := notify.New(cfg.DeploysURL, source, log), notify.New(cfg.BuildsURL, source, log)
 	service, err := New(cfg, Parts{
 		Tokens: tokens, Watched: watched, Issuers: vouching, Apps: st, Registry: tags, Deploys: deploys, Builds: builds, Random: rand.Reader, Log: log, Ending: ctx.Done(),
 	})

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/hook"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 )
@@ -104,7 +104,7 @@ func TestBodyIsReadForTheToken(t *testing.T) {
 func TestSlowBodies(t *testing.T) {
 	w := newWorld(t) // not parallel: it measures the heap
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w.handler.ServeHTTP(rw, r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: trace.Forwarded(r.Header)})))
+		w.handler.ServeHTTP(rw, r.WithContext(reqctx.Begin(r.Context(), reqctx.Request{ID: "r1", Address: reqctx.Forwarded(r.Header)})))
 	}))
 	t.Cleanup(server.Close)
 	const connections = 300

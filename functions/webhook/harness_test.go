@@ -20,8 +20,8 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -61,12 +61,12 @@ func (t *tokens) WebhookToken(_ context.Context, ref app.Ref) (hook.Token, error
 	defer t.mu.Unlock()
 	t.asked++
 	if t.down {
-		return "", problem.Of(problem.Unavailable)
+		return "", problem.FromCode(problem.Unavailable)
 	}
 	if token, ok := t.now[ref]; ok {
 		return token, nil
 	}
-	return "", problem.Of(problem.NotFound)
+	return "", problem.FromCode(problem.NotFound)
 }
 
 func (t *tokens) Synced() <-chan struct{} { return t.synced }
@@ -275,7 +275,7 @@ func (c *call) by(method string) answer {
 	h := c.world.handler
 	if c.request != "" {
 		h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			c.world.handler.ServeHTTP(w, r.WithContext(trace.Begin(r.Context(), trace.Request{ID: c.request})))
+			c.world.handler.ServeHTTP(w, r.WithContext(reqctx.Begin(r.Context(), reqctx.Request{ID: c.request})))
 		})
 	}
 	sent := functest.Call{Method: method, Path: "/api/v1/webhook/" + c.address, Body: c.body, From: c.from, Header: c.header}

@@ -28,11 +28,11 @@ type vouching struct{ down bool }
 
 func (v *vouching) Verify(_ context.Context, token string) (app.Pipeline, error) {
 	if v.down {
-		return app.Pipeline{}, problem.Of(problem.Unavailable).Because(errors.New("the issuer does not respond"))
+		return app.Pipeline{}, problem.FromCode(problem.Unavailable).WithCause(errors.New("the issuer does not respond"))
 	}
 	parts := strings.Split(token, " ")
 	if len(parts) != 3 {
-		return app.Pipeline{}, problem.Of(problem.InvalidToken).Because(errors.New("no token"))
+		return app.Pipeline{}, problem.FromCode(problem.InvalidToken).WithCause(errors.New("no token"))
 	}
 	return app.Pipeline{
 		Issuer: issuer, Audience: []string{audience}, TokenID: parts[2], Expires: time.Date(2026, 3, 14, 12, 7, 0, 0, time.UTC),

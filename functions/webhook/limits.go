@@ -69,7 +69,7 @@ func (l *limit) take(name string, now time.Time) error {
 		return nil
 	}
 	if wait := window - (at - r.times[r.next]); wait > 0 {
-		return problem.New(problem.RateLimited, "At most %d calls per minute are allowed. Retry after the time in Retry-After.", l.most).After(wait)
+		return problem.New(problem.RateLimited, "At most %d calls per minute are allowed. Retry after the time in Retry-After.", l.most).WithRetryAfter(wait)
 	}
 	r.times[r.next] = at
 	r.next = (r.next + 1) % l.most

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 const (
@@ -41,7 +41,7 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 		}
 	case !claim.CarriesToken(): // a signature needs the body
 		s.readWithin(w, unverifiedRead)
-		if p.body, free, err = s.signedBodies.Read(w, r, trace.Network(r.Context())); err != nil {
+		if p.body, free, err = s.signedBodies.Read(w, r, reqctx.Network(r.Context())); err != nil {
 			return p, free, err
 		}
 		p.verified, err = s.admit(r.Context(), ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, p.body) })
@@ -62,7 +62,7 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 		return p, free, err
 	case err != nil || !claim.Proves(token, p.body):
 		p.verified = false
-		return p, free, problem.Of(problem.InvalidToken)
+		return p, free, problem.FromCode(problem.InvalidToken)
 	}
 	return p, free, nil
 }
@@ -72,7 +72,7 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 func (s *Service) identify(r *http.Request, ref app.Ref, limit *limit) (*app.Pipeline, string, error) {
 	raw, ok := hook.BearerOf(r.Header)
 	if !ok || !app.ValidNamespace(ref.Namespace) || !app.ValidLabel(ref.Name) {
-		return nil, "", problem.Of(problem.InvalidToken)
+		return nil, "", problem.FromCode(problem.InvalidToken)
 	}
 	pipeline, err := s.issuers.Verify(r.Context(), raw)
 	if err != nil {
@@ -86,9 +86,9 @@ func (s *Service) identify(r *http.Request, ref app.Ref, limit *limit) (*app.Pip
 	if err != nil {
 		return nil, "", s.logUntrusted(r.Context(), hideMissing(err))
 	}
-	trust, ok := app.Admitting(a.Trusts, pipeline)
+	trust, ok := app.FirstMatch(a.Trusts, pipeline)
 	if !ok {
-		return nil, "", problem.Of(problem.InvalidToken)
+		return nil, "", problem.FromCode(problem.InvalidToken)
 	}
 	return &pipeline, trust.Actor(pipeline), limit.take(ref.String(), s.now())
 }
@@ -110,7 +110,7 @@ func (s *Service) admit(ctx context.Context, ref app.Ref, limit *limit, claim ho
 	}
 	inMemory := proves(remembered)
 	if !inMemory && !s.mayLookUp(ref, claim) {
-		return false, problem.Of(problem.InvalidToken)
+		return false, problem.FromCode(problem.InvalidToken)
 	}
 	if inMemory {
 		if err := limit.take(ref.String(), s.now()); err != nil {
@@ -122,7 +122,7 @@ func (s *Service) admit(ctx context.Context, ref app.Ref, limit *limit, claim ho
 	case inMemory && err != nil && !problem.Is(err, problem.NotFound):
 		return true, err
 	case err != nil || !proves(token):
-		return false, problem.Of(problem.InvalidToken)
+		return false, problem.FromCode(problem.InvalidToken)
 	case !inMemory:
 		return true, limit.take(ref.String(), s.now())
 	}
@@ -140,7 +140,7 @@ func (s *Service) remembered(ctx context.Context, ref app.Ref) (hook.Token, erro
 		select {
 		case <-s.watched.Synced():
 		case <-ctx.Done():
-			return "", problem.Of(problem.Unavailable).Because(errors.New("the webhook tokens are not loaded yet"))
+			return "", problem.FromCode(problem.Unavailable).WithCause(errors.New("the webhook tokens are not loaded yet"))
 		}
 	}
 	if token, ok := s.watched.Token(ref); ok {

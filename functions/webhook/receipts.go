@@ -12,8 +12,8 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 const (
@@ -32,13 +32,13 @@ const (
 )
 
 // remember adds a call to the receipts. It neither blocks nor fails.
-func (s *Service) remember(r *http.Request, ref app.Ref, answer hook.Answer, result hook.Result, err error) {
-	receipt := hook.Receipt{At: s.timestamp(), App: ref, Result: result, Count: 1, RequestID: trace.ID(r.Context())}
+func (s *Service) remember(r *http.Request, ref app.Ref, answer hook.StoredResponse, result hook.Result, err error) {
+	receipt := hook.Receipt{At: s.timestamp(), App: ref, Result: result, Count: 1, RequestID: reqctx.ID(r.Context())}
 	receipt.Last = receipt.At
 	if err != nil {
 		receipt.Code = problem.From(err).Code
 	}
-	if result.Gathers() {
+	if result.Aggregated() {
 		if _, ok := s.watched.Token(ref); !ok {
 			receipt.App = app.Ref{} // counted, but never written
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/registry"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -27,7 +27,7 @@ func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Sco
 	ref := appOf(in)
 	p, free, err := s.prove(w, r, ref)
 	defer free()
-	var answer hook.Answer
+	var answer hook.StoredResponse
 	var fresh bool
 	if err == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -53,21 +53,21 @@ func (s *Service) reject(w http.ResponseWriter, r *http.Request, err error) erro
 		return err
 	}
 	s.readWithin(w, unverifiedRead)
-	if err := s.refusals.take(trace.Network(r.Context()), s.now()); err != nil {
+	if err := s.refusals.take(reqctx.Network(r.Context()), s.now()); err != nil {
 		return err
 	}
-	return problem.Of(problem.InvalidToken)
+	return problem.FromCode(problem.InvalidToken)
 }
 
 // perform records the work of a verified call and notifies the function that does it. fresh is
 // false for a repeated delivery.
-func (s *Service) perform(r *http.Request, ref app.Ref, p proof) (answer hook.Answer, fresh bool, err error) {
-	trace.Identify(r.Context(), trace.Actor{Kind: trace.Webhook, Name: p.actor})
+func (s *Service) perform(r *http.Request, ref app.Ref, p proof) (answer hook.StoredResponse, fresh bool, err error) {
+	reqctx.SetActor(r.Context(), reqctx.Actor{Kind: reqctx.Webhook, Name: p.actor})
 	call, err := readCall(r, p.body)
 	if err != nil {
 		return answer, false, err
 	}
-	d := hook.Delivery{}
+	d := hook.CallID{}
 	if id := hook.DeliveryOf(r.Header); id != "" {
 		d = hook.NewDelivery(ref, id, p.body)
 	}
@@ -88,16 +88,16 @@ func (s *Service) perform(r *http.Request, ref app.Ref, p proof) (answer hook.An
 
 // record stores the work of a verified call, unless its delivery is already recorded. It returns
 // an invalid_token problem if the app was deleted or no longer trusts the pipeline.
-func (s *Service) record(ctx context.Context, ref app.Ref, call hook.Call, d hook.Delivery, by proof) (hook.Answer, bool, error) {
+func (s *Service) record(ctx context.Context, ref app.Ref, call hook.Call, d hook.CallID, by proof) (hook.StoredResponse, bool, error) {
 	now := s.timestamp()
 	c, err := s.resolve(ctx, ref, call)
 	if err != nil {
-		return hook.Answer{}, false, hideMissing(err)
+		return hook.StoredResponse{}, false, hideMissing(err)
 	}
-	answer, fresh, err := s.apps.Receive(ctx, ref, d, now, func(a app.App) (hook.Outcome, error) {
+	answer, fresh, err := s.apps.Receive(ctx, ref, d, now, func(a app.App) (hook.RecordedWork, error) {
 		if by.pipeline != nil {
-			if _, ok := app.Admitting(a.Trusts, *by.pipeline); !ok {
-				return hook.Outcome{}, problem.Of(problem.InvalidToken)
+			if _, ok := app.FirstMatch(a.Trusts, *by.pipeline); !ok {
+				return hook.RecordedWork{}, problem.FromCode(problem.InvalidToken)
 			}
 		}
 		return c.outcome(a, call, by.actor, now)
@@ -108,12 +108,12 @@ func (s *Service) record(ctx context.Context, ref app.Ref, call hook.Call, d hoo
 // hideMissing replaces a not_found problem: a missing app must look like one without a webhook.
 func hideMissing(err error) error {
 	if problem.Is(err, problem.NotFound) {
-		return problem.Of(problem.InvalidToken).Because(err)
+		return problem.FromCode(problem.InvalidToken).WithCause(err)
 	}
 	return err
 }
 
-func (s *Service) pass(ctx context.Context, ref app.Ref, a hook.Answer) {
+func (s *Service) pass(ctx context.Context, ref app.Ref, a hook.StoredResponse) {
 	switch a.Action {
 	case hook.Deploy:
 		s.deploys.Notify(ctx, app.DeployRequested, ref)
@@ -126,7 +126,7 @@ func (s *Service) pass(ctx context.Context, ref app.Ref, a hook.Answer) {
 func readCall(r *http.Request, body []byte) (hook.Call, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		return hook.Call{}, problem.Of(problem.UnsupportedMediaType)
+		return hook.Call{}, problem.FromCode(problem.UnsupportedMediaType)
 	}
 	if event := hook.EventOf(r.Header); event != hook.NoEvent {
 		return hook.ParseEvent(event, body)
@@ -141,8 +141,8 @@ func parseCall(body []byte) (hook.Call, error) {
 	if err := httpapi.UnmarshalKnown(body, &in); err != nil {
 		return hook.Call{}, err
 	}
-	commit, err := hook.ParseCommit(httpapi.Given(in.Commit))
-	return hook.Call{Image: httpapi.Given(in.Image), Commit: commit}, err
+	commit, err := hook.ParseCommit(httpapi.Deref(in.Commit))
+	return hook.Call{Image: httpapi.Deref(in.Image), Commit: commit}, err
 }
 
 type content struct {
@@ -172,19 +172,19 @@ func (s *Service) resolve(ctx context.Context, ref app.Ref, call hook.Call) (con
 	return c, nil
 }
 
-func (c content) outcome(a app.App, call hook.Call, actor string, now time.Time) (hook.Outcome, error) {
+func (c content) outcome(a app.App, call hook.Call, actor string, now time.Time) (hook.RecordedWork, error) {
 	d, err := hook.Decide(a, call)
 	if err != nil {
-		return hook.Outcome{}, err
+		return hook.RecordedWork{}, err
 	}
-	out := hook.Outcome{Decision: d}
+	out := hook.RecordedWork{Decision: d}
 	switch d.Action {
 	case hook.Deploy:
 		if err := registry.Check(d.Image); err != nil {
-			return hook.Outcome{}, err
+			return hook.RecordedWork{}, err
 		}
 		if err := registry.CheckRegistry(d.Image, c.registries); err != nil {
-			return hook.Outcome{}, err
+			return hook.RecordedWork{}, err
 		}
 		out.Revision = deploy.New(d.Image, c.digest, deploy.Webhook, actor, now)
 		out.Revision.Commit, out.Revision.Note = d.Commit, c.note
@@ -195,7 +195,7 @@ func (c content) outcome(a app.App, call hook.Call, actor string, now time.Time)
 	return out, nil
 }
 
-func (s *Service) reply(w http.ResponseWriter, r *http.Request, in httpapi.Scope, a hook.Answer, fresh bool) error {
+func (s *Service) reply(w http.ResponseWriter, r *http.Request, in httpapi.Scope, a hook.StoredResponse, fresh bool) error {
 	if !fresh {
 		w.Header().Set(api.Replayed, "true")
 	}
@@ -206,9 +206,9 @@ func (s *Service) reply(w http.ResponseWriter, r *http.Request, in httpapi.Scope
 	case hook.Build:
 		return s.replyStarted(w, r, in, startedWork{build: a.Build}, wire.WebhookStatus{Status: wire.HookBuilding, Build: wire.Ordinal(a.Build), Commit: a.Commit})
 	case hook.Ignore:
-		return httpapi.JSON(w, http.StatusAccepted, wire.WebhookIgnored{Status: "ignored", Reason: a.Reason})
+		return httpapi.WriteJSON(w, http.StatusAccepted, wire.WebhookIgnored{Status: "ignored", Reason: a.Reason})
 	case hook.Pong:
-		return httpapi.JSON(w, http.StatusOK, wire.WebhookPong{Status: "pong"})
+		return httpapi.WriteJSON(w, http.StatusOK, wire.WebhookPong{Status: "pong"})
 	}
 	return fmt.Errorf("unknown action %q", a.Action)
 }
@@ -226,7 +226,7 @@ func (s *Service) replyStarted(w http.ResponseWriter, r *http.Request, in httpap
 		}
 	}
 	got.StatusURL = what.statusURL(in.BaseURL(s.baseURL), appOf(in))
-	return httpapi.JSON(w, status, got)
+	return httpapi.WriteJSON(w, status, got)
 }
 
 func newOutcomes() *prometheus.CounterVec {

@@ -47,7 +47,7 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.
 		got, _ = s.await(w, r, ref, what, wait, got)
 	}
 	got.StatusURL = what.statusURL(in.BaseURL(s.baseURL), ref)
-	return httpapi.JSON(w, http.StatusOK, got)
+	return httpapi.WriteJSON(w, http.StatusOK, got)
 }
 
 // mayRead verifies the caller's token. A signature is rejected, because there is no body to sign.
@@ -58,7 +58,7 @@ func (s *Service) mayRead(r *http.Request, ref app.Ref) error {
 		return err
 	}
 	if !claim.CarriesToken() {
-		return problem.Of(problem.InvalidToken)
+		return problem.FromCode(problem.InvalidToken)
 	}
 	_, err := s.admit(r.Context(), ref, s.reads, claim, func(t hook.Token) bool { return claim.Proves(t, nil) })
 	return err
@@ -97,7 +97,7 @@ func (s *Service) rollout(ctx context.Context, ref app.Ref, revision int64) (got
 	if err != nil {
 		return wire.WebhookStatus{}, false, err
 	}
-	return wire.WebhookStatus{Status: string(rev.Status), Revision: wire.Ordinal(rev.Number), Image: wire.Text(rev.Image), Commit: rev.Commit, Message: wire.Text(rev.Says())}, rev.AppStatus() == deploy.Idle, nil
+	return wire.WebhookStatus{Status: string(rev.Status), Revision: wire.Ordinal(rev.Number), Image: wire.Text(rev.Image), Commit: rev.Commit, Message: wire.Text(rev.DisplayMessage())}, rev.AppStatus() == deploy.Idle, nil
 }
 
 func ended(got wire.WebhookStatus) bool {

@@ -11,7 +11,7 @@
 //     their token may be newer than the watch. If the API server does not respond, respond with 503.
 //  4. Check the content type (415) and the payload (400, 422).
 //  5. Resolve the digest of an image, for at most 3 seconds.
-//  6. In one transaction, look up the delivery ([hook.Delivery]), decide ([hook.Decide]), and
+//  6. In one transaction, look up the delivery ([hook.CallID]), decide ([hook.Decide]), and
 //     store the response and the new revision or build.
 //  7. Notify the deploys or builds function. Without the notification, it starts a few seconds
 //     later.
@@ -74,7 +74,7 @@ type Apps interface {
 	Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error)
 	// Receive records the work that rule returns, once for each delivery. fresh is false if the
 	// delivery was already recorded.
-	Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error)
+	Receive(ctx context.Context, ref app.Ref, d hook.CallID, now time.Time, rule func(a app.App) (hook.RecordedWork, error)) (answer hook.StoredResponse, fresh bool, err error)
 	// KeepReceipts replaces receipts with the same ID.
 	KeepReceipts(ctx context.Context, receipts []hook.Receipt) error
 }
@@ -89,7 +89,7 @@ type Registry interface {
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
-// Notifier sends notifications to another function; *nudge.Sender implements it.
+// Notifier sends notifications to another function; *notify.Sender implements it.
 type Notifier interface {
 	Notify(ctx context.Context, eventType string, ref app.Ref)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluicegate/sluice/functions/wiring/internal/authority"
+	"github.com/sluicegate/sluice/functions/wiring/internal/ca"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -101,12 +101,12 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 
 // authorities returns the CAs, and stores a new CA before it signs. It replaces an unreadable
 // Secret; gates then deny all requests until the copies in the apps' namespaces are updated.
-func (s *Service) authorities(ctx context.Context) (authority.Bundle, []byte, error) {
+func (s *Service) authorities(ctx context.Context) (ca.Bundle, []byte, error) {
 	kept, err := s.secret(ctx, s.cfg.CheckerSecret+"-ca", cluster.OpaqueSecret)
 	if err != nil {
 		return nil, nil, err
 	}
-	old, err := authority.Parse(kept.Data[caEntry], kept.Data[caKeysEntry])
+	old, err := ca.Parse(kept.Data[caEntry], kept.Data[caKeysEntry])
 	if err != nil {
 		s.log.ErrorContext(ctx, "read CA failed, creating a new one", "secret", kept.Name, "error", err)
 		old = nil

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/sluicegate/sluice/functions/wiring/internal/authority"
+	"github.com/sluicegate/sluice/functions/wiring/internal/ca"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/tests/check"
@@ -48,9 +48,9 @@ func TestCertificateIsMadeAtStart(t *testing.T) {
 	cancel()
 	group.Wait()
 	leaf, secret := s.served()
-	ca, err := s.service.certify(t.Context())
+	roots, err := s.service.certify(t.Context())
 	check.OK(t, err)
-	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool(t, ca), DNSName: s.checkerHost()}); err != nil {
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool(t, roots), DNSName: s.checkerHost()}); err != nil {
 		t.Error(err)
 	}
 	if _, ok := secret.Data[caKeysEntry]; ok || len(secret.Data) != 3 || secret.Type != cluster.TLSSecret {
@@ -67,17 +67,17 @@ func TestCertificateIsRenewed(t *testing.T) {
 	s := newSite(t)
 	certify := func(in time.Duration) []byte {
 		s.service.now = func() time.Time { return time.Now().Add(in) }
-		ca, err := s.service.certify(t.Context())
+		cert, err := s.service.certify(t.Context())
 		check.OK(t, err)
-		return ca
+		return cert
 	}
-	ca := certify(0)
+	root := certify(0)
 	first, _ := s.served()
-	certify(authority.CertificateLife / 2)
+	certify(ca.CertificateLife / 2)
 	if now, _ := s.served(); !now.Equal(first) {
 		t.Error("the certificate was renewed at half of its life")
 	}
-	if again := certify(authority.CertificateLife * 3 / 4); string(again) != string(ca) {
+	if again := certify(ca.CertificateLife * 3 / 4); string(again) != string(root) {
 		t.Error("the CA was renewed with the certificate")
 	}
 	second, _ := s.served()
@@ -87,7 +87,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 
 	// CHECKER_URL has changed.
 	s.service.checkerHost = "checker.example"
-	certify(authority.CertificateLife * 3 / 4)
+	certify(ca.CertificateLife * 3 / 4)
 	if now, _ := s.served(); now.VerifyHostname("checker.example") != nil {
 		t.Error("the certificate is not for the new host")
 	}
@@ -102,8 +102,8 @@ func TestForeignCertificateIsLeftAlone(t *testing.T) {
 		Data: map[string][]byte{certEntry: []byte("c"), keyEntry: []byte("k"), caEntry: []byte("theirs")},
 	}, metav1.CreateOptions{})
 	check.OK(t, err)
-	if ca, err := s.service.certify(t.Context()); err != nil || string(ca) != "theirs" {
-		t.Errorf("CA %q, %v", ca, err)
+	if got, err := s.service.certify(t.Context()); err != nil || string(got) != "theirs" {
+		t.Errorf("CA: got %q, %v, want theirs", got, err)
 	}
 	if _, err := s.cluster.Secret(t.Context(), s.cfg.SystemNamespace, s.cfg.CheckerSecret+"-ca"); !problem.Is(err, problem.NotFound) {
 		t.Errorf("a CA was created: %v", err)

@@ -128,9 +128,9 @@ func TestPendingUntilProven(t *testing.T) {
 		message string
 	}{
 		{"no checker", nil, "The ingress cannot reach the checkers. Check CHECKER_URL and the network policies."},
-		{"checker denies everything", problem.Of(problem.GateUnavailable), "The gate is on the route, but cannot verify keys. Check the checkers."},
-		{"checker misconfigured", problem.Of(problem.Misconfigured), "The gate is on the route, but misconfigured. Check CHECKER_URL and the ingress."},
-		{"another 401", problem.Of(problem.Unauthenticated), "The app's public URL still returns 401 to a request without a key."},
+		{"checker denies everything", problem.FromCode(problem.GateUnavailable), "The gate is on the route, but cannot verify keys. Check the checkers."},
+		{"checker misconfigured", problem.FromCode(problem.Misconfigured), "The gate is on the route, but misconfigured. Check CHECKER_URL and the ingress."},
+		{"another 401", problem.FromCode(problem.Unauthenticated), "The app's public URL still returns 401 to a request without a key."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestPendingUntilProven(t *testing.T) {
 			if tt.verdict == nil {
 				s.serveChecker()
 			}
-			s.verdict.Store(problem.Of(problem.InvalidKey))
+			s.verdict.Store(problem.FromCode(problem.InvalidKey))
 			s.settles(app.Engaged, "")
 			if !s.app().Gate.Since.After(since) {
 				t.Error("the state's time did not change")
@@ -179,7 +179,7 @@ func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
 			s.settles(app.Engaged, "")
 			engaged := s.app().Gate.Since
 
-			s.verdict.Store(problem.Of(problem.GateUnavailable)) // delays the proof
+			s.verdict.Store(problem.FromCode(problem.GateUnavailable)) // delays the proof
 			name := s.ref.Name
 			if tt.resource == "middlewares" {
 				objects, err := s.dynamic.Resource(middlewareKind()).Namespace(s.ref.Namespace).List(t.Context(), listAll())
@@ -193,7 +193,7 @@ func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
 			s.service = s.replica()
 			s.settles(app.Pending, "The gate is on the route, but cannot verify keys. Check the checkers.")
 			check.Equal(t, "after repair", gated, s.state())
-			s.verdict.Store(problem.Of(problem.InvalidKey))
+			s.verdict.Store(problem.FromCode(problem.InvalidKey))
 			s.settles(app.Engaged, "")
 			if !s.app().Gate.Since.After(engaged) {
 				t.Error("the state's time did not change although the gate was pending")
@@ -214,10 +214,10 @@ func TestEngagedIsProvenAnew(t *testing.T) {
 		defer s.service.schedule.mu.Unlock()
 		s.service.schedule.next[s.ref] = time.Now().Add(-time.Second)
 	}
-	s.verdict.Store(problem.Of(problem.GateUnavailable))
+	s.verdict.Store(problem.FromCode(problem.GateUnavailable))
 	due()
 	s.settles(app.Engaged, "The gate is on the route, but cannot verify keys. Check the checkers.")
-	s.verdict.Store(problem.Of(problem.InvalidKey))
+	s.verdict.Store(problem.FromCode(problem.InvalidKey))
 	s.settles(app.Engaged, "") // still due after the failed proof
 
 	// A route with a higher priority bypasses the gate.
@@ -233,7 +233,7 @@ func TestSwitchInterruptsProof(t *testing.T) {
 	s.cfg.ProofPatience = time.Minute
 	s.service = s.replica()
 	s.ready()
-	s.verdict.Store(problem.Of(problem.GateUnavailable))
+	s.verdict.Store(problem.FromCode(problem.GateUnavailable))
 	s.turn(true)
 	var group sync.WaitGroup
 	group.Go(func() { s.requested() }) // cannot be proven

@@ -63,7 +63,7 @@ func newSite(t *testing.T) *site {
 func siteOf(t *testing.T, kind cluster.RouteKind) *site {
 	t.Helper()
 	s := &site{T: t, store: storetest.New(t)}
-	s.verdict.Store(problem.Of(problem.InvalidKey))
+	s.verdict.Store(problem.FromCode(problem.InvalidKey))
 	var err error
 	if s.kube, err = kubernetes.NewForConfig(clustertest.Config(t)); err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func (s *site) serveChecker() {
 			w.Header().Set("X-Service-Key-Prefix", "ab12cd34")
 			return
 		}
-		httpapi.Fail(w, s.verdict.Load())
+		httpapi.WriteProblem(w, s.verdict.Load())
 	}))
 	check.OK(s, server.Listener.Close())
 	server.Listener = s.listen(s.checker)
@@ -170,7 +170,7 @@ func (s *site) serveApp() {
 	l := s.listen(net.JoinHostPort(service.Spec.ClusterIP, "8080"))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.copies.Load() && r.URL.Path == ProbePath {
-			httpapi.Fail(w, problem.Of(problem.InvalidKey))
+			httpapi.WriteProblem(w, problem.FromCode(problem.InvalidKey))
 			return
 		}
 		_ = json.NewEncoder(w).Encode(r.Header)

@@ -187,7 +187,7 @@ func classify(status int, body []byte) probeResult {
 		kind kind
 		code problem.Code
 	}{{refused, problem.InvalidKey}, {unavailable, problem.GateUnavailable}, {misconfigured, problem.Misconfigured}} {
-		if status == problem.Of(own.code).Status() && bytes.Equal(body, denial.New(own.code).Body()) {
+		if status == problem.FromCode(own.code).Status() && bytes.Equal(body, denial.New(own.code).Body()) {
 			return probeResult{kind: own.kind, status: status}
 		}
 	}

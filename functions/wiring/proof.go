@@ -8,8 +8,8 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/checkers"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 const (
@@ -39,7 +39,7 @@ func (s *Service) prove(ctx context.Context, q probeRequest, sought proof, timeo
 		if got.proves(sought) || !s.now().Before(until) {
 			return got
 		}
-		if !trace.Sleep(ctx, again) {
+		if !reqctx.Sleep(ctx, again) {
 			return got
 		}
 	}

@@ -180,7 +180,7 @@ func release(p *transition, a app.App, s cluster.State) {
 }
 
 func (s *Service) pass(ctx context.Context) error {
-	return s.queue.Pass(ctx, func(ctx context.Context, work func(app.Ref) bool) error {
+	return s.queue.Resync(ctx, func(ctx context.Context, work func(app.Ref) bool) error {
 		ca, err := s.certify(ctx)
 		if err != nil {
 			return err
@@ -233,7 +233,7 @@ func (s *Service) transition(a app.App, seen cluster.State) transition {
 const maxRounds = 8
 
 func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
-	span.Of(ctx).Set(span.OfApp(ref)...)
+	span.FromContext(ctx).Set(span.OfApp(ref)...)
 	ca, wrote, doubted := *s.ca.Load(), false, false
 	var last error
 	for range maxRounds {
@@ -345,15 +345,15 @@ func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.
 	case removeRoute:
 		return s.cluster.RemoveRoute(ctx, seen, a.Ref())
 	case removeFormer:
-		return s.cluster.RemoveFormer(ctx, seen, a.Ref())
+		return s.cluster.DeletePreviousRoute(ctx, seen, a.Ref())
 	case deleteMiddleware:
 		return s.cluster.DeleteMiddleware(ctx, seen, a.Ref())
 	case removeGenerations:
 		return s.cluster.RemoveGenerations(ctx, seen, a.Ref())
 	case hideKnative:
-		return s.cluster.HideKnative(ctx, seen, a.Ref())
+		return s.cluster.MakeClusterLocal(ctx, seen, a.Ref())
 	case showKnative:
-		return s.cluster.ShowKnative(ctx, seen, a.Ref())
+		return s.cluster.RestoreVisibility(ctx, seen, a.Ref())
 	}
 	return fmt.Errorf("unknown step %d", one)
 }

@@ -365,7 +365,7 @@ func TestDeletedDuringWork(t *testing.T) {
 type failing struct{ *cluster.Cluster }
 
 func (failing) ApplyRoute(context.Context, cluster.Objects, app.App, bool) error {
-	return problem.Of(problem.Unavailable)
+	return problem.FromCode(problem.Unavailable)
 }
 
 func TestClusterErrorIsRecorded(t *testing.T) {

@@ -35,7 +35,7 @@
 //
 // An app with a reserved host gets no route: it could take over the console's sessions. With
 // FORMER_ROUTES, each new route is proven before the former one is deleted. Wiring issues the
-// checkers' certificate (package authority), unless its Secret exists without Sluice's label.
+// checkers' certificate (package ca), unless its Secret exists without Sluice's label.
 package wiring
 
 import (
@@ -70,12 +70,12 @@ type Cluster interface {
 	ApplyDeployment(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyRoute(ctx context.Context, o cluster.Objects, a app.App, gated bool) error
 	RemoveRoute(ctx context.Context, o cluster.Objects, ref app.Ref) error
-	RemoveFormer(ctx context.Context, o cluster.Objects, ref app.Ref) error
+	DeletePreviousRoute(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	RemoveSuperseded(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	WriteHost(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	WriteStrip(ctx context.Context, o cluster.Objects, ref app.Ref) error
-	HideKnative(ctx context.Context, o cluster.Objects, ref app.Ref) error
-	ShowKnative(ctx context.Context, o cluster.Objects, ref app.Ref) error
+	MakeClusterLocal(ctx context.Context, o cluster.Objects, ref app.Ref) error
+	RestoreVisibility(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	Delete(ctx context.Context, ref app.Ref) error
 
 	WriteCA(ctx context.Context, o cluster.Objects, ref app.Ref, ca []byte) error
@@ -137,7 +137,7 @@ func (s *Service) requested(ctx context.Context, ref app.Ref) error {
 	if _, err := s.certify(ctx); err != nil {
 		return err
 	}
-	s.queue.Do(ctx, ref)
+	s.queue.AddAndWait(ctx, ref)
 	return nil
 }
 

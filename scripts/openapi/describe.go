@@ -181,7 +181,7 @@ func description(row *api.Row) string {
 	return about
 }
 
-func needs(n api.Need) string {
+func needs(n api.Access) string {
 	if role := n.Role(); role != "" {
 		return "the " + string(role) + " role in the project"
 	}
@@ -367,7 +367,7 @@ func content(schema map[string]any) openapi.MediaType { return openapi.MediaType
 func (d *document) byStatus(row *api.Row) map[int][]problem.Code {
 	all := map[int][]problem.Code{}
 	for _, code := range row.Codes() {
-		status := problem.Of(code).Status()
+		status := problem.FromCode(code).Status()
 		d.used[code] = true
 		all[status] = append(all[status], code)
 	}

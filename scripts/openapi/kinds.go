@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/plan"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -51,7 +51,7 @@ var kinds = map[string]kind{
 	"outcome":       {values: all(audit.Outcomes())},
 	"activity_kind": {values: all(audit.Kinds()), example: "deployments"},
 	"work_status":   {values: distinct(all(deploy.Statuses()), all(deploy.BuildStatuses()), all(hook.Results()))},
-	"actor_kind":    {values: all(trace.Kinds())},
+	"actor_kind":    {values: all(reqctx.Kinds())},
 	"resource":      {example: "projects/shop/environments/prod"},
 	"object":        {types: []jsonschema.SimpleType{jsonschema.Object, jsonschema.Null}},
 

@@ -52,8 +52,8 @@ func concurrent() []string {
 		"./functions/checker", "./functions/checker/internal/bucket", "./functions/checker/internal/canary", "./functions/checker/internal/denials",
 		"./functions/console", "./functions/console/internal/view", "./functions/keys", "./functions/rollup", "./functions/session", "./functions/standin", "./functions/usage",
 		"./functions/webhook", "./functions/webhook/internal/issuers",
-		"./shared/funcmain", "./shared/httpapi", "./shared/identity", "./shared/nudge", "./shared/reconcile",
-		"./shared/servercert", "./shared/span", "./shared/store", "./shared/trace",
+		"./shared/funcmain", "./shared/httpapi", "./shared/identity", "./shared/notify", "./shared/reconcile",
+		"./shared/servercert", "./shared/span", "./shared/store", "./shared/reqctx",
 		"./emulators/internal/child", "./emulators/internal/orphans", "./emulators/internal/progress",
 	}
 }

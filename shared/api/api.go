@@ -22,33 +22,33 @@ import (
 //go:embed openapi.json
 var OpenAPI []byte
 
-// Need is the access level that a route requires.
-type Need int
+// Access is the access level that a route requires.
+type Access int
 
 // The access levels. Each level up to Admin includes the previous ones.
 const (
-	Nothing   Need = iota
-	SignedIn       // a session, or a service token
-	Viewer         // a role in the project of the path; admins are owners everywhere
-	Developer      //
-	Owner          //
-	Admin          //
-	Token          // no session: the token of the app's webhook or of a trusted pipeline
-	Holder         // no session: an API key
-	Signature      // no session: the signature of a secret-scanning program
+	Nothing   Access = iota
+	SignedIn         // a session, or a service token
+	Viewer           // a role in the project of the path; admins are owners everywhere
+	Developer        //
+	Owner            //
+	Admin            //
+	Token            // no session: the token of the app's webhook or of a trusted pipeline
+	Holder           // no session: an API key
+	Signature        // no session: the signature of a secret-scanning program
 )
 
-func (n Need) String() string {
+func (n Access) String() string {
 	return [...]string{"nothing", "a session", "viewer", "developer", "owner", "admin", "the webhook token or a token of a trusted pipeline", "an API key", "the signature of a trusted program"}[n]
 }
 
 // Session reports whether n requires a session or a service token.
-func (n Need) Session() bool {
+func (n Access) Session() bool {
 	return n != Nothing && n != Token && n != Holder && n != Signature
 }
 
 // Role returns the project role that n requires, or "".
-func (n Need) Role() app.Role {
+func (n Access) Role() app.Role {
 	switch n {
 	case Viewer:
 		return app.Viewer
@@ -99,7 +99,7 @@ type Row struct {
 	Function string // the function that serves the route
 	Method   string
 	Path     string // in the form of a net/http pattern
-	Need     Need
+	Need     Access
 	People   bool           // service tokens cannot use the route, regardless of their role
 	Recorded bool           // a GET that the audit log records
 	Free     bool           // calls do not count against the caller's budget

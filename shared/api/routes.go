@@ -24,7 +24,7 @@ const (
 // table contains the rows below. Only route appends to it, during initialization.
 var table []*Row //nolint:gochecknoglobals // filled once
 
-func route[Req, Res any](function, pattern string, need Need, status int, summary string, problems ...problem.Code) Route[Req, Res] {
+func route[Req, Res any](function, pattern string, need Access, status int, summary string, problems ...problem.Code) Route[Req, Res] {
 	method, path, _ := strings.Cut(pattern, " ")
 	row := &Row{
 		Function: function, Method: method, Path: path, Need: need, Status: status, Summary: summary, Problems: problems,

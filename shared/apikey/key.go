@@ -93,11 +93,11 @@ func (k Key) HasPrevious(now time.Time) bool { return now.Before(k.PreviousUntil
 func (k Key) Rotate(secret Hash, grace time.Duration, now time.Time) (Key, error) {
 	switch {
 	case k.Status == Revoked:
-		return Key{}, problem.Of(problem.KeyRevoked)
+		return Key{}, problem.FromCode(problem.KeyRevoked)
 	case k.Expired(now):
-		return Key{}, problem.Of(problem.KeyExpired)
+		return Key{}, problem.FromCode(problem.KeyExpired)
 	case grace < 0 || grace > MaxGrace:
-		return Key{}, problem.Of(problem.InvalidGrace)
+		return Key{}, problem.FromCode(problem.InvalidGrace)
 	}
 	k.Previous, k.PreviousUntil = Hash{}, time.Time{}
 	if grace > 0 && !k.Exposed() {
@@ -111,10 +111,10 @@ func (k Key) Rotate(secret Hash, grace time.Duration, now time.Time) (Key, error
 // WithStatus returns k as active or disabled. It returns invalid_status or key_revoked.
 func (k Key) WithStatus(s Status) (Key, error) {
 	if !slices.Contains(Usable(), s) {
-		return Key{}, problem.Of(problem.InvalidStatus)
+		return Key{}, problem.FromCode(problem.InvalidStatus)
 	}
 	if k.Status == Revoked {
-		return Key{}, problem.Of(problem.KeyRevoked)
+		return Key{}, problem.FromCode(problem.KeyRevoked)
 	}
 	k.Status = s
 	return k, nil
@@ -147,7 +147,7 @@ var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+
 func ParseExpiry(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)
 	if t = t.UTC().Truncate(time.Microsecond); err != nil || !timestamp.MatchString(text) || t.Year() > lastYear {
-		return time.Time{}, problem.Of(problem.InvalidExpiry) // beyond the last year in UTC, such as 9999-12-31T23:59:59-01:00
+		return time.Time{}, problem.FromCode(problem.InvalidExpiry) // beyond the last year in UTC, such as 9999-12-31T23:59:59-01:00
 	}
 	return t, nil
 }
@@ -155,7 +155,7 @@ func ParseExpiry(text string) (time.Time, error) {
 // CheckExpiry returns expiry_in_past if the expiry is not after now.
 func CheckExpiry(expires, now time.Time) error {
 	if !expires.IsZero() && !expires.After(now) {
-		return problem.Of(problem.ExpiryInPast)
+		return problem.FromCode(problem.ExpiryInPast)
 	}
 	return nil
 }

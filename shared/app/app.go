@@ -140,7 +140,7 @@ func Preflights() []Preflight { return []Preflight{PreflightApp, PreflightRefuse
 // CheckPreflight returns an invalid_preflight problem if p is not one of [Preflights].
 func CheckPreflight(p Preflight) error {
 	if !slices.Contains(Preflights(), p) {
-		return problem.Of(problem.InvalidPreflight)
+		return problem.FromCode(problem.InvalidPreflight)
 	}
 	return nil
 }

@@ -38,8 +38,8 @@ func (p Provider) Issuer() string {
 	return ""
 }
 
-// Where selects pipelines of a provider. Empty fields match all.
-type Where struct {
+// TrustConditions selects pipelines of a provider. Empty fields match all.
+type TrustConditions struct {
 	Repository  string // e.g. "org/repo"; the subject for [Other]
 	Ref         string
 	Environment string
@@ -50,7 +50,7 @@ type Where struct {
 }
 
 // Claims returns the patterns that match w, by claim name.
-func (p Provider) Claims(w Where) map[string]string {
+func (p Provider) Claims(w TrustConditions) map[string]string {
 	claims := map[string]string{"repository": w.Repository, "ref": w.Ref, "environment": w.Environment, "workflow": w.Workflow}
 	switch p {
 	case Other:
@@ -209,7 +209,7 @@ func (t Trust) checkForm() error {
 	if !slices.Contains(Providers(), t.Provider) {
 		return invalidTrust("provider", "provider must be github, gitlab, forgejo or other.")
 	}
-	if t.Audience == "" || len(t.Audience) > maxAudience || Printable(t.Audience, maxAudience) != t.Audience {
+	if t.Audience == "" || len(t.Audience) > maxAudience || SanitizeASCII(t.Audience, maxAudience) != t.Audience {
 		return invalidTrust("audience", "audience must have 1 to %d visible characters.", maxAudience)
 	}
 	if len(t.Claims) == 0 || len(t.Claims) > maxClaims {
@@ -229,7 +229,7 @@ func checkClaim(name, pattern string) error {
 		return invalidTrust("claims", "A claim name must have 1 to 64 letters, digits and _./:-, and begin with a letter.")
 	case slices.Contains(standardClaims, name):
 		return invalidTrust("claims", "The claim %s is checked for every token. Remove it.", name)
-	case pattern == "" || len(pattern) > maxPattern || Printable(pattern, maxPattern) != pattern:
+	case pattern == "" || len(pattern) > maxPattern || SanitizeASCII(pattern, maxPattern) != pattern:
 		return invalidTrust("claims", "The pattern of claim %s must have 1 to %d visible characters.", name, maxPattern)
 	case slices.Contains(alternatives(name, pattern), ""):
 		return invalidTrust("claims", "The claim %s has an empty alternative. Remove it.", name)
@@ -333,8 +333,8 @@ func (t Trust) Same(other Trust) bool {
 	return t.Issuer == other.Issuer && t.Audience == other.Audience && maps.Equal(t.Claims, other.Claims)
 }
 
-// Admits reports whether a trust matches a pipeline.
-func (t Trust) Admits(p Pipeline) bool {
+// Matches reports whether a trust matches a pipeline.
+func (t Trust) Matches(p Pipeline) bool {
 	if t.checkForm() != nil || !t.names(looseOwner) || t.Issuer != p.Issuer || !slices.Contains(p.Audience, t.Audience) {
 		return false
 	}
@@ -347,10 +347,10 @@ func (t Trust) Admits(p Pipeline) bool {
 	return true
 }
 
-// Admitting returns the first trust that matches a pipeline.
-func Admitting(trusts []Trust, p Pipeline) (Trust, bool) {
+// FirstMatch returns the first trust that matches a pipeline.
+func FirstMatch(trusts []Trust, p Pipeline) (Trust, bool) {
 	for _, t := range trusts {
-		if t.Admits(p) {
+		if t.Matches(p) {
 			return t, true
 		}
 	}
@@ -394,7 +394,7 @@ func (t Trust) Actor(p Pipeline) string {
 	for _, kind := range []string{"refs/heads/", "refs/tags/"} {
 		ref = strings.TrimPrefix(ref, kind)
 	}
-	return Printable(string(t.Provider)+": "+repository+named("@", ref)+by, maxActor)
+	return SanitizeASCII(string(t.Provider)+": "+repository+named("@", ref)+by, maxActor)
 }
 
 func named(what, value string) string {
@@ -404,8 +404,8 @@ func named(what, value string) string {
 	return what + value
 }
 
-// Printable shortens s to most bytes and replaces characters outside printable ASCII with "?".
-func Printable(s string, most int) string {
+// SanitizeASCII shortens s to most bytes and replaces characters outside printable ASCII with "?".
+func SanitizeASCII(s string, most int) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' || c > '~' {
 			return '?'

@@ -74,7 +74,7 @@ func TestTrustCheck(t *testing.T) {
 	} {
 		trust := trusting(map[string]string{"repository": "org/repo"})
 		change(&trust)
-		if trust.Check() == nil || trust.Admits(pipeline()) {
+		if trust.Check() == nil || trust.Matches(pipeline()) {
 			t.Errorf("%s: got no error", name)
 		}
 	}
@@ -122,7 +122,7 @@ func TestTrustRestricted(t *testing.T) {
 		}
 		p := pipeline()
 		p.Issuer, p.Claims = trust.Issuer, tt.token
-		if got := trust.Admits(p); got != tt.want || trust.Open() != tt.open {
+		if got := trust.Matches(p); got != tt.want || trust.Open() != tt.open {
 			t.Errorf("%s: got match %t, open %t, want %t, %t", name, got, trust.Open(), tt.want, tt.open)
 		}
 	}
@@ -134,15 +134,15 @@ func TestStoredTrustsStay(t *testing.T) {
 	for _, claims := range []map[string]string{{"sub": "repo://**"}, {"repository": "org/repo"}} {
 		trust, p := trusting(claims), pipeline()
 		p.Claims["sub"] = "repo://x"
-		if !trust.Admits(p) || !trust.Open() {
-			t.Errorf("%v: got match %t, open %t, want both", claims, trust.Admits(p), trust.Open())
+		if !trust.Matches(p) || !trust.Open() {
+			t.Errorf("%v: got match %t, open %t, want both", claims, trust.Matches(p), trust.Open())
 		}
 	}
 	if trust := trusting(map[string]string{"sub": "repo://**"}); trust.Check() == nil {
 		t.Error("a trust for any owner is accepted")
 	}
 	literal := trusting(map[string]string{"repository": "org/repo", "ref": "refs/heads/a|refs/heads/main"})
-	if literal.Admits(pipeline()) {
+	if literal.Matches(pipeline()) {
 		t.Error("a ref can have alternatives")
 	}
 }
@@ -176,7 +176,7 @@ func TestTrustAdmits(t *testing.T) {
 		if err := trust.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got := trust.Admits(pipeline()); got != c.want {
+		if got := trust.Matches(pipeline()); got != c.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
@@ -188,11 +188,11 @@ func TestTrustAdmits(t *testing.T) {
 	} {
 		p := pipeline()
 		change(&p)
-		if _, ok := Admitting([]Trust{trust}, p); ok {
+		if _, ok := FirstMatch([]Trust{trust}, p); ok {
 			t.Errorf("%s: got a match", name)
 		}
 	}
-	if got, ok := Admitting([]Trust{trusting(map[string]string{"repository": "org/other"}), trust}, pipeline()); !ok || !got.Same(trust) {
+	if got, ok := FirstMatch([]Trust{trusting(map[string]string{"repository": "org/other"}), trust}, pipeline()); !ok || !got.Same(trust) {
 		t.Errorf("second of two trusts: got %v", got)
 	}
 }
@@ -222,7 +222,7 @@ func TestActor(t *testing.T) {
 
 func TestProviderClaims(t *testing.T) {
 	t.Parallel()
-	w := Where{Repository: "g/p", Ref: "refs/heads/main", Environment: "prod"}
+	w := TrustConditions{Repository: "g/p", Ref: "refs/heads/main", Environment: "prod"}
 	for _, p := range []Provider{GitHub, Forgejo} {
 		if got := p.Claims(w); len(got) != 3 || got["repository"] != "g/p" || got["ref"] != "refs/heads/main" || got["environment"] != "prod" {
 			t.Errorf("%s: got %v", p, got)

@@ -28,11 +28,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
-// Kept is the retention period of records.
-const Kept = 365 * 24 * time.Hour
+// Retention is the retention period of records.
+const Retention = 365 * 24 * time.Hour
 
 // Action is the kind of a change, such as "key.revoke".
 type Action string
@@ -156,8 +156,8 @@ func Outcomes() []Outcome { return []Outcome{Succeeded, Failed, Requested} }
 type Record struct {
 	ID       string // sorts by time, newest first
 	At       time.Time
-	Actor    trace.Actor
-	Origin   trace.Request
+	Actor    reqctx.Actor
+	Origin   reqctx.Request
 	Action   Action
 	Outcome  Outcome
 	Project  string

@@ -72,7 +72,7 @@ type cdCustom struct {
 	Message  string `json:"message,omitempty"`
 }
 
-func cdBody(n event.Announcement, source string) cdEvent {
+func cdBody(n event.OutboxEntry, source string) cdEvent {
 	d := n.Deployment
 	r := d.Revision
 	service := d.App.Namespace + "/" + d.App.Name
@@ -85,14 +85,14 @@ func cdBody(n event.Announcement, source string) cdEvent {
 		Subject: cdSubject{ID: service, Source: source, Type: "service", Content: content},
 		CustomData: cdCustom{
 			Project: n.Project, App: d.App.Name, Revision: r.Number, Image: r.Image, Digest: r.Digest, Commit: r.Commit,
-			Trigger: string(r.Trigger), Actor: r.Actor, Source: r.Source, Status: string(r.Status), Message: r.Says(),
+			Trigger: string(r.Trigger), Actor: r.Actor, Source: r.Source, Status: string(r.Status), Message: r.DisplayMessage(),
 		},
 		ContentType: cloudevents.ApplicationJSON,
 	}
 	if d.Outcome == deploy.Broke {
 		e.Subject.ID = fmt.Sprintf("%s/revisions/%d", service, r.Number)
 		e.Subject.Type = "incident"
-		e.Subject.Content.Description = r.Says()
+		e.Subject.Content.Description = r.DisplayMessage()
 		e.Subject.Content.Service = &cdReference{ID: service, Source: source}
 	}
 	return e

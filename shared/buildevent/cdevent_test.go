@@ -11,8 +11,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-func announcement(outcome deploy.Outcome) event.Announcement {
-	return event.Announcement{
+func announcement(outcome deploy.Outcome) event.OutboxEntry {
+	return event.OutboxEntry{
 		ID: "ID1", Subject: "shop-prod.hello", Project: "shop", Environment: "prod",
 		Deployment: &event.Deployment{
 			App: app.Ref{Namespace: "shop-prod", Name: "hello"}, Outcome: outcome,

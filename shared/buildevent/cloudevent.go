@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/event"
-	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/notify"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -53,9 +53,9 @@ func NewSink(address, source, overrides string) (*Sink, error) {
 
 var extensionName = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 
-// Send sends an entry once, always with the same ID. It returns a [nudge.AnswerError] if the
+// Send sends an entry once, always with the same ID. It returns a [notify.StatusError] if the
 // status is not a success.
-func (s *Sink) Send(ctx context.Context, n event.Announcement) error {
+func (s *Sink) Send(ctx context.Context, n event.OutboxEntry) error {
 	e, err := Event(n, s.source)
 	if err != nil {
 		return err
@@ -63,14 +63,14 @@ func (s *Sink) Send(ctx context.Context, n event.Announcement) error {
 	for name, value := range s.extensions {
 		e.SetExtension(name, value)
 	}
-	if err := nudge.Post(ctx, s.client, s.url, e); err != nil {
+	if err := notify.Post(ctx, s.client, s.url, e); err != nil {
 		return fmt.Errorf("send event %s: %w", n.ID, err)
 	}
 	return nil
 }
 
 // Event returns an entry as a CloudEvent. The data of a deployment is a CDEvent.
-func Event(n event.Announcement, source string) (cloudevents.Event, error) {
+func Event(n event.OutboxEntry, source string) (cloudevents.Event, error) {
 	e := cloudevents.NewEvent()
 	e.SetID(n.ID)
 	e.SetSource(source)
@@ -94,7 +94,7 @@ func Event(n event.Announcement, source string) (cloudevents.Event, error) {
 	return e, nil
 }
 
-func data(n event.Announcement) any {
+func data(n event.OutboxEntry) any {
 	switch {
 	case n.Key != nil:
 		k := n.Key

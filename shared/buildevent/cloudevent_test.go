@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
-	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/notify"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/tests/check"
 )
@@ -36,7 +36,7 @@ func TestCloudEvents(t *testing.T) {
 	soft := plan.Limits{Rate: 1, Burst: 1, Quota: 1000, Period: plan.Day}
 	const key = `"key_id":"key-ab12cd34","name":"ci","project":"shop","environment":"prod","plan":"plan-starter"`
 	tests := []struct {
-		n             event.Announcement
+		n             event.OutboxEntry
 		id, kind, sub string // generated if id is ""
 		data          string
 	}{
@@ -103,7 +103,7 @@ func TestSend(t *testing.T) {
 		sink, err := NewSink(server.URL, "/sluice", overrides)
 		check.OK(t, err)
 		err = sink.Send(t.Context(), announcement(deploy.Deployed))
-		var answer *nudge.AnswerError
+		var answer *notify.StatusError
 		switch {
 		case code == http.StatusAccepted && err != nil, code != http.StatusAccepted && !errors.As(err, &answer):
 			t.Errorf("status %d: got %v", code, err)

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 const (
@@ -36,7 +36,7 @@ const (
 type Query struct {
 	RequestID  string    `json:"request_id"`
 	Namespaces []string  `json:"namespaces"`         // namespaces that the user may see
-	Prefixes   []string  `json:"prefixes,omitempty"` // keys whose counts are requested (package counted)
+	Prefixes   []string  `json:"prefixes,omitempty"` // keys whose counts are requested (package usagequery)
 	At         time.Time `json:"at"`                 // time of the store
 	Nonce      string    `json:"nonce"`              // makes each query unique
 }
@@ -117,7 +117,7 @@ func (g *ReplayGuard) VerifyQuery(body []byte, signature string, now time.Time) 
 		return Query{}, ErrBadSignature
 	}
 	var q Query
-	if err := json.Unmarshal(body, &q); err != nil || !trace.ValidID(q.RequestID) {
+	if err := json.Unmarshal(body, &q); err != nil || !reqctx.ValidID(q.RequestID) {
 		return Query{}, ErrMalformed
 	}
 	if away := now.Sub(q.At); away > QueryWindow || away < -QueryWindow {

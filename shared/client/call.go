@@ -20,7 +20,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -172,7 +172,7 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+string(c.token))
 	}
-	if r, ok := trace.Of(ctx); ok {
+	if r, ok := reqctx.FromContext(ctx); ok {
 		c.onBehalf(req.Header, r)
 	}
 	res, err := c.http.Do(req)
@@ -195,13 +195,13 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 
 // onBehalf adds the headers of a call on behalf of another request: its ID, trace and signed client
 // address.
-func (c *Client) onBehalf(h http.Header, of trace.Request) {
-	h.Set(trace.Header, of.ID)
+func (c *Client) onBehalf(h http.Header, of reqctx.Request) {
+	h.Set(reqctx.Header, of.ID)
 	if of.Parent != "" {
-		h.Set(trace.ParentHeader, of.Parent)
+		h.Set(reqctx.ParentHeader, of.Parent)
 	}
-	if signed := trace.Vouch(c.vouching, of.Address, h.Get("Authorization"), c.now()); signed != "" {
-		h.Set(trace.ClientHeader, signed)
+	if signed := reqctx.Vouch(c.vouching, of.Address, h.Get("Authorization"), c.now()); signed != "" {
+		h.Set(reqctx.ClientHeader, signed)
 	}
 }
 
@@ -267,7 +267,7 @@ func (c *Client) pause(ctx context.Context, try int, err error) bool {
 	if deadline, has := ctx.Deadline(); has && time.Until(deadline) < wait {
 		return false // err is more useful to the caller than a timeout
 	}
-	return trace.Sleep(ctx, wait)
+	return reqctx.Sleep(ctx, wait)
 }
 
 // backoff returns the pause after an error and reports whether to retry. Half of the pause is

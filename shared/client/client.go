@@ -9,7 +9,7 @@
 //
 // The client retries reads if the connection fails or the server returns 429 or 5xx, with
 // exponential backoff, jitter and Retry-After. It sends changes once, except deployments and builds
-// with an idempotency key; see [Client.Once]. It follows no redirects: tokens go only to the given
+// with an idempotency key; see [Client.WithIdempotencyKey]. It follows no redirects: tokens go only to the given
 // server.
 package client
 
@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 // Defaults of [New].
@@ -53,7 +53,7 @@ type Client struct {
 	tries   int
 	now     func() time.Time
 
-	vouching trace.Secret // see WithVouching; "" sends no address
+	vouching reqctx.Secret // see WithVouching; "" sends no address
 }
 
 // Page selects a page of a list: its size of 1 to 500 items (0 for the server's default) and the
@@ -76,7 +76,7 @@ func WithTries(n int) Option { return func(c *Client) { c.tries = max(n, 1) } }
 
 // WithVouching makes calls on behalf of another request send that request's client address, signed
 // with a secret that the server knows.
-func WithVouching(s trace.Secret) Option { return func(c *Client) { c.vouching = s } }
+func WithVouching(s reqctx.Secret) Option { return func(c *Client) { c.vouching = s } }
 
 // WithToken sets the session token or service token of all calls.
 func WithToken(t Token) Option { return func(c *Client) { c.token = t } }
@@ -112,10 +112,10 @@ func (c *Client) WithDevice(t Token) *Client {
 	return &known
 }
 
-// Once returns a copy of c for one call, with an Idempotency-Key of 1 to 255 visible ASCII
+// WithIdempotencyKey returns a copy of c for one call, with an Idempotency-Key of 1 to 255 visible ASCII
 // characters. For 24 hours, a repeated call returns the first result, or an already_issued error
 // if the first call issued a key.
-func (c *Client) Once(id string) *Client {
+func (c *Client) WithIdempotencyKey(id string) *Client {
 	named := *c
 	named.request = id
 	return &named
@@ -129,9 +129,9 @@ func (c *Client) Matching(tag string) *Client {
 	return &matching
 }
 
-// Waiting returns a copy of c whose changes to keys and plans wait for the checkers, for 1 to 30
+// WithWait returns a copy of c whose changes to keys and plans wait for the checkers, for 1 to 30
 // seconds. The response contains the state of the change at each checker.
-func (c *Client) Waiting(d time.Duration) *Client {
+func (c *Client) WithWait(d time.Duration) *Client {
 	waiting := *c
 	waiting.wait = d
 	return &waiting

@@ -17,7 +17,7 @@ func TestOnce(t *testing.T) {
 		got = append(got, slices.Concat([]string{r.Method}, r.Header["Idempotency-Key"]))
 		_, _ = w.Write([]byte(`{}`))
 	}))
-	named := c.Once("form-1")
+	named := c.WithIdempotencyKey("form-1")
 	_, _, err := named.CreateKey(t.Context(), "shop", "prod", wire.CreateKey{})
 	if err == nil {
 		_, _, err = named.RotateKey(t.Context(), "shop", "key-ab12cd34", 0)

@@ -47,7 +47,7 @@ func change(ctx context.Context, c *Client) error { _, err := c.CreateProject(ct
 func remove(ctx context.Context, c *Client) error { return c.DeleteProject(ctx, "p") }
 
 func deployOnce(ctx context.Context, c *Client) error {
-	_, err := c.Once("run 7").Deploy(ctx, "p", "prod", "hello", "hello:v2")
+	_, err := c.WithIdempotencyKey("run 7").Deploy(ctx, "p", "prod", "hello", "hello:v2")
 	return err
 }
 

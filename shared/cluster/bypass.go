@@ -45,16 +45,16 @@ func hiddenBySluice(s *unstructured.Unstructured) bool {
 	return said
 }
 
-// HideKnative removes an app's Knative Service from Knative's public gateway, which is not gated.
-func (c *Cluster) HideKnative(ctx context.Context, o Objects, ref app.Ref) error {
+// MakeClusterLocal removes an app's Knative Service from Knative's public gateway, which is not gated.
+func (c *Cluster) MakeClusterLocal(ctx context.Context, o Objects, ref app.Ref) error {
 	return c.show(ctx, o, ref, func(labels, annotations map[string]string) {
 		labels[visibilityLabel] = clusterLocal
 		annotations[hiddenAnnotation] = clusterLocal
 	})
 }
 
-// ShowKnative reverses [Cluster.HideKnative].
-func (c *Cluster) ShowKnative(ctx context.Context, o Objects, ref app.Ref) error {
+// RestoreVisibility reverses [Cluster.MakeClusterLocal].
+func (c *Cluster) RestoreVisibility(ctx context.Context, o Objects, ref app.Ref) error {
 	return c.show(ctx, o, ref, func(labels, annotations map[string]string) {
 		delete(labels, visibilityLabel)
 		delete(annotations, hiddenAnnotation)

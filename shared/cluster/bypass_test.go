@@ -115,7 +115,7 @@ func TestKnativeVisibility(t *testing.T) {
 	if s := b.state(); !s.Public || s.Hidden {
 		t.Errorf("initial state: %+v", s)
 	}
-	b.must(b.cluster.HideKnative(ctx, b.objects(), ref))
+	b.must(b.cluster.MakeClusterLocal(ctx, b.objects(), ref))
 	if s := b.state(); s.Public || !s.Hidden {
 		t.Errorf("hidden: %+v", s)
 	}
@@ -135,8 +135,8 @@ func TestKnativeVisibility(t *testing.T) {
 		}
 	}
 	seen := b.objects()
-	b.must(b.cluster.ShowKnative(ctx, seen, ref))
-	b.conflict(b.cluster.HideKnative(ctx, seen, ref))
+	b.must(b.cluster.RestoreVisibility(ctx, seen, ref))
+	b.conflict(b.cluster.MakeClusterLocal(ctx, seen, ref))
 	if s := b.state(); !s.Public || s.Hidden || b.objects().knative.GetLabels()["team"] != "shop" {
 		t.Errorf("after release: state %+v, labels %v", s, b.objects().knative.GetLabels())
 	}

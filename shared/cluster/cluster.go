@@ -211,10 +211,10 @@ func problemOf(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return problem.Of(problem.Conflict).Because(err)
+		return problem.FromCode(problem.Conflict).WithCause(err)
 	case !errors.As(err, &answer), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err),
 		apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err):
-		return problem.Of(problem.Unavailable).Because(err)
+		return problem.FromCode(problem.Unavailable).WithCause(err)
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/checkers"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 const (
@@ -84,7 +84,7 @@ func (r gatewayEnvoy) policySpec(g gate) map[string]any {
 			"failOpen":         false,
 			"statusOnError":    int64(503),
 			"timeout":          "5s",
-			"headersToExtAuth": append([]any{"X-API-Key", methodHeader}, g.asked(trace.Header, checkers.NonceHeader)...),
+			"headersToExtAuth": append([]any{"X-API-Key", methodHeader}, g.asked(reqctx.Header, checkers.NonceHeader)...),
 			"http": map[string]any{
 				"backendRefs":      []any{map[string]any{"group": envoyGroup, "kind": "Backend", "name": gateName(g.ref), "weight": int64(1)}},
 				"pathOverride":     g.checkPath(),

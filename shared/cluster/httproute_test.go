@@ -308,12 +308,12 @@ func TestMove(t *testing.T) {
 				if got := after.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA")).Former; got != former {
 					t.Errorf("former route from Inventory: got %v, want %v", got, former)
 				}
-				b.must(after.cluster.RemoveFormer(t.Context(), after.objects(), b.app.Ref()))
+				b.must(after.cluster.DeletePreviousRoute(t.Context(), after.objects(), b.app.Ref()))
 				if former == RouteGated && !sharedGate { // the gate outlives its route
 					if got := after.state().Former; got != RouteClosed {
 						t.Errorf("former route after its deletion: got %v, want RouteClosed", got)
 					}
-					b.must(after.cluster.RemoveFormer(t.Context(), after.objects(), b.app.Ref()))
+					b.must(after.cluster.DeletePreviousRoute(t.Context(), after.objects(), b.app.Ref()))
 				}
 				if got := after.state(); got.Former != RouteAbsent || got.Route != RouteGated || got.Middleware != Right {
 					t.Errorf("after the move: state %+v", got)
@@ -358,7 +358,7 @@ func TestMoveKeepsForeignRoute(t *testing.T) {
 	if got := b.state().Former; got != RouteAbsent {
 		t.Errorf("foreign route: got %v, want RouteAbsent", got)
 	}
-	b.must(b.cluster.RemoveFormer(t.Context(), b.objects(), b.app.Ref()))
+	b.must(b.cluster.DeletePreviousRoute(t.Context(), b.objects(), b.app.Ref()))
 	var existing *unstructured.Unstructured
 	existing, err := b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace).find(t.Context(), "hello")
 	b.must(err)

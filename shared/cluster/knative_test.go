@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/crds"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/tests/check"
 )
@@ -20,7 +20,7 @@ var defined sync.Once
 func (b *bench) define() {
 	b.Helper()
 	defined.Do(func() {
-		b.must(definitions.Define(b.Context(), filepath.Join("..", ".."), b.dynamic, definitions.Serving(), definitions.EnvoyGateway()))
+		b.must(crds.Define(b.Context(), filepath.Join("..", ".."), b.dynamic, crds.Serving(), crds.EnvoyGateway()))
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/checkers"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 const (
@@ -142,7 +142,7 @@ func (m middlewares) forwardAuth(g gate) map[string]any {
 		"authResponseHeadersRegex": removedHeaders,
 		// Except for X-Forwarded-*, the checker gets only these headers. It rejects requests with
 		// large headers, and must not see the client's cookies and credentials.
-		"authRequestHeaders": append([]any{"X-API-Key"}, g.asked(trace.Header, checkers.NonceHeader)...),
+		"authRequestHeaders": append([]any{"X-API-Key"}, g.asked(reqctx.Header, checkers.NonceHeader)...),
 	}
 }
 

@@ -29,12 +29,12 @@ func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 		return err
 	}
 	if existing != nil && existing.Status.Phase == corev1.NamespaceTerminating {
-		return fmt.Errorf("namespace %s is being deleted: %w", name, problem.Of(problem.Unavailable))
+		return fmt.Errorf("namespace %s is being deleted: %w", name, problem.FromCode(problem.Unavailable))
 	}
 	if existing == nil {
 		_, err = c.namespaces().write(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: managed()}})
 		if lacksRight(err) {
-			return problem.Of(problem.Unavailable).Because(err)
+			return problem.FromCode(problem.Unavailable).WithCause(err)
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
@@ -77,7 +77,7 @@ func (c *Cluster) grant(ctx context.Context, namespace string) error {
 		_, err := c.roleBindings(namespace).write(ctx, c.binding(function))
 		switch {
 		case apierrors.IsForbidden(err):
-			return problem.Of(problem.Unavailable).Because(err)
+			return problem.FromCode(problem.Unavailable).WithCause(err)
 		case err != nil && !apierrors.IsAlreadyExists(err):
 			return err
 		}
@@ -106,7 +106,7 @@ func (c *Cluster) waitGranted(ctx context.Context, namespace string) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for rights in namespace %s: %w", namespace, problem.Of(problem.Unavailable).Because(context.Cause(ctx)))
+			return fmt.Errorf("wait for rights in namespace %s: %w", namespace, problem.FromCode(problem.Unavailable).WithCause(context.Cause(ctx)))
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 // Objects holds an app's objects as they were read. Writes fail if an object has changed since.
@@ -90,7 +90,7 @@ type Inventory struct {
 	others   map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured
 }
 
-// Of returns the objects of one app.
+// FromCode returns the objects of one app.
 func (v Inventory) Of(ref app.Ref) Objects {
 	named := func(name string) app.Ref { return app.Ref{Namespace: ref.Namespace, Name: name} }
 	o := Objects{Workload: v.Workloads.Of(ref), at: v.at, service: v.services[ref], ca: v.cas[named(caSecretName)]}
@@ -269,8 +269,8 @@ func (c *Cluster) Delete(ctx context.Context, ref app.Ref) error {
 // calls allowed, so objects that are created later remain.
 func (c *Cluster) DeleteIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
 	for try := range attempts {
-		if !trace.Sleep(ctx, time.Duration(max(0, try-1))*attemptPause) {
-			return fmt.Errorf("delete %s: %w", ref, problem.Of(problem.Unavailable).Because(ctx.Err()))
+		if !reqctx.Sleep(ctx, time.Duration(max(0, try-1))*attemptPause) {
+			return fmt.Errorf("delete %s: %w", ref, problem.FromCode(problem.Unavailable).WithCause(ctx.Err()))
 		}
 		o, err := c.Objects(ctx, ref)
 		if err != nil || o.None() {
@@ -285,7 +285,7 @@ func (c *Cluster) DeleteIf(ctx context.Context, ref app.Ref, allowed func(contex
 	}
 	o, err := c.Objects(ctx, ref)
 	if err == nil && !o.None() {
-		return fmt.Errorf("delete %s: %w", ref, problem.Of(problem.Conflict))
+		return fmt.Errorf("delete %s: %w", ref, problem.FromCode(problem.Conflict))
 	}
 	return err
 }
@@ -295,7 +295,7 @@ func (c *Cluster) DeleteIf(ctx context.Context, ref app.Ref, allowed func(contex
 func (c *Cluster) remove(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
-	if err := c.RemoveFormer(ctx, o, ref); err != nil {
+	if err := c.DeletePreviousRoute(ctx, o, ref); err != nil {
 		return err
 	}
 	if err := withdraw(ctx, c.objects(c.routing.kind(), ref.Namespace), o.route); err != nil {

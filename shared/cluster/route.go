@@ -177,9 +177,9 @@ func (c *Cluster) RemoveRoute(ctx context.Context, o Objects, ref app.Ref) error
 	return withdraw(ctx, c.objects(c.routing.kind(), ref.Namespace), o.route)
 }
 
-// RemoveFormer deletes the former route. If that does not exist, it deletes the gate of the former
+// DeletePreviousRoute deletes the former route. If that does not exist, it deletes the gate of the former
 // route: the gate must outlive the route.
-func (c *Cluster) RemoveFormer(ctx context.Context, o Objects, ref app.Ref) error {
+func (c *Cluster) DeletePreviousRoute(ctx context.Context, o Objects, ref app.Ref) error {
 	if c.former == nil {
 		return nil
 	}

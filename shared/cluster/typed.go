@@ -97,7 +97,7 @@ func (k typed[T]) get(ctx context.Context, name string) (*T, error) {
 	defer cancel()
 	u, err := k.api.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		err = problem.Of(problem.NotFound).Because(err)
+		err = problem.FromCode(problem.NotFound).WithCause(err)
 	}
 	return k.result("get", name, u, err)
 }
@@ -124,7 +124,7 @@ func (k typed[T]) write(ctx context.Context, object *T) (*T, error) {
 	if u.GetResourceVersion() != "" {
 		is, err = k.api.Update(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager})
 		if apierrors.IsNotFound(err) { // deleted since it was read
-			err = problem.Of(problem.Conflict).Because(err)
+			err = problem.FromCode(problem.Conflict).WithCause(err)
 		}
 	} else {
 		verb = "create"

@@ -78,8 +78,8 @@ func (c *Cluster) DeleteWebhookTokenIf(ctx context.Context, ref app.Ref, allowed
 	return err
 }
 
-// WatchedTokens is a cache of the tokens of all webhooks, which a watch keeps up to date.
-type WatchedTokens struct {
+// TokenCache is a cache of the tokens of all webhooks, which a watch keeps up to date.
+type TokenCache struct {
 	secrets dynamic.ResourceInterface
 	log     *slog.Logger
 	synced  chan struct{} // closed after the first list
@@ -88,13 +88,13 @@ type WatchedTokens struct {
 	tokens map[string]hook.Token // by [app.Ref.String]
 }
 
-// WatchWebhookTokens returns an empty cache; [WatchedTokens.Run] fills it.
-func (c *Cluster) WatchWebhookTokens(log *slog.Logger) *WatchedTokens {
-	return &WatchedTokens{secrets: c.secrets(c.webhooks).api, log: log, synced: make(chan struct{}), tokens: map[string]hook.Token{}}
+// WatchWebhookTokens returns an empty cache; [TokenCache.Run] fills it.
+func (c *Cluster) WatchWebhookTokens(log *slog.Logger) *TokenCache {
+	return &TokenCache{secrets: c.secrets(c.webhooks).api, log: log, synced: make(chan struct{}), tokens: map[string]hook.Token{}}
 }
 
 // Run watches until ctx ends. It retries with pauses of up to half a minute.
-func (w *WatchedTokens) Run(ctx context.Context) error {
+func (w *TokenCache) Run(ctx context.Context) error {
 	list := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			all, err := w.secrets.List(ctx, o)
@@ -111,7 +111,7 @@ func (w *WatchedTokens) Run(ctx context.Context) error {
 	return nil
 }
 
-func (w *WatchedTokens) failed(ctx context.Context, verb string, err error) error {
+func (w *TokenCache) failed(ctx context.Context, verb string, err error) error {
 	if err != nil && ctx.Err() == nil {
 		w.log.WarnContext(ctx, "watch webhook tokens failed", "verb", verb, "error", err)
 	}
@@ -119,10 +119,10 @@ func (w *WatchedTokens) failed(ctx context.Context, verb string, err error) erro
 }
 
 // Synced returns a channel that is closed after the first list.
-func (w *WatchedTokens) Synced() <-chan struct{} { return w.synced }
+func (w *TokenCache) Synced() <-chan struct{} { return w.synced }
 
 // Token returns the cached token of an app's webhook.
-func (w *WatchedTokens) Token(ref app.Ref) (token hook.Token, ok bool) {
+func (w *TokenCache) Token(ref app.Ref) (token hook.Token, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	token, ok = w.tokens[ref.String()]
@@ -130,7 +130,7 @@ func (w *WatchedTokens) Token(ref app.Ref) (token hook.Token, ok bool) {
 }
 
 // Replace implements [cache.ReflectorStore].
-func (w *WatchedTokens) Replace(list []any, _ string) error {
+func (w *TokenCache) Replace(list []any, _ string) error {
 	all := make(map[string]hook.Token, len(list))
 	for _, object := range list {
 		if name, token, ok := tokenOf(object); ok {
@@ -149,10 +149,10 @@ func (w *WatchedTokens) Replace(list []any, _ string) error {
 }
 
 // Add implements [cache.ReflectorStore].
-func (w *WatchedTokens) Add(object any) error { return w.Update(object) }
+func (w *TokenCache) Add(object any) error { return w.Update(object) }
 
 // Update implements [cache.ReflectorStore].
-func (w *WatchedTokens) Update(object any) error {
+func (w *TokenCache) Update(object any) error {
 	name, token, ok := tokenOf(object)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +165,7 @@ func (w *WatchedTokens) Update(object any) error {
 }
 
 // Delete implements [cache.ReflectorStore].
-func (w *WatchedTokens) Delete(object any) error {
+func (w *TokenCache) Delete(object any) error {
 	name, _, _ := tokenOf(object)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,7 +174,7 @@ func (w *WatchedTokens) Delete(object any) error {
 }
 
 // Resync implements [cache.ReflectorStore].
-func (*WatchedTokens) Resync() error { return nil }
+func (*TokenCache) Resync() error { return nil }
 
 func tokenOf(object any) (name string, token hook.Token, ok bool) {
 	u, isObject := object.(*unstructured.Unstructured)

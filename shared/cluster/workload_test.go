@@ -65,7 +65,7 @@ func TestRefusal(t *testing.T) {
 	if reason, refused := Refusal(b.cluster.ApplyWorkload(t.Context(), seen, b.app)); !refused || !strings.Contains(reason, "70000") {
 		t.Errorf("%q, %v", reason, refused)
 	}
-	for _, err := range []error{nil, errors.New("other"), problem.Of(problem.Unavailable), problem.Of(problem.Conflict)} {
+	for _, err := range []error{nil, errors.New("other"), problem.FromCode(problem.Unavailable), problem.FromCode(problem.Conflict)} {
 		if _, refused := Refusal(err); refused {
 			t.Errorf("Refusal(%v): got true, want false", err)
 		}

@@ -39,7 +39,7 @@ var (
 
 // New returns the denial for a problem code.
 func New(code problem.Code) *Denial {
-	p := problem.Of(code)
+	p := problem.FromCode(code)
 	body, err := json.Marshal(wire.Error{Code: string(p.Code), Message: p.Message})
 	if err != nil {
 		panic(err)

@@ -152,8 +152,8 @@ func (r Revision) Runs() string {
 	return r.Image + "@" + r.Digest
 }
 
-// Says returns the note and the message.
-func (r Revision) Says() string { return strings.TrimSpace(r.Note + " " + r.Message) }
+// DisplayMessage returns the note and the message.
+func (r Revision) DisplayMessage() string { return strings.TrimSpace(r.Note + " " + r.Message) }
 
 // NoDigest returns the reason for a missing digest, or "".
 func (r Revision) NoDigest() string {
@@ -209,8 +209,8 @@ func Previous(history iter.Seq2[Revision, error], current int64) (Revision, bool
 	return fallback, fallback.Number != 0, nil
 }
 
-// Overtaken returns r after a newer revision was recorded, and reports whether r changed.
-func (r Revision) Overtaken(by int64) (Revision, bool) {
+// Supersede returns r after a newer revision was recorded, and reports whether r changed.
+func (r Revision) Supersede(by int64) (Revision, bool) {
 	if r.Status != RollingOut {
 		return r, false
 	}
@@ -235,9 +235,9 @@ const (
 	Broke      Outcome = "failed"
 )
 
-// OutcomeOf returns the outcome of a finished revision. first is true if no earlier revision was
+// OutcomeFor returns the outcome of a finished revision. first is true if no earlier revision was
 // live.
-func OutcomeOf(r Revision, first bool) Outcome {
+func OutcomeFor(r Revision, first bool) Outcome {
 	switch {
 	case r.Status == Failed:
 		return Broke

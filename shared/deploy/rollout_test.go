@@ -144,7 +144,7 @@ func TestCopy(t *testing.T) {
 	}
 	check.Equal(t, "copy", want, source.Copy(Rollback, "ada", noon()))
 	source.Digest = ""
-	if got := source.Copy(Rollback, "ada", noon()).Says(); got != "A note." {
+	if got := source.Copy(Rollback, "ada", noon()).DisplayMessage(); got != "A note." {
 		t.Errorf("message without a digest: got %q", got)
 	}
 }
@@ -185,11 +185,11 @@ func TestRevisionWorked(t *testing.T) {
 	}{
 		{"rolling out", Revision{Status: RollingOut}, false},
 		{"rolling out with a ready pod", Revision{Status: RollingOut, ReadyAt: noon()}, true},
-		{"overtaken with a ready pod", first(Revision{Status: RollingOut, ReadyAt: noon()}.Overtaken(2)), true},
+		{"overtaken with a ready pod", first(Revision{Status: RollingOut, ReadyAt: noon()}.Supersede(2)), true},
 		{"failed with a ready pod", Revision{Status: Failed, FinishedAt: noon(), ReadyAt: noon()}, true},
 		{"live", Revision{Status: Live, FinishedAt: noon()}, true},
 		{"replaced", Revision{Status: Live, FinishedAt: noon()}.Replaced(2), true},
-		{"overtaken", first(Revision{Status: RollingOut}.Overtaken(2)), false},
+		{"overtaken", first(Revision{Status: RollingOut}.Supersede(2)), false},
 		{"failed", Revision{Status: Failed, FinishedAt: noon()}, false},
 	}
 	for _, tt := range tests {
@@ -253,7 +253,7 @@ func TestOutcome(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := OutcomeOf(tt.r, tt.first); got != tt.want {
+			if got := OutcomeFor(tt.r, tt.first); got != tt.want {
 				t.Errorf("outcome: got %s", got)
 			}
 		})

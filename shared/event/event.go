@@ -3,7 +3,7 @@
 //
 // # Outbox
 //
-// The transaction of a change also writes its [Announcement], so neither exists without the other.
+// The transaction of a change also writes its [OutboxEntry], so neither exists without the other.
 // Functions with changes write to the outbox; only deploys sends. An announcement is deleted once
 // the sink has accepted it. Without a sink (no EVENTS, no K_SINK), nothing is written.
 //
@@ -67,14 +67,14 @@ func Types() []Type {
 	}
 }
 
-// Kept is the time after which an unsent announcement is dropped.
-const Kept = 24 * time.Hour
+// Retention is the time after which an unsent announcement is dropped.
+const Retention = 24 * time.Hour
 
 // Installation is the subject of events about all gates.
 const Installation = "installation"
 
-// Announcement is an event. Exactly one of the last five fields is set.
-type Announcement struct {
+// OutboxEntry is an event. Exactly one of the last five fields is set.
+type OutboxEntry struct {
 	ID          string // the same each time it is sent
 	Type        Type   // "" for a deployment
 	Subject     string // scope of the order: an [apikey.ID], an [app.Ref], or [Installation]
@@ -131,32 +131,32 @@ type Gates struct {
 	Since    time.Time // start of the denials
 }
 
-// Waiting is an announcement in the outbox.
-type Waiting struct {
-	Announcement
+// Pending is an announcement in the outbox.
+type Pending struct {
+	OutboxEntry
 
-	Place  Place
+	Place  Cursor
 	Waited time.Duration
 }
 
-// Place is the position of an announcement in the outbox; zero is before the first.
-type Place struct {
+// Cursor is the position of an announcement in the outbox; zero is before the first.
+type Cursor struct {
 	At time.Time
 	ID string
 }
 
 // OfDeployment announces a finished revision. first means that no other revision was live before.
-func OfDeployment(a app.App, r deploy.Revision, first bool) Announcement {
-	return Announcement{
+func OfDeployment(a app.App, r deploy.Revision, first bool) OutboxEntry {
+	return OutboxEntry{
 		ID: rand.Text(), Subject: a.Ref().String(), Project: a.Project, Environment: a.Environment, At: r.FinishedAt,
-		Deployment: &Deployment{App: a.Ref(), Outcome: deploy.OutcomeOf(r, first), Revision: r},
+		Deployment: &Deployment{App: a.Ref(), Outcome: deploy.OutcomeFor(r, first), Revision: r},
 	}
 }
 
 // OfKey announces an event of a key.
-func OfKey(t Type, k apikey.Key, at time.Time) Announcement {
+func OfKey(t Type, k apikey.Key, at time.Time) OutboxEntry {
 	shown := keyOf(k)
-	return Announcement{
+	return OutboxEntry{
 		ID: rand.Text(), Type: t, Subject: string(k.ID()), Project: k.Project, Environment: k.Environment, At: at, Key: &shown,
 	}
 }
@@ -184,8 +184,8 @@ func OfKeyChange(stored, changed apikey.Key) (t Type, ok bool) {
 }
 
 // OfGate announces the new state of an app's gate. ok is false if there is no event for it.
-func OfGate(a app.App, before app.GateState) (n Announcement, ok bool) {
-	n = Announcement{
+func OfGate(a app.App, before app.GateState) (n OutboxEntry, ok bool) {
+	n = OutboxEntry{
 		ID: rand.Text(), Type: GateEngaged, Subject: a.Ref().String(), Project: a.Project, Environment: a.Environment, At: a.Gate.Since,
 		Gate: &Gate{App: a.Ref(), Host: a.Host, State: a.Gate.State},
 	}
@@ -196,12 +196,12 @@ func OfGate(a app.App, before app.GateState) (n Announcement, ok bool) {
 }
 
 // OfGates announces that all gates deny, or no longer deny.
-func OfGates(t Type, g Gates, at time.Time) Announcement {
+func OfGates(t Type, g Gates, at time.Time) OutboxEntry {
 	name := "denying"
 	if t == GateRecovered {
 		name = "recovered"
 	}
-	return Announcement{
+	return OutboxEntry{
 		ID: fmt.Sprintf("gates.%s.%d", name, g.Since.UnixMicro()), Type: t, Subject: Installation, At: at, Gates: &g,
 	}
 }

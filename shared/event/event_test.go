@@ -79,7 +79,7 @@ func TestReached(t *testing.T) {
 		{1 << 52, 1 << 53, 0},
 	}
 	for _, tt := range tests {
-		if got := Reached(tt.used, tt.quota); got != tt.want {
+		if got := ThresholdReached(tt.used, tt.quota); got != tt.want {
 			t.Errorf("%d of %d: got %d%%", tt.used, tt.quota, got)
 		}
 	}

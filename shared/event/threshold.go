@@ -24,20 +24,20 @@ func Expiries() []Expiry {
 func (e Expiry) Before() time.Duration { return time.Duration(e.Days) * 24 * time.Hour }
 
 // Of announces the event for a key. The ID contains the expiry, which may change.
-func (e Expiry) Of(k apikey.Key) Announcement {
+func (e Expiry) Of(k apikey.Key) OutboxEntry {
 	n := OfKey(e.Type, k, k.ExpiresAt.Add(-e.Before()))
 	n.ID = fmt.Sprintf("%s.%s.%d", k.ID(), e.Name, k.ExpiresAt.UnixMicro())
 	n.Key.Within = e.Days
 	return n
 }
 
-// Percents returns the percentages of a quota that are announced.
-func Percents() []int { return []int{80, 100} }
+// Thresholds returns the percentages of a quota that are announced.
+func Thresholds() []int { return []int{80, 100} }
 
-// Reached returns the highest of [Percents] that the use has reached; 0 if none.
-func Reached(used uint64, quota int64) int {
+// ThresholdReached returns the highest of [Thresholds] that the use has reached; 0 if none.
+func ThresholdReached(used uint64, quota int64) int {
 	reached := 0
-	for _, percent := range Percents() {
+	for _, percent := range Thresholds() {
 		if quota > 0 && used >= needed(quota, percent) {
 			reached = percent
 		}
@@ -52,8 +52,8 @@ func needed(quota int64, percent int) uint64 {
 }
 
 // OfQuota announces that the use of a quota has reached a percentage in a term.
-func OfQuota(k apikey.Key, l plan.Limits, percent int, used int64, term string, ends, at time.Time) Announcement {
-	return Announcement{
+func OfQuota(k apikey.Key, l plan.Limits, percent int, used int64, term string, ends, at time.Time) OutboxEntry {
+	return OutboxEntry{
 		ID: fmt.Sprintf("%s.quota-%d.%s", k.ID(), percent, term), Type: QuotaReached, Subject: string(k.ID()),
 		Project: k.Project, Environment: k.Environment, At: at,
 		Quota: &Quota{Key: keyOf(k), Percent: percent, Quota: l.Quota, Used: used, Period: l.Period, Mode: l.Mode(), ResetAt: ends},

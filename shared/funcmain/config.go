@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Config is the common configuration of all functions. PORT, FUNCTION_TARGET and K_SINK follow
@@ -29,8 +29,8 @@ type Config struct {
 
 	// Proxies are the trusted proxies between clients and the function. They determine the client
 	// addresses in audit records and for rate limits.
-	Proxies trace.Proxies `env:"TRUSTED_PROXIES"`
-	trace.Console
+	Proxies reqctx.Proxies `env:"TRUSTED_PROXIES"`
+	reqctx.Console
 
 	span.Settings
 }

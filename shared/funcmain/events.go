@@ -8,9 +8,9 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
-	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/notify"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // PingType is the type of ticks, the periodic events from Knative's PingSource.
@@ -42,8 +42,8 @@ func events(receive Receive) Receive {
 
 // inTrace starts a span in the event's trace if that differs from the request's trace.
 func inTrace(ctx context.Context, e cloudevents.Event) (context.Context, span.Span) {
-	parent := trace.Request{Parent: parentOf(e)}
-	around := trace.Request{Parent: span.Of(ctx).Parent()}
+	parent := reqctx.Request{Parent: parentOf(e)}
+	around := reqctx.Request{Parent: span.FromContext(ctx).Parent()}
 	if parent.Trace() == "" || parent.Trace() == around.Trace() {
 		return ctx, span.Span{}
 	}
@@ -51,19 +51,19 @@ func inTrace(ctx context.Context, e cloudevents.Event) (context.Context, span.Sp
 }
 
 func parentOf(e cloudevents.Event) string {
-	parent, _ := e.Extensions()[trace.ParentHeader].(string)
-	return trace.ValidParent(parent)
+	parent, _ := e.Extensions()[reqctx.ParentHeader].(string)
+	return reqctx.ValidParent(parent)
 }
 
 func inRequest(ctx context.Context, e cloudevents.Event) context.Context {
-	id, _ := e.Extensions()[nudge.RequestID].(string)
-	if !trace.ValidID(id) {
+	id, _ := e.Extensions()[notify.RequestID].(string)
+	if !reqctx.ValidID(id) {
 		id = e.ID()
 	}
-	if !trace.ValidID(id) {
-		id = trace.NewID()
+	if !reqctx.ValidID(id) {
+		id = reqctx.NewID()
 	}
-	around, _ := trace.Of(ctx)
-	parent := cmp.Or(span.Of(ctx).Parent(), parentOf(e), around.Parent)
-	return trace.As(trace.Begin(ctx, trace.Request{ID: id, Parent: parent}), trace.Actor{Kind: trace.System, Name: "system"})
+	around, _ := reqctx.FromContext(ctx)
+	parent := cmp.Or(span.FromContext(ctx).Parent(), parentOf(e), around.Parent)
+	return reqctx.WithActor(reqctx.Begin(ctx, reqctx.Request{ID: id, Parent: parent}), reqctx.Actor{Kind: reqctx.System, Name: "system"})
 }

@@ -39,8 +39,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sethvargo/go-envconfig"
 
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Function is a function to serve. Handler or Receive is required; all other fields are optional.
@@ -146,7 +146,7 @@ func environment(ctx context.Context, target string) (Config, *slog.Logger, erro
 	if err != nil {
 		return Config{}, nil, err
 	}
-	return cfg, trace.Logger(slog.New(slog.NewJSONHandler(printable{os.Stderr}, &slog.HandlerOptions{Level: level})).With("function", target)), nil
+	return cfg, reqctx.Logger(slog.New(slog.NewJSONHandler(printable{os.Stderr}, &slog.HandlerOptions{Level: level})).With("function", target)), nil
 }
 
 func (f *Function) close(ctx context.Context, cfg Config) (err error) {

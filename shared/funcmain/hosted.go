@@ -10,8 +10,8 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Receive handles an event; see [Events].
@@ -77,7 +77,7 @@ func (h *hosted) open(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	h.function, h.spans, h.metrics, h.handler = f, spans, newMetrics(h.name, f, spans), f.Handler
 	if !f.Lean {
-		clients := trace.NewClients(cfg.Proxies, console)
+		clients := reqctx.NewClients(cfg.Proxies, console)
 		clients.Follow(ctx, log)
 		now := time.Now
 		h.handler = &observer{next: f.Handler, metrics: h.metrics, spans: spans, clients: clients, log: log, now: now}
@@ -112,7 +112,7 @@ func (h *hosted) receive(ctx context.Context, e cloudevents.Event) error {
 	if err != nil {
 		answer = http.StatusInternalServerError
 	}
-	request.Answered(EventRoute, http.MethodPost, answer, "")
+	request.EndHTTP(EventRoute, http.MethodPost, answer, "")
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/tests/check"
 )
 
@@ -119,7 +119,7 @@ func TestCardinality(t *testing.T) {
 	mux := http.NewServeMux() // lists no routes and creates patterns when it redirects
 	mux.HandleFunc("/tree/{name}/", func(http.ResponseWriter, *http.Request) {})
 	m := newMetrics("test", &Function{Handler: mux}, nil)
-	o := &observer{next: mux, metrics: m, clients: trace.NewClients(trace.Proxies{}, ""), log: slog.New(slog.DiscardHandler), now: time.Now}
+	o := &observer{next: mux, metrics: m, clients: reqctx.NewClients(reqctx.Proxies{}, ""), log: slog.New(slog.DiscardHandler), now: time.Now}
 	for i := range 5000 {
 		for _, path := range []string{"/tree/x", "/", "/tree/x/y", "//a/../"} {
 			r := httptest.NewRequest("M"+strconv.Itoa(i), "/", nil)
@@ -140,24 +140,24 @@ func TestCardinality(t *testing.T) {
 func TestRequestReachesTheHandler(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	var seen trace.Request
+	var seen reqctx.Request
 	api := httpapi.New(slog.New(slog.NewJSONHandler(&log, nil)))
 	api.Handle("GET /x", func(w http.ResponseWriter, r *http.Request) error {
-		seen, _ = trace.Of(r.Context())
+		seen, _ = reqctx.FromContext(r.Context())
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	})
-	var proxies trace.Proxies
+	var proxies reqctx.Proxies
 	if err := proxies.UnmarshalText([]byte("192.0.2.0/24")); err != nil { // address of httptest's requests
 		t.Fatal(err)
 	}
-	o := &observer{next: api, metrics: newMetrics("test", &Function{Handler: api}, nil), clients: trace.NewClients(proxies, ""), log: slog.New(slog.DiscardHandler), now: time.Now}
+	o := &observer{next: api, metrics: newMetrics("test", &Function{Handler: api}, nil), clients: reqctx.NewClients(proxies, ""), log: slog.New(slog.DiscardHandler), now: time.Now}
 	r := httptest.NewRequest(http.MethodGet, "/x", nil)
 	r.Header.Set("X-Request-Id", "r1")
 	r.Header.Set("X-Forwarded-For", "203.0.113.9")
 	w := httptest.NewRecorder()
 	o.ServeHTTP(w, r)
-	if seen != (trace.Request{ID: "r1", Address: "203.0.113.9"}) {
+	if seen != (reqctx.Request{ID: "r1", Address: "203.0.113.9"}) {
 		t.Errorf("request in the handler: got %+v", seen)
 	}
 	if w.Header().Get("X-Request-Id") != "r1" || strings.Count(log.String(), `"request_id":"r1"`) != 1 {
@@ -179,11 +179,11 @@ func TestEventsWorkInARequest(t *testing.T) {
 			e.SetExtension("requestid", tt.attribute)
 		}
 		ctx := inRequest(t.Context(), e)
-		if got := trace.ID(ctx); tt.want != "" && got != tt.want || !trace.ValidID(got) {
+		if got := reqctx.ID(ctx); tt.want != "" && got != tt.want || !reqctx.ValidID(got) {
 			t.Errorf("%s: got request ID %q", tt.name, got)
 		}
-		if trace.Who(ctx).Kind != trace.System {
-			t.Errorf("%s: got actor %v", tt.name, trace.Who(ctx))
+		if reqctx.ActorFrom(ctx).Kind != reqctx.System {
+			t.Errorf("%s: got actor %v", tt.name, reqctx.ActorFrom(ctx))
 		}
 	}
 }

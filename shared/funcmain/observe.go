@@ -11,8 +11,8 @@ import (
 
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // observer sets a request's ID, client address and span, counts the request, and responds if the
@@ -21,18 +21,18 @@ type observer struct {
 	next    http.Handler
 	metrics *metrics
 	spans   *span.Tracer
-	clients *trace.Clients
+	clients *reqctx.Clients
 	log     *slog.Logger
 	now     func() time.Time
 }
 
 func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := o.now()
-	origin := trace.Request{ID: trace.IDOf(r.Header), Address: o.clients.Address(r), Parent: trace.ParentOf(r.Header)}
+	origin := reqctx.Request{ID: reqctx.IDOf(r.Header), Address: o.clients.Address(r), Parent: reqctx.ParentOf(r.Header)}
 	ctx, spanned := o.spans.Server(r.Context(), origin.Parent)
 	origin.Parent = cmp.Or(spanned.Parent(), origin.Parent) // calls from the request are its children
-	r = r.WithContext(trace.Begin(ctx, origin))
-	w.Header().Set(trace.Header, origin.ID)
+	r = r.WithContext(reqctx.Begin(ctx, origin))
+	w.Header().Set(reqctx.Header, origin.ID)
 	rec := &status{ResponseWriter: w}
 	defer func() {
 		v := recover()
@@ -40,7 +40,7 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			o.recovered(rec, r, v)
 		}
 		route := o.metrics.answered(r.Pattern, r.Method, rec.orOK(), o.now().Sub(began))
-		spanned.Answered(route, knownMethod(r.Method), rec.orOK(), origin.ID)
+		spanned.EndHTTP(route, knownMethod(r.Method), rec.orOK(), origin.ID)
 		if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(v) // for net/http
 		}
@@ -60,7 +60,7 @@ func (o *observer) recovered(w *status, r *http.Request, v any) {
 	o.metrics.panics.Inc()
 	o.log.ErrorContext(r.Context(), "panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
 	if w.code == 0 {
-		httpapi.Fail(w, problem.Of(problem.Internal))
+		httpapi.WriteProblem(w, problem.FromCode(problem.Internal))
 	}
 }
 

@@ -28,11 +28,11 @@ func (h receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Pattern = EventRoute
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		httpapi.Fail(w, problem.Of(problem.MethodNotAllowed))
+		httpapi.WriteProblem(w, problem.FromCode(problem.MethodNotAllowed))
 		return
 	}
 	if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), cloudevents.ApplicationCloudEventsBatchJSON) {
-		httpapi.Fail(w, problem.New(problem.UnsupportedMediaType, "Batches of events are not supported. Send each event in its own request."))
+		httpapi.WriteProblem(w, problem.New(problem.UnsupportedMediaType, "Batches of events are not supported. Send each event in its own request."))
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxEvent)
@@ -41,16 +41,16 @@ func (h receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = e.Validate()
 	}
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		httpapi.Fail(w, problem.Of(problem.BodyTooLarge))
+		httpapi.WriteProblem(w, problem.FromCode(problem.BodyTooLarge))
 		return
 	}
 	if err != nil {
-		httpapi.Fail(w, problem.New(problem.MalformedJSON, "The request is not a valid CloudEvent."))
+		httpapi.WriteProblem(w, problem.New(problem.MalformedJSON, "The request is not a valid CloudEvent."))
 		return
 	}
 	if err := h.receive(r.Context(), *e); err != nil {
 		h.log.ErrorContext(r.Context(), "event failed", "type", e.Type(), "id", e.ID(), "error", err)
-		httpapi.Fail(w, problem.Of(problem.Internal))
+		httpapi.WriteProblem(w, problem.FromCode(problem.Internal))
 		return
 	}
 	w.WriteHeader(http.StatusOK)

@@ -15,11 +15,11 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/notify"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/span/spantest"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/tests/check"
 )
 
@@ -41,13 +41,13 @@ func TestTrace(t *testing.T) {
 	collector := spantest.New(t)
 	exported := exporting(t, collector.URL)
 	log := slog.New(slog.DiscardHandler)
-	worked := make(chan trace.Request, 1)
+	worked := make(chan reqctx.Request, 1)
 	second := serveWith(t, &Function{Receive: func(ctx context.Context, _ cloudevents.Event) error {
-		of, _ := trace.Of(ctx)
+		of, _ := reqctx.FromContext(ctx)
 		worked <- of
 		return nil
 	}}, exported)
-	sender := nudge.New(second.url, "/sluice/test", log)
+	sender := notify.New(second.url, "/sluice/test", log)
 	api := httpapi.New(log)
 	api.Handle("POST /things/{name}", func(_ http.ResponseWriter, r *http.Request) error {
 		sender.Notify(r.Context(), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
@@ -88,9 +88,9 @@ func TestTrace(t *testing.T) {
 
 func TestTraceOfAnEvent(t *testing.T) {
 	collector := spantest.New(t)
-	worked := make(chan trace.Request, 1)
+	worked := make(chan reqctx.Request, 1)
 	r := serveWith(t, &Function{Receive: func(ctx context.Context, _ cloudevents.Event) error {
-		of, _ := trace.Of(ctx)
+		of, _ := reqctx.FromContext(ctx)
 		worked <- of
 		return nil
 	}}, exporting(t, collector.URL))

@@ -65,58 +65,58 @@ func decidePush(a app.App, c Call) (Decision, error) {
 func decideCall(a app.App, c Call) (Decision, error) {
 	if a.GitSource == nil {
 		if c.Image == "" {
-			return Decision{}, problem.Of(problem.ImageRequired)
+			return Decision{}, problem.FromCode(problem.ImageRequired)
 		}
 		return Decision{Action: Deploy, Image: c.Image, Commit: c.Commit}, nil
 	}
 	if c.Image != "" {
-		return Decision{}, problem.Of(problem.GitSourceAttached)
+		return Decision{}, problem.FromCode(problem.GitSourceAttached)
 	}
 	return Decision{Action: Build, Commit: c.Commit}, nil
 }
 
-// Remembered is the retention period of stored responses.
-const Remembered = 24 * time.Hour
+// ReplayWindow is the retention period of stored responses.
+const ReplayWindow = 24 * time.Hour
 
-// Delivery identifies a call that can be repeated: the same delivery with the same body gets the
+// CallID identifies a call that can be repeated: the same delivery with the same body gets the
 // first response again.
-type Delivery struct {
+type CallID struct {
 	ID   string // hash of the app and the sender's ID, in hex
 	Body string // SHA-256 of the body, in hex
 
 	// Token is the pipeline's token. Its ID is "" if the app's token authenticated the call.
-	Token Spent
+	Token UsedToken
 }
 
-// Spent is a pipeline token that a call has used.
-type Spent struct {
+// UsedToken is a pipeline token that a call has used.
+type UsedToken struct {
 	ID    string    // hash of the issuer and the token's ID, in hex
 	Until time.Time // the ID is stored until then
 }
 
 // NewDelivery returns the delivery of a call. id is the sender's ID for the call ([DeliveryOf]).
-func NewDelivery(ref app.Ref, id string, body []byte) Delivery {
+func NewDelivery(ref app.Ref, id string, body []byte) CallID {
 	named := sha256.Sum256([]byte(ref.String() + "\n" + id)) // neither part contains a line break
 	content := sha256.Sum256(body)
-	return Delivery{ID: hex.EncodeToString(named[:]), Body: hex.EncodeToString(content[:])}
+	return CallID{ID: hex.EncodeToString(named[:]), Body: hex.EncodeToString(content[:])}
 }
 
 // NewRequest returns the delivery of a management API call with an idempotency key. Keys are
 // separate for each caller and app.
-func NewRequest(caller string, ref app.Ref, name string, content []byte) Delivery {
+func NewRequest(caller string, ref app.Ref, name string, content []byte) CallID {
 	named := sha256.Sum256([]byte("request\n" + caller + "\n" + ref.String() + "\n" + name)) // as above
 	sum := sha256.Sum256(content)
-	return Delivery{ID: hex.EncodeToString(named[:]), Body: hex.EncodeToString(sum[:])}
+	return CallID{ID: hex.EncodeToString(named[:]), Body: hex.EncodeToString(sum[:])}
 }
 
 // NewSpent returns the used token of a pipeline.
-func NewSpent(p app.Pipeline) Spent {
+func NewSpent(p app.Pipeline) UsedToken {
 	named := sha256.Sum256([]byte("token\n" + p.Issuer + "\n" + p.TokenID)) // an issuer contains no line break
-	return Spent{ID: hex.EncodeToString(named[:]), Until: p.Expires}
+	return UsedToken{ID: hex.EncodeToString(named[:]), Until: p.Expires}
 }
 
-// Answer is the stored response to a call.
-type Answer struct {
+// StoredResponse is the stored response to a call.
+type StoredResponse struct {
 	Action   Action
 	Revision int64
 	Build    int64
@@ -125,17 +125,17 @@ type Answer struct {
 	Reason   string // with Ignore
 }
 
-// Outcome is a decision with the work to record, which has no number yet: Revision for Deploy,
+// RecordedWork is a decision with the work to record, which has no number yet: Revision for Deploy,
 // Build for Build.
-type Outcome struct {
+type RecordedWork struct {
 	Decision
 	Revision deploy.Revision
 	Build    deploy.Build
 }
 
-// Answer returns the response. number is the number of the recorded revision or build.
-func (o Outcome) Answer(number int64) Answer {
-	a := Answer{Action: o.Action, Image: o.Image, Commit: o.Commit, Reason: o.Reason}
+// StoredResponse returns the response. number is the number of the recorded revision or build.
+func (o RecordedWork) Answer(number int64) StoredResponse {
+	a := StoredResponse{Action: o.Action, Image: o.Image, Commit: o.Commit, Reason: o.Reason}
 	switch o.Action {
 	case Deploy:
 		a.Revision = number

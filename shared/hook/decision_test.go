@@ -87,7 +87,7 @@ func TestNewDelivery(t *testing.T) {
 	if len(one.ID) != 64 || len(one.Body) != 64 {
 		t.Errorf("got %+v", one)
 	}
-	others := map[string]Delivery{
+	others := map[string]CallID{
 		"another app":         NewDelivery(app.Ref{Namespace: "shop-prod", Name: "other"}, "d-1", []byte("body")),
 		"another environment": NewDelivery(app.Ref{Namespace: "shop-test", Name: "hello"}, "d-1", []byte("body")),
 		"another id":          NewDelivery(hello, "d-2", []byte("body")),
@@ -107,13 +107,13 @@ func TestAnswer(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		out  Outcome
-		want Answer
+		out  RecordedWork
+		want StoredResponse
 	}{
-		{"deployed", Outcome{Decision: Decision{Action: Deploy, Image: "a:1", Commit: "9fce"}}, Answer{Action: Deploy, Revision: 7, Image: "a:1", Commit: "9fce"}},
-		{"building", Outcome{Decision: Decision{Action: Build, Commit: "9fce"}}, Answer{Action: Build, Build: 7, Commit: "9fce"}},
-		{"ignored", Outcome{Decision: Decision{Action: Ignore, Reason: "Because."}}, Answer{Action: Ignore, Reason: "Because."}},
-		{"pong", Outcome{Decision: Decision{Action: Pong}}, Answer{Action: Pong}},
+		{"deployed", RecordedWork{Decision: Decision{Action: Deploy, Image: "a:1", Commit: "9fce"}}, StoredResponse{Action: Deploy, Revision: 7, Image: "a:1", Commit: "9fce"}},
+		{"building", RecordedWork{Decision: Decision{Action: Build, Commit: "9fce"}}, StoredResponse{Action: Build, Build: 7, Commit: "9fce"}},
+		{"ignored", RecordedWork{Decision: Decision{Action: Ignore, Reason: "Because."}}, StoredResponse{Action: Ignore, Reason: "Because."}},
+		{"pong", RecordedWork{Decision: Decision{Action: Pong}}, StoredResponse{Action: Pong}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -73,18 +73,18 @@ type push struct {
 // malformed_json, wrong_type, missing_field or invalid_commit problem.
 func ParseEvent(event Event, body []byte) (Call, error) {
 	if !json.Valid(body) {
-		return Call{}, problem.Of(problem.MalformedJSON)
+		return Call{}, problem.FromCode(problem.MalformedJSON)
 	}
 	if event != Push {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(body, &object); err != nil || object == nil {
-			return Call{}, problem.New(problem.WrongType, "The request body must be a JSON object.").Because(err)
+			return Call{}, problem.New(problem.WrongType, "The request body must be a JSON object.").WithCause(err)
 		}
 		return Call{Event: event}, nil
 	}
 	var p push
 	if err := json.Unmarshal(body, &p); err != nil {
-		return Call{}, problem.New(problem.WrongType, "The push event must be an object with the strings ref and after.").Because(err)
+		return Call{}, problem.New(problem.WrongType, "The push event must be an object with the strings ref and after.").WithCause(err)
 	}
 	if p.Ref == nil || *p.Ref == "" || p.After == nil || *p.After == "" {
 		return Call{}, problem.New(problem.MissingField, "The push event lacks ref or after. Send both.")
@@ -112,7 +112,7 @@ func ParseCommit(s string) (string, error) {
 	}
 	s = strings.ToLower(s)
 	if len(s) < minCommit || len(s) > maxCommit || strings.Trim(s, "0123456789abcdef") != "" {
-		return "", problem.Of(problem.InvalidCommit)
+		return "", problem.FromCode(problem.InvalidCommit)
 	}
 	return s, nil
 }

@@ -31,7 +31,7 @@ func Results() []Result {
 
 // ResultOf returns the result of a call with the given response or error. fresh is false for a
 // repeated delivery.
-func ResultOf(a Answer, fresh bool, err error) Result {
+func ResultOf(a StoredResponse, fresh bool, err error) Result {
 	if err != nil {
 		return failure(problem.From(err))
 	}
@@ -65,12 +65,12 @@ func failure(p *problem.Error) Result {
 // Changes reports whether the call changed its app.
 func (r Result) Changes() bool { return r == Deployed || r == Building }
 
-// Gathers reports whether calls with this result share a receipt, because their number is
+// Aggregated reports whether calls with this result share a receipt, because their number is
 // unbounded.
-func (r Result) Gathers() bool { return r == Unproven || r == Throttled }
+func (r Result) Aggregated() bool { return r == Unproven || r == Throttled }
 
-// ReceiptsKept is the retention period of receipts.
-const ReceiptsKept = 7 * 24 * time.Hour
+// ReceiptRetention is the retention period of receipts.
+const ReceiptRetention = 7 * 24 * time.Hour
 
 // Receipt is the stored record of a call. It contains no token, signature, body or image. The API
 // lists receipts as the webhook's deliveries.
@@ -95,10 +95,10 @@ type Receipt struct {
 	Delivery  string       `firestore:"delivery"` // the sender's ID, or ""
 }
 
-// Says returns the reason why the call had no effect, or "".
-func (r Receipt) Says() string {
+// DisplayMessage returns the reason why the call had no effect, or "".
+func (r Receipt) DisplayMessage() string {
 	if r.Code != "" {
-		return problem.Of(r.Code).Message
+		return problem.FromCode(r.Code).Message
 	}
 	return r.Reason
 }
@@ -113,10 +113,10 @@ const (
 
 // Bounded returns the receipt with the sender's texts shortened and in printable ASCII.
 func (r Receipt) Bounded() Receipt {
-	r.Delivery = app.Printable(r.Delivery, maxDelivery)
-	r.Event = Event(app.Printable(string(r.Event), maxEvent))
-	r.Commit = app.Printable(r.Commit, maxCommit)
-	r.RequestID = app.Printable(r.RequestID, maxEvent)
-	r.Reason = app.Printable(r.Reason, maxText)
+	r.Delivery = app.SanitizeASCII(r.Delivery, maxDelivery)
+	r.Event = Event(app.SanitizeASCII(string(r.Event), maxEvent))
+	r.Commit = app.SanitizeASCII(r.Commit, maxCommit)
+	r.RequestID = app.SanitizeASCII(r.RequestID, maxEvent)
+	r.Reason = app.SanitizeASCII(r.Reason, maxText)
 	return r
 }

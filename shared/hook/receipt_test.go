@@ -11,7 +11,7 @@ import (
 
 func TestResultOf(t *testing.T) {
 	t.Parallel()
-	of := func(code problem.Code) error { return problem.Of(code) }
+	of := func(code problem.Code) error { return problem.FromCode(code) }
 	tests := []struct {
 		action Action
 		fresh  bool
@@ -33,7 +33,7 @@ func TestResultOf(t *testing.T) {
 	}
 	seen := map[Result]bool{}
 	for _, tt := range tests {
-		got := ResultOf(Answer{Action: tt.action}, tt.fresh, tt.err)
+		got := ResultOf(StoredResponse{Action: tt.action}, tt.fresh, tt.err)
 		if got != tt.want {
 			t.Errorf("%s, fresh %v, %v: %s, want %s", tt.action, tt.fresh, tt.err, got, tt.want)
 		}

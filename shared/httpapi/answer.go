@@ -19,9 +19,9 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// JSON writes v as a JSON response. It ignores write errors, which mean that the client has closed
+// WriteJSON writes v as a JSON response. It ignores write errors, which mean that the client has closed
 // the connection. It returns an error if v cannot be encoded.
-func JSON(w http.ResponseWriter, status int, v any) error {
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -30,13 +30,13 @@ func JSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// Fail writes the response for a problem, with Retry-After and WWW-Authenticate if the problem has
+// WriteProblem writes the response for a problem, with Retry-After and WWW-Authenticate if the problem has
 // them.
-func Fail(w http.ResponseWriter, p *problem.Error) { fail(w, nil, p) }
+func WriteProblem(w http.ResponseWriter, p *problem.Error) { fail(w, nil, p) }
 
 const problemMedia = "application/problem+json"
 
-// fail is [Fail] with problem details (RFC 9457) if the values of Accept include them.
+// fail is [WriteProblem] with problem details (RFC 9457) if the values of Accept include them.
 func fail(w http.ResponseWriter, accepted []string, p *problem.Error) {
 	w.Header().Del(api.ETag) // it belongs to a resource that this response does not contain
 	if challenge := p.Challenge(); challenge != "" {
@@ -46,7 +46,7 @@ func fail(w http.ResponseWriter, accepted []string, p *problem.Error) {
 		w.Header().Set("Retry-After", strconv.FormatInt(s, 10))
 	}
 	body := wire.Error{Code: string(p.Code), Message: p.Message}
-	for _, wrong := range p.Wrong() {
+	for _, wrong := range p.FieldErrors() {
 		body.Errors = append(body.Errors, wire.FieldError{Field: wrong.Field, Code: string(wrong.Code), Message: wrong.Message})
 	}
 	content, err := json.Marshal(body)

@@ -47,7 +47,7 @@ func Serve[Req, Res any](a *API, route api.Route[Req, Res], answer func(context.
 			w.WriteHeader(route.Status)
 			return nil
 		}
-		return JSON(w, route.Status, out)
+		return WriteJSON(w, route.Status, out)
 	})
 }
 

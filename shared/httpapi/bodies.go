@@ -82,7 +82,7 @@ func (b *Bodies) reserve(ctx context.Context, sender string, n int) error {
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return problem.New(problem.RateLimited, "Too many request bodies are being read. Retry after the time in Retry-After.").After(b.quota.Retry)
+			return problem.New(problem.RateLimited, "Too many request bodies are being read. Retry after the time in Retry-After.").WithRetryAfter(b.quota.Retry)
 		}
 	}
 }

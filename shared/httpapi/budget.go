@@ -63,7 +63,7 @@ func (b *budgets) take(who identity.Caller, head http.Header) error {
 	standing := plan.Standing{Tokens: max(int64(tokens), 0), Token: token, Wait: time.Duration((1 - tokens) * float64(token))}
 	standing.Set(head, &b.policy)
 	if !allowed {
-		return problem.Of(problem.RateLimited).After(standing.Wait)
+		return problem.FromCode(problem.RateLimited).WithRetryAfter(standing.Wait)
 	}
 	return nil
 }

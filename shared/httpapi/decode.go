@@ -51,7 +51,7 @@ func BodyProblem(err error) error {
 	if errors.As(err, &tooLarge) {
 		return problem.New(problem.BodyTooLarge, "The request body is larger than %d bytes.", tooLarge.Limit)
 	}
-	return problem.New(problem.MalformedJSON, "The request body could not be read.").Because(err)
+	return problem.New(problem.MalformedJSON, "The request body could not be read.").WithCause(err)
 }
 
 // Unmarshal decodes a body strictly, as [Decode] does. v points to a struct.
@@ -78,7 +78,7 @@ func unmarshal(body []byte, v any, knownOnly bool) error {
 		d.DisallowUnknownFields()
 	}
 	if err := d.Decode(v); err != nil {
-		return problem.All(decodeProblem(err), wrongFields(body, v, knownOnly))
+		return problem.Join(decodeProblem(err), wrongFields(body, v, knownOnly))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return problem.New(problem.MalformedJSON, "The request body has more than one JSON value.")
@@ -89,7 +89,7 @@ func unmarshal(body []byte, v any, knownOnly bool) error {
 func requireJSON(r *http.Request) error {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		return problem.Of(problem.UnsupportedMediaType)
+		return problem.FromCode(problem.UnsupportedMediaType)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func decodeProblem(err error) error {
 		if wrong.Field == "" {
 			return problem.New(problem.WrongType, "The request body must be a JSON object.")
 		}
-		return problem.At(wrong.Field, problem.New(problem.WrongType, "%s must be %s, not %s.", wrong.Field, kindName(wrong.Type), wrong.Value))
+		return problem.ForField(wrong.Field, problem.New(problem.WrongType, "%s must be %s, not %s.", wrong.Field, kindName(wrong.Type), wrong.Value))
 	}
 	// encoding/json has no type for this error.
 	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
@@ -112,11 +112,11 @@ func decodeProblem(err error) error {
 	if errors.As(err, &own) { // from an UnmarshalJSON of package wire
 		return own
 	}
-	return problem.Of(problem.MalformedJSON).Because(err)
+	return problem.FromCode(problem.MalformedJSON).WithCause(err)
 }
 
 func unknownField(name string) error {
-	return problem.At(name, problem.New(problem.UnknownField, "Unknown field %q.", name))
+	return problem.ForField(name, problem.New(problem.UnknownField, "Unknown field %q.", name))
 }
 
 func wrongFields(body []byte, v any, knownOnly bool) error {
@@ -148,7 +148,7 @@ func wrongFields(body []byte, v any, knownOnly bool) error {
 			found = append(found, unknownField(name))
 		}
 	}
-	return problem.All(found...)
+	return problem.Join(found...)
 }
 
 func kindName(t reflect.Type) string {

@@ -14,10 +14,10 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// TagOf returns the entity tag of v, e.g. `"9f86d081884c7d659a2feaa0"`. v must not contain values
+// ETag returns the entity tag of v, e.g. `"9f86d081884c7d659a2feaa0"`. v must not contain values
 // that change without a request, such as the day of a key's last use: If-Match would then often
 // fail.
-func TagOf(v any) string {
+func ETag(v any) string {
 	content, err := json.Marshal(v)
 	if err != nil { // stored values can always be encoded
 		panic(err)
@@ -37,7 +37,7 @@ type Match struct {
 
 // Check returns a precondition_failed problem if If-Match does not include the tag of the stored
 // resource.
-func (m Match) Check(stored any) error { return m.CheckTags(TagOf(stored)) }
+func (m Match) Check(stored any) error { return m.CheckTags(ETag(stored)) }
 
 // CheckTags returns a precondition_failed problem if If-Match includes none of the tags.
 func (m Match) CheckTags(tags ...string) error {
@@ -49,7 +49,7 @@ func (m Match) CheckTags(tags ...string) error {
 			return nil
 		}
 	}
-	return problem.Of(problem.PreconditionFailed)
+	return problem.FromCode(problem.PreconditionFailed)
 }
 
 // CheckApp compares the request's app with the stored one. It returns a not_found problem if the
@@ -59,11 +59,11 @@ func (s Scope) CheckApp(stored app.App) error {
 	if !stored.CreatedAt.Equal(s.App.CreatedAt) {
 		return noSuch("app")
 	}
-	return s.Match.CheckTags(api.RevisionTag(stored.Revision), TagOf(stored.Asked()))
+	return s.Match.CheckTags(api.RevisionTag(stored.Revision), ETag(stored.Asked()))
 }
 
-// Asked reports whether the request has an If-Match header.
-func (m Match) Asked() bool { return m.asked }
+// Present reports whether the request has an If-Match header.
+func (m Match) Present() bool { return m.asked }
 
 var entityTag = regexp.MustCompile(`^[ \t,]*((?:W/)?"[!#-~\x{80}-\x{ff}]*")[ \t]*(,|$)`)
 
@@ -98,5 +98,5 @@ func badMatch() error {
 // TagHistory sets the ETag of an app's history to its current revision.
 func (s Scope) TagHistory(revision int64) { s.head.Set(api.ETag, api.RevisionTag(revision)) }
 
-// Tag sets the ETag of the stored resource. The response for a problem has no ETag.
-func (s Scope) Tag(stored any) { s.head.Set(api.ETag, TagOf(stored)) }
+// SetETag sets the ETag of the stored resource. The response for a problem has no ETag.
+func (s Scope) SetETag(stored any) { s.head.Set(api.ETag, ETag(stored)) }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Handler writes a response or returns an error, never both. An error that is not a problem results
@@ -35,7 +35,7 @@ type Mux struct {
 // New returns an empty Mux that logs each request to log.
 func New(log *slog.Logger) *Mux {
 	now := time.Now // the clock in production
-	return &Mux{mux: http.NewServeMux(), mounts: http.NewServeMux(), log: trace.Logger(log), now: now}
+	return &Mux{mux: http.NewServeMux(), mounts: http.NewServeMux(), log: reqctx.Logger(log), now: now}
 }
 
 // Handle registers h for a pattern such as "GET /api/v1/projects/{project}".
@@ -76,7 +76,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 		logged = "[redacted]"
 	}
 	rec := &recorder{ResponseWriter: w}
-	rec.Header().Set(trace.Header, trace.ID(r.Context())) //nolint:contextcheck // begin derives it from the request's context
+	rec.Header().Set(reqctx.Header, reqctx.ID(r.Context())) //nolint:contextcheck // begin derives it from the request's context
 	rec.Header().Set("Cache-Control", "no-store")
 	rec.Header().Set("X-Content-Type-Options", "nosniff")
 	defer func() { //nolint:contextcheck // the same
@@ -84,7 +84,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 			m.recovered(rec, r, v)
 		}
 		m.log.LogAttrs(r.Context(), slog.LevelInfo, "request",
-			slog.String("method", r.Method), slog.String("path", logged), slog.String("actor", trace.Who(r.Context()).Name),
+			slog.String("method", r.Method), slog.String("path", logged), slog.String("actor", reqctx.ActorFrom(r.Context()).Name),
 			slog.Int("status", rec.status()), slog.Int64("bytes", rec.bytes), slog.Duration("took", m.now().Sub(start)))
 	}()
 	if clean && !secret {
@@ -92,13 +92,13 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 	}
 	switch {
 	case secret:
-		m.fail(rec, r, problem.Of(problem.SecretInURL))
+		m.fail(rec, r, problem.FromCode(problem.SecretInURL))
 	case outer.Pattern != "":
 		m.mux.ServeHTTP(rec, r)
 	case clean && m.otherMethods(rec.Header(), r):
-		m.fail(rec, r, problem.Of(problem.MethodNotAllowed))
+		m.fail(rec, r, problem.FromCode(problem.MethodNotAllowed))
 	default:
-		m.fail(rec, r, problem.Of(problem.NotFound))
+		m.fail(rec, r, problem.FromCode(problem.NotFound))
 	}
 }
 
@@ -112,11 +112,11 @@ func SecretInURL(u *url.URL) bool {
 }
 
 func begin(r *http.Request) *http.Request {
-	if _, ok := trace.Of(r.Context()); ok {
+	if _, ok := reqctx.FromContext(r.Context()); ok {
 		return r.WithContext(r.Context()) // a copy
 	}
-	origin := trace.Request{ID: trace.IDOf(r.Header), Address: trace.Peer(r), Parent: trace.ParentOf(r.Header)}
-	return r.WithContext(trace.Begin(r.Context(), origin))
+	origin := reqctx.Request{ID: reqctx.IDOf(r.Header), Address: reqctx.Peer(r), Parent: reqctx.ParentOf(r.Header)}
+	return r.WithContext(reqctx.Begin(r.Context(), origin))
 }
 
 // otherMethods reports whether the path has handlers for other methods, and sets Allow. ServeMux
@@ -139,13 +139,13 @@ func (m *Mux) recovered(w *recorder, r *http.Request, v any) {
 	m.panics.Add(1)
 	m.log.ErrorContext(r.Context(), "panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
 	if w.code == 0 {
-		Fail(w, problem.Of(problem.Internal))
+		WriteProblem(w, problem.FromCode(problem.Internal))
 	}
 }
 
 func (m *Mux) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problem.From(err)
-	span.Of(r.Context()).Set(span.Field{Key: span.Problem, Value: string(p.Code)})
+	span.FromContext(r.Context()).Set(span.Field{Key: span.Problem, Value: string(p.Code)})
 	if p.Status() >= http.StatusInternalServerError {
 		m.log.ErrorContext(r.Context(), "request failed", "code", string(p.Code), "error", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 )
@@ -65,7 +65,7 @@ func TestSecretInURL(t *testing.T) {
 		}
 	}
 	m, _ := testMux()
-	m.Handle("GET /keys/{id}", func(w http.ResponseWriter, _ *http.Request) error { return JSON(w, http.StatusOK, struct{}{}) })
+	m.Handle("GET /keys/{id}", func(w http.ResponseWriter, _ *http.Request) error { return WriteJSON(w, http.StatusOK, struct{}{}) })
 	for _, target := range []string{"/keys/key-ab12cd34", "/keys/sluice_ab12cd34", "/keys/a?search=sluice_internal_tools"} {
 		if w := ask(m, http.MethodGet, target); w.Code != http.StatusOK {
 			t.Errorf("%s: got %d %s, want 200", target, w.Code, w.Body)
@@ -80,7 +80,7 @@ func TestEveryProblemIsAnswered(t *testing.T) {
 			t.Parallel()
 			m, log := testMux()
 			m.Handle("GET /x", func(http.ResponseWriter, *http.Request) error {
-				return fmt.Errorf("do it: %w", problem.Of(row.Code).Because(errors.New("the cause")))
+				return fmt.Errorf("do it: %w", problem.FromCode(row.Code).WithCause(errors.New("the cause")))
 			})
 			w := ask(m, "GET", "/x")
 			wantProblem(t, w, row.Status, row.Code)
@@ -147,7 +147,7 @@ func TestRouting(t *testing.T) {
 	t.Parallel()
 	m, _ := testMux()
 	hello := func(w http.ResponseWriter, r *http.Request) error {
-		return JSON(w, http.StatusOK, map[string]string{"name": r.PathValue("name")})
+		return WriteJSON(w, http.StatusOK, map[string]string{"name": r.PathValue("name")})
 	}
 	m.Handle("GET /api/v1/things/{name}", hello)
 	m.Handle("DELETE /api/v1/things/{name}", hello)
@@ -193,7 +193,7 @@ func TestRouting(t *testing.T) {
 			if got := w.Header().Get("Location"); got != "" {
 				t.Errorf("Location: got %q, want none", got)
 			}
-			if w.Header().Get(trace.Header) == "" || w.Header().Get("Cache-Control") != "no-store" {
+			if w.Header().Get(reqctx.Header) == "" || w.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("headers: got %v", w.Header())
 			}
 			if allow := w.Header().Get("Allow"); (allow != "") != (tt.status == 405) {
@@ -210,7 +210,7 @@ func TestRequestID(t *testing.T) {
 	t.Parallel()
 	m, log := testMux()
 	m.Handle("GET /x", func(w http.ResponseWriter, r *http.Request) error {
-		return JSON(w, http.StatusOK, trace.ID(r.Context()))
+		return WriteJSON(w, http.StatusOK, reqctx.ID(r.Context()))
 	})
 	tests := []struct {
 		name, sent string
@@ -227,8 +227,8 @@ func TestRequestID(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, tt := range tests {
-		w := ask(m, "GET", "/x", trace.Header, tt.sent)
-		id := w.Header().Get(trace.Header)
+		w := ask(m, "GET", "/x", reqctx.Header, tt.sent)
+		id := w.Header().Get(reqctx.Header)
 		if (id == tt.sent) != tt.kept || len(id) < 11 || seen[id] {
 			t.Errorf("%s: sent %q, got %q", tt.name, tt.sent, id)
 		}
@@ -240,7 +240,7 @@ func TestRequestID(t *testing.T) {
 			t.Errorf("%s: got no %s in the log", tt.name, id)
 		}
 	}
-	if got := trace.ID(t.Context()); got != "" {
+	if got := reqctx.ID(t.Context()); got != "" {
 		t.Errorf("ID outside a request: got %q", got)
 	}
 }
@@ -254,11 +254,11 @@ func TestAccessLog(t *testing.T) {
 		return now
 	}
 	m.Handle("GET /x", func(w http.ResponseWriter, r *http.Request) error {
-		trace.Identify(r.Context(), trace.Actor{Kind: trace.User, Name: "ada"})
+		reqctx.SetActor(r.Context(), reqctx.Actor{Kind: reqctx.User, Name: "ada"})
 		_, err := w.Write([]byte("hello"))
 		return err
 	})
-	ask(m, "GET", "/x?token=secret", trace.Header, "r1", "Authorization", "Bearer secret", "Cookie", "a=secret")
+	ask(m, "GET", "/x?token=secret", reqctx.Header, "r1", "Authorization", "Bearer secret", "Cookie", "a=secret")
 	var line map[string]any
 	check.OK(t, json.Unmarshal(log.Bytes(), &line))
 	delete(line, "time")
@@ -272,9 +272,9 @@ func TestAccessLog(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	m, _ := testMux()
-	m.Handle("GET /json", func(w http.ResponseWriter, _ *http.Request) error { return JSON(w, http.StatusCreated, []int{1}) })
+	m.Handle("GET /json", func(w http.ResponseWriter, _ *http.Request) error { return WriteJSON(w, http.StatusCreated, []int{1}) })
 	m.Handle("GET /none", noContent)
-	m.Handle("GET /bad", func(w http.ResponseWriter, _ *http.Request) error { return JSON(w, http.StatusOK, func() {}) })
+	m.Handle("GET /bad", func(w http.ResponseWriter, _ *http.Request) error { return WriteJSON(w, http.StatusOK, func() {}) })
 	w := ask(m, "GET", "/json")
 	if w.Code != http.StatusCreated || w.Body.String() != "[1]\n" || w.Header().Get("Content-Type") != "application/json" ||
 		w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("X-Content-Type-Options") != "nosniff" {

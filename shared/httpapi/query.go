@@ -21,16 +21,16 @@ const maxParameter = 512
 func bindQuery(raw string, to reflect.Value) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return problem.Of(problem.InvalidParameter).Because(err)
+		return problem.FromCode(problem.InvalidParameter).WithCause(err)
 	}
 	if err := bind(values, to); err != nil {
 		return err
 	}
 	var unknown []error
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		unknown = append(unknown, problem.At(name, problem.New(problem.UnknownParameter, "Unknown query parameter %.40q.", name)))
+		unknown = append(unknown, problem.ForField(name, problem.New(problem.UnknownParameter, "Unknown query parameter %.40q.", name)))
 	}
-	return problem.All(unknown...)
+	return problem.Join(unknown...)
 }
 
 func bind(values url.Values, to reflect.Value) error {
@@ -78,7 +78,7 @@ func bindPage(values url.Values, page *api.Page) error {
 	if text := values.Get("page_size"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > api.MaxPageSize {
-			return problem.Of(problem.InvalidPage)
+			return problem.FromCode(problem.InvalidPage)
 		}
 		size = n
 	}

@@ -26,16 +26,16 @@ func (s Scope) RequestName() (string, error) {
 	return names[0], nil
 }
 
-// Delivery returns the identity of a request about an app, for the detection of retries. It is zero
+// CallID returns the identity of a request about an app, for the detection of retries. It is zero
 // without an Idempotency-Key. It returns an invalid_parameter problem if the header is malformed.
-func (s Scope) Delivery(body any) (hook.Delivery, error) {
+func (s Scope) Delivery(body any) (hook.CallID, error) {
 	name, err := s.RequestName()
 	if name == "" || err != nil {
-		return hook.Delivery{}, err
+		return hook.CallID{}, err
 	}
 	content, err := json.Marshal(body)
 	if err != nil {
-		return hook.Delivery{}, fmt.Errorf("encode the request: %w", err)
+		return hook.CallID{}, fmt.Errorf("encode the request: %w", err)
 	}
 	return hook.NewRequest(s.Caller.Username, s.App.Ref(), name, append([]byte(s.row.Pattern()+"\n"), content...)), nil
 }

@@ -114,10 +114,10 @@ func (a *API) caller(row *api.Row, head http.Header, r *http.Request) (Scope, er
 		}
 	}
 	if row.Recorded && s.Session.Forgeable {
-		return Scope{}, problem.Of(problem.CSRFRequired)
+		return Scope{}, problem.FromCode(problem.CSRFRequired)
 	}
 	if row.Need == api.Admin && !s.Caller.Admin {
-		return Scope{}, problem.Of(problem.Forbidden)
+		return Scope{}, problem.FromCode(problem.Forbidden)
 	}
 	return s, nil
 }
@@ -159,7 +159,7 @@ func (a *API) inProject(ctx context.Context, need app.Role, s *Scope) error {
 		return err
 	}
 	if err != nil || !s.Role.Allows(need) {
-		return problem.Of(problem.Forbidden)
+		return problem.FromCode(problem.Forbidden)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (a *API) App(ctx context.Context, of app.Environment, name string) (app.App
 
 // Missing returns a missing_field problem.
 func Missing(field string) error {
-	return problem.At(field, problem.New(problem.MissingField, "%s is required.", field))
+	return problem.ForField(field, problem.New(problem.MissingField, "%s is required.", field))
 }
 
 // Required returns a missing_field problem if value is nil.
@@ -193,8 +193,8 @@ func Required[T any](field string, value *T) error {
 	return nil
 }
 
-// Given returns *value, or the zero value if value is nil.
-func Given[T any](value *T) T {
+// Deref returns *value, or the zero value if value is nil.
+func Deref[T any](value *T) T {
 	if value == nil {
 		var zero T
 		return zero

@@ -23,7 +23,7 @@ type office struct{ asked []string }
 func (o *office) Session(r *http.Request) (identity.Session, error) {
 	name := r.Header.Get("User")
 	if name == "" {
-		return identity.Session{}, problem.Of(problem.Unauthenticated)
+		return identity.Session{}, problem.FromCode(problem.Unauthenticated)
 	}
 	c := identity.Caller{Username: name, Admin: name == "admin"}
 	if role, ok := strings.CutPrefix(name, "token:"); ok {
@@ -35,7 +35,7 @@ func (o *office) Session(r *http.Request) (identity.Session, error) {
 func (o *office) look(there bool, what string) error {
 	o.asked = append(o.asked, what)
 	if !there {
-		return problem.Of(problem.NotFound)
+		return problem.FromCode(problem.NotFound)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Re
 		}
 		wait := PreferredWait(declared(route.Row, r).Header, MaxWait)
 		if wait == 0 && r.Method != http.MethodGet {
-			return JSON(w, route.Status, out)
+			return WriteJSON(w, route.Status, out)
 		}
 		Extend(w, wait, a.now())
 		force := at.InForce(r.Context(), change, wait)
@@ -88,6 +88,6 @@ func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Re
 		if !force.Everywhere && status != http.StatusCreated {
 			status = http.StatusAccepted
 		}
-		return JSON(w, status, out)
+		return WriteJSON(w, status, out)
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 // Sessions queries the store; *store.Store implements it.
@@ -35,7 +35,7 @@ type Guard struct {
 // NewGuard returns a guard.
 func NewGuard(keys *Keyring, sessions Sessions) *Guard { return &Guard{keys: keys, sessions: sessions} }
 
-// Session authenticates a request and sets its actor ([trace.Identify]). It ignores invalid cookies
+// Session authenticates a request and sets its actor ([reqctx.SetActor]). It ignores invalid cookies
 // if one is valid. It rejects valid cookies of two users, because one may come from an attacker.
 //
 // It returns an unauthenticated problem, a csrf_required problem for a change by cookie without
@@ -50,7 +50,7 @@ func (g *Guard) Session(r *http.Request) (Session, error) {
 	}
 	csrf := r.Header.Get(CSRFHeader)
 	var found Session
-	var refused error = problem.Of(problem.Unauthenticated)
+	var refused error = problem.FromCode(problem.Unauthenticated)
 	for _, t := range tokens {
 		s, err := g.open(r.Context(), t)
 		switch {
@@ -60,7 +60,7 @@ func (g *Guard) Session(r *http.Request) (Session, error) {
 		case err != nil:
 			return Session{}, err
 		case found.ID != "" && found.Caller.Username != s.Caller.Username:
-			return Session{}, problem.Of(problem.Unauthenticated)
+			return Session{}, problem.FromCode(problem.Unauthenticated)
 		}
 		if found.ID == "" || sameSecret(csrf, s.CSRF) {
 			found = s
@@ -71,9 +71,9 @@ func (g *Guard) Session(r *http.Request) (Session, error) {
 	}
 	found.Forgeable = byCookie && !sameSecret(csrf, found.CSRF)
 	if found.Forgeable && changes(r.Method) {
-		return Session{}, problem.Of(problem.CSRFRequired)
+		return Session{}, problem.FromCode(problem.CSRFRequired)
 	}
-	trace.Identify(r.Context(), trace.Actor{Kind: trace.User, Name: found.Caller.Username})
+	reqctx.SetActor(r.Context(), reqctx.Actor{Kind: reqctx.User, Name: found.Caller.Username})
 	return found, nil
 }
 
@@ -87,7 +87,7 @@ func (g *Guard) open(ctx context.Context, t Token) (Session, error) {
 		return Session{}, fmt.Errorf("session of %s: %w", s.Caller.Username, err)
 	}
 	if over {
-		return Session{}, problem.Of(problem.Unauthenticated)
+		return Session{}, problem.FromCode(problem.Unauthenticated)
 	}
 	return s, nil
 }
@@ -95,7 +95,7 @@ func (g *Guard) open(ctx context.Context, t Token) (Session, error) {
 func (g *Guard) service(ctx context.Context, full servicetoken.Full) (Session, error) {
 	id, ok := full.ID()
 	if !ok {
-		return Session{}, problem.Of(problem.Unauthenticated)
+		return Session{}, problem.FromCode(problem.Unauthenticated)
 	}
 	t, err := g.sessions.ServiceToken(ctx, id)
 	if err != nil && !problem.Is(err, problem.NotFound) {
@@ -103,13 +103,13 @@ func (g *Guard) service(ctx context.Context, full servicetoken.Full) (Session, e
 	}
 	now := g.keys.now()
 	if err != nil || !t.Opens(full, now) {
-		return Session{}, problem.Of(problem.Unauthenticated)
+		return Session{}, problem.FromCode(problem.Unauthenticated)
 	}
 	if t.UseDue(now) {
 		_ = g.sessions.UseToken(ctx, t, now.UTC()) // an error does not fail the request
 	}
 	c := Caller{Username: t.Actor(), Grant: Grant{Token: t.ID, Name: t.Name, Project: t.Project, Role: t.Role}}
-	trace.Identify(ctx, trace.Actor{Kind: trace.Token, Name: c.Username})
+	reqctx.SetActor(ctx, reqctx.Actor{Kind: reqctx.Token, Name: c.Username})
 	return Session{ID: string(t.ID), Caller: c, IssuedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt}, nil
 }
 
@@ -129,7 +129,7 @@ func credentials(r *http.Request) (tokens []Token, byCookie bool, err error) {
 	if tokens = Cookies(r); len(bearers) == 0 && len(tokens) > 0 {
 		return tokens, true, nil
 	}
-	return nil, false, problem.Of(problem.Unauthenticated)
+	return nil, false, problem.FromCode(problem.Unauthenticated)
 }
 
 func changes(method string) bool {

@@ -32,7 +32,7 @@ func (o *office) ServiceToken(_ context.Context, id servicetoken.ID) (servicetok
 	}
 	t, ok := o.tokens[id]
 	if !ok {
-		return servicetoken.Token{}, problem.Of(problem.NotFound)
+		return servicetoken.Token{}, problem.FromCode(problem.NotFound)
 	}
 	return t, nil
 }

@@ -66,7 +66,7 @@ func (k *Keyring) verifier(kid string) (ed25519.PublicKey, error) {
 	case ok:
 		return key, nil
 	case k.err != nil: // the key may exist
-		return nil, problem.Of(problem.Unavailable).Because(k.err)
+		return nil, problem.FromCode(problem.Unavailable).WithCause(k.err)
 	}
 	return nil, errUnknownKid
 }
@@ -89,7 +89,7 @@ func (k *Keyring) refresh(now time.Time) error {
 		k.reload(now)
 	}
 	if now.Sub(k.read) >= keysStale {
-		return problem.Of(problem.Unavailable).Because(k.err)
+		return problem.FromCode(problem.Unavailable).WithCause(k.err)
 	}
 	return nil
 }

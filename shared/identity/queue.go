@@ -82,11 +82,11 @@ func (q *queue) enter(ctx context.Context, lane Lane) error {
 	if lane != Known {
 		return tooManyWaiting()
 	}
-	return problem.Of(problem.Unavailable).Because(ctx.Err())
+	return problem.FromCode(problem.Unavailable).WithCause(ctx.Err())
 }
 
 func tooManyWaiting() error {
-	return problem.New(problem.RateLimited, "Too many users are signing in. Retry after the time in Retry-After.").After(time.Second)
+	return problem.New(problem.RateLimited, "Too many users are signing in. Retry after the time in Retry-After.").WithRetryAfter(time.Second)
 }
 
 func (q *queue) leave() {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/tests/check"
 )
 
@@ -35,7 +35,7 @@ func TestServiceToken(t *testing.T) {
 	d := newDesk(t)
 	token, full := d.issue(t, "nightly")
 	r := withBearer(http.MethodPost, string(full))
-	r = r.WithContext(trace.Begin(t.Context(), trace.Request{}))
+	r = r.WithContext(reqctx.Begin(t.Context(), reqctx.Request{}))
 	got, err := d.guard.Session(r)
 	check.OK(t, err)
 	want := Session{
@@ -43,7 +43,7 @@ func TestServiceToken(t *testing.T) {
 		Caller: Caller{Username: "token:nightly", Grant: Grant{Token: token.ID, Name: "nightly", Project: "shop", Role: app.Developer}},
 	}
 	check.Equal(t, "session", want, got)
-	if who := trace.Who(r.Context()); who != (trace.Actor{Kind: trace.Token, Name: "token:nightly"}) {
+	if who := reqctx.ActorFrom(r.Context()); who != (reqctx.Actor{Kind: reqctx.Token, Name: "token:nightly"}) {
 		t.Errorf("caller: got %+v", who)
 	}
 }
@@ -84,7 +84,7 @@ func TestServiceTokenRefused(t *testing.T) {
 	for _, tt := range tests {
 		d.asked = 0
 		_, err := d.guard.Session(request(http.MethodPost, tt.headers...))
-		if p := problem.From(err); err == nil || p.Code != problem.Unauthenticated || p.Message != problem.Of(problem.Unauthenticated).Message {
+		if p := problem.From(err); err == nil || p.Code != problem.Unauthenticated || p.Message != problem.FromCode(problem.Unauthenticated).Message {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if d.asked != tt.asked {

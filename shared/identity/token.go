@@ -85,7 +85,7 @@ func (k *Keyring) Verify(t Token) (Session, error) {
 
 func (k *Keyring) verify(t Token, issuer string, c jwt.Claims) error {
 	if len(t) > maxToken {
-		return problem.Of(problem.Unauthenticated)
+		return problem.FromCode(problem.Unauthenticated)
 	}
 	parser := jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithIssuer(issuer),
 		jwt.WithExpirationRequired(), jwt.WithStrictDecoding(), jwt.WithTimeFunc(k.now))
@@ -100,7 +100,7 @@ func (k *Keyring) verify(t Token, issuer string, c jwt.Claims) error {
 		err = k.issued(c)
 	}
 	if err != nil {
-		return problem.Of(problem.Unauthenticated).Because(err)
+		return problem.FromCode(problem.Unauthenticated).WithCause(err)
 	}
 	return nil
 }

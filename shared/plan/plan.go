@@ -51,12 +51,12 @@ type Plan struct {
 func (l Limits) Check() error {
 	var rate, burst error
 	if math.IsNaN(l.Rate) || l.Rate < MinRate || l.Rate > MaxRate {
-		rate = problem.Of(problem.InvalidRate)
+		rate = problem.FromCode(problem.InvalidRate)
 	}
 	if l.Burst < 1 || l.Burst > MaxBurst {
-		burst = problem.Of(problem.InvalidBurst)
+		burst = problem.FromCode(problem.InvalidBurst)
 	}
-	return problem.All(rate, burst, l.checkQuota())
+	return problem.Join(rate, burst, l.checkQuota())
 }
 
 func (l Limits) checkQuota() error {
@@ -64,9 +64,9 @@ func (l Limits) checkQuota() error {
 	case (l.Quota == 0) != (l.Period == ""):
 		return problem.New(problem.InvalidQuota, "Set quota and quota_period together.")
 	case l.Quota < 0 || l.Quota > MaxQuota:
-		return problem.Of(problem.InvalidQuota)
+		return problem.FromCode(problem.InvalidQuota)
 	case l.Period != "" && !l.Period.Valid():
-		return problem.At("quota_period", problem.New(problem.InvalidQuota, "quota_period must be day, week or month."))
+		return problem.ForField("quota_period", problem.New(problem.InvalidQuota, "quota_period must be day, week or month."))
 	case l.Hard:
 		return CheckMode(Hard, l.Quota)
 	}
@@ -164,9 +164,9 @@ func (m Mode) Valid() bool { return slices.Contains(Modes(), m) }
 func CheckMode(m Mode, quota int64) error {
 	switch {
 	case !m.Valid():
-		return problem.At("quota_mode", problem.New(problem.InvalidQuota, "quota_mode must be soft or hard."))
+		return problem.ForField("quota_mode", problem.New(problem.InvalidQuota, "quota_mode must be soft or hard."))
 	case quota == 0:
-		return problem.At("quota_mode", problem.New(problem.InvalidQuota, "quota_mode requires a quota."))
+		return problem.ForField("quota_mode", problem.New(problem.InvalidQuota, "quota_mode requires a quota."))
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// fieldOf contains the request field of each code that always refers to the same field. [At] sets
+// fieldOf contains the request field of each code that always refers to the same field. [ForField] sets
 // the field for other codes.
 //
 //nolint:gochecknoglobals // a constant table
@@ -34,9 +34,9 @@ var fieldOf = map[Code]string{
 	InvalidPreflight: "preflight",
 }
 
-// Wrong returns the field problems in e, in the order in which they were found: e itself if it has
-// a field, and those that [All] has added.
-func (e *Error) Wrong() []*Error {
+// FieldErrors returns the field problems in e, in the order in which they were found: e itself if it has
+// a field, and those that [Join] has added.
+func (e *Error) FieldErrors() []*Error {
 	var all []*Error
 	for _, p := range append([]*Error{e}, e.others...) {
 		if p.Field != "" {
@@ -46,9 +46,9 @@ func (e *Error) Wrong() []*Error {
 	return all
 }
 
-// At returns a copy of err with the field, e.g. "quota_period". It returns err unchanged if err is
+// ForField returns a copy of err with the field, e.g. "quota_period". It returns err unchanged if err is
 // not a problem.
-func At(field string, err error) error {
+func ForField(field string, err error) error {
 	var p *Error
 	if !errors.As(err, &p) {
 		return err
@@ -58,9 +58,9 @@ func At(field string, err error) error {
 	return &c
 }
 
-// Within returns a copy of err with the object's name before each field: for "git_source", "branch"
+// Nest returns a copy of err with the object's name before each field: for "git_source", "branch"
 // becomes "git_source.branch".
-func Within(object string, err error) error {
+func Nest(object string, err error) error {
 	var p *Error
 	if !errors.As(err, &p) {
 		return err
@@ -80,10 +80,10 @@ func Within(object string, err error) error {
 
 const maxWrong = 100
 
-// All joins errors: it returns the first one, with up to [maxWrong] invalid fields of all of them,
+// Join joins errors: it returns the first one, with up to [maxWrong] invalid fields of all of them,
 // each with its first problem. It returns nil if all errors are nil, and the first error that is
 // not a problem, if any.
-func All(errs ...error) error {
+func Join(errs ...error) error {
 	var found []*Error
 	for _, err := range errs {
 		var p *Error

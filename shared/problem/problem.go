@@ -36,21 +36,21 @@ func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), RetryAfter: row(code).RetryAfter, Field: fieldOf[code]}
 }
 
-// Of returns a problem with the default message.
-func Of(code Code) *Error {
+// FromCode returns a problem with the default message.
+func FromCode(code Code) *Error {
 	r := row(code)
 	return &Error{Code: code, Message: r.Message, RetryAfter: r.RetryAfter, Field: fieldOf[code]}
 }
 
-// Because returns a copy of e with a cause for the log.
-func (e *Error) Because(cause error) *Error {
+// WithCause returns a copy of e with a cause for the log.
+func (e *Error) WithCause(cause error) *Error {
 	c := *e
 	c.cause = cause
 	return &c
 }
 
-// After returns a copy of e with the Retry-After d.
-func (e *Error) After(d time.Duration) *Error {
+// WithRetryAfter returns a copy of e with the Retry-After d.
+func (e *Error) WithRetryAfter(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = d
 	return &c
@@ -88,7 +88,7 @@ func From(err error) *Error {
 	if errors.As(err, &p) {
 		return p
 	}
-	return Of(Internal).Because(err)
+	return FromCode(Internal).WithCause(err)
 }
 
 // Is reports whether err's chain contains a problem with the code.

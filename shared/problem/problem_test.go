@@ -31,7 +31,7 @@ func TestGateRows(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(string(tt.code), func(t *testing.T) {
 			t.Parallel()
-			p := Of(tt.code)
+			p := FromCode(tt.code)
 			if p.Status() != tt.status || p.Code != tt.code || p.RetryAfterSeconds() != tt.retryAfter {
 				t.Errorf("%s: got status %d with Retry-After %d, want %d with %d", p.Code, p.Status(), p.RetryAfterSeconds(), tt.status, tt.retryAfter)
 			}
@@ -53,7 +53,7 @@ func TestNamedRows(t *testing.T) {
 	}
 	got := map[Code]int{}
 	for code := range want {
-		got[code] = Of(code).Status()
+		got[code] = FromCode(code).Status()
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("statuses (-want +got):\n%s", diff)
@@ -74,7 +74,7 @@ func TestTableIsSound(t *testing.T) {
 		if r.Status < 400 || r.Status > 599 || http.StatusText(r.Status) == "" {
 			t.Errorf("%s: got status %d, want a registered 4xx or 5xx status", r.Code, r.Status)
 		}
-		if challenge := Of(r.Code).Challenge(); (challenge != "") != (r.Status == http.StatusUnauthorized) {
+		if challenge := FromCode(r.Code).Challenge(); (challenge != "") != (r.Status == http.StatusUnauthorized) {
 			t.Errorf("%s: got challenge %q with status %d, want one exactly for 401", r.Code, challenge, r.Status)
 		}
 		if !strings.HasSuffix(r.Message, ".") {
@@ -136,7 +136,7 @@ func TestTableIsACopy(t *testing.T) {
 
 func TestUnknownCodeIsInternal(t *testing.T) {
 	t.Parallel()
-	if s := Of("no_such_code").Status(); s != http.StatusInternalServerError {
+	if s := FromCode("no_such_code").Status(); s != http.StatusInternalServerError {
 		t.Errorf("status: got %d, want %d", s, http.StatusInternalServerError)
 	}
 }
@@ -158,7 +158,7 @@ func TestRetryAfterSeconds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.after.String(), func(t *testing.T) {
 			t.Parallel()
-			if got := Of(QuotaExhausted).After(tt.after).RetryAfterSeconds(); got != tt.want {
+			if got := FromCode(QuotaExhausted).WithRetryAfter(tt.after).RetryAfterSeconds(); got != tt.want {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})
@@ -168,7 +168,7 @@ func TestRetryAfterSeconds(t *testing.T) {
 func TestFrom(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("disk on fire")
-	conflict := Of(Conflict).Because(cause)
+	conflict := FromCode(Conflict).WithCause(cause)
 	tests := []struct {
 		name string
 		err  error
@@ -201,9 +201,9 @@ func TestFrom(t *testing.T) {
 
 func TestChangesAreCopies(t *testing.T) {
 	t.Parallel()
-	p := Of(RateLimited)
-	_ = p.After(time.Hour)
-	_ = p.Because(errors.New("x"))
+	p := FromCode(RateLimited)
+	_ = p.WithRetryAfter(time.Hour)
+	_ = p.WithCause(errors.New("x"))
 	if p.RetryAfter != time.Second || p.Unwrap() != nil {
 		t.Errorf("after After and Because: got %+v, want it unchanged", p)
 	}

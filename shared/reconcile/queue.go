@@ -4,8 +4,8 @@
 // A key that is added again while it waits is processed once. A key that is added while it is
 // processed is processed again. The queue is not stored; the next resync finds lost keys.
 //
-// Keys from [Queue.Add] and [Queue.Do] are retried with growing pauses until they succeed, for at
-// most [Options].RetryFor. Keys from a resync ([Queue.Pass]) are tried once.
+// Keys from [Queue.Add] and [Queue.AddAndWait] are retried with growing pauses until they succeed, for at
+// most [Options].RetryFor. Keys from a resync ([Queue.Resync]) are tried once.
 //
 // The work has its own deadlines and does not end with the request that caused it. A panic
 // affects only its key, and is raised again in the goroutines that wait for the key.
@@ -28,20 +28,20 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 const (
 	// Timeout limits the work on one key.
 	Timeout = 20 * time.Second
 
-	// PassTimeout limits a resync, and the wait of [Queue.Do]. The next resync continues.
+	// PassTimeout limits a resync, and the wait of [Queue.AddAndWait]. The next resync continues.
 	PassTimeout = 50 * time.Second
 )
 
-// ErrUnfinished is returned by reconcile functions to request a retry without a failure.
-var ErrUnfinished = errors.New("not finished")
+// ErrRequeue is returned by reconcile functions to request a retry without a failure.
+var ErrRequeue = errors.New("not finished")
 
 // Receive handles a function's event. The tick, a periodic event, starts a resync. An event of
 // eventType requests work on the app in its subject. Receive logs and ignores invalid events: an
@@ -106,7 +106,7 @@ type Queue[K comparable] struct {
 }
 
 type item struct {
-	request trace.Request      // the last request that added the key
+	request reqctx.Request     // the last request that added the key
 	cause   span.Span          // of that request
 	until   time.Time          // no retries after this; zero for keys from a resync
 	waiting []chan error       // closed once the key has been processed; a panic is sent first
@@ -150,9 +150,9 @@ func (p pauses[K]) When(key K) time.Duration {
 // Add enqueues key and returns immediately. It uses only the request ID and the span from ctx.
 func (q *Queue[K]) Add(ctx context.Context, key K) { q.add(ctx, key, true) }
 
-// Do enqueues keys and waits until each has been processed once, successfully or not. It waits for
+// AddAndWait enqueues keys and waits until each has been processed once, successfully or not. It waits for
 // at most [PassTimeout].
-func (q *Queue[K]) Do(ctx context.Context, keys ...K) {
+func (q *Queue[K]) AddAndWait(ctx context.Context, keys ...K) {
 	ctx, cancel := context.WithTimeout(ctx, PassTimeout)
 	defer cancel()
 	done := make([]<-chan error, len(keys))
@@ -166,10 +166,10 @@ func (q *Queue[K]) Do(ctx context.Context, keys ...K) {
 	}
 }
 
-// Pass runs a resync. find calls work for each key that may need it, until work returns false.
+// Resync runs a resync. find calls work for each key that may need it, until work returns false.
 // Keys that are already queued are skipped, unless they wait for a retry. Pass returns after all
 // work has ended, or immediately if another resync is running.
-func (q *Queue[K]) Pass(ctx context.Context, find func(ctx context.Context, work func(K) bool) error) error {
+func (q *Queue[K]) Resync(ctx context.Context, find func(ctx context.Context, work func(K) bool) error) error {
 	select {
 	case q.passing <- struct{}{}:
 		defer func() { <-q.passing }()
@@ -207,8 +207,8 @@ func wait(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// Has reports whether a key is queued, in progress, or waiting for a retry.
-func (q *Queue[K]) Has(key K) bool {
+// Pending reports whether a key is queued, in progress, or waiting for a retry.
+func (q *Queue[K]) Pending(key K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.items[key] != nil
@@ -241,13 +241,13 @@ func (q *Queue[K]) add(ctx context.Context, key K, asked bool) <-chan error {
 		close(done)
 		return done
 	}
-	request, _ := trace.Of(ctx)
+	request, _ := reqctx.FromContext(ctx)
 	if it == nil {
-		it = &item{request: request, cause: span.Of(ctx)}
+		it = &item{request: request, cause: span.FromContext(ctx)}
 		q.items[key] = it
 	}
 	if asked {
-		it.request, it.cause, it.until = request, span.Of(ctx), q.now().Add(q.options.RetryFor)
+		it.request, it.cause, it.until = request, span.FromContext(ctx), q.now().Add(q.options.RetryFor)
 		q.queue.Forget(key) // resets the pauses
 	}
 	if it.cancel != nil {
@@ -278,7 +278,7 @@ func (q *Queue[K]) work(key K) {
 		return // already processed: it was added again before its pause ended
 	}
 	err := q.try(ctx, key)
-	if err != nil && !errors.Is(err, ErrUnfinished) && !errors.Is(ctx.Err(), context.Canceled) {
+	if err != nil && !errors.Is(err, ErrRequeue) && !errors.Is(ctx.Err(), context.Canceled) {
 		q.failed(ctx, key, err)
 	}
 	q.end(key, err)
@@ -290,7 +290,7 @@ type panicked struct{ error }
 func (q *Queue[K]) try(ctx context.Context, key K) (err error) {
 	ctx, work := span.Start(ctx, span.Internal, "reconcile")
 	defer func() {
-		if errors.Is(err, ErrUnfinished) {
+		if errors.Is(err, ErrRequeue) {
 			work.End(nil)
 			return
 		}
@@ -312,7 +312,7 @@ func (q *Queue[K]) begin(key K) (context.Context, *item) {
 	if it == nil {
 		return nil, nil
 	}
-	ctx := trace.As(trace.Begin(it.cause.In(q.ctx), it.request), trace.Actor{Kind: trace.System, Name: "system"})
+	ctx := reqctx.WithActor(reqctx.Begin(it.cause.ContextWith(q.ctx), it.request), reqctx.Actor{Kind: reqctx.System, Name: "system"})
 	ctx, it.cancel = context.WithTimeout(ctx, Timeout)
 	it.again, it.paused = false, false
 	before := &item{waiting: it.waiting}

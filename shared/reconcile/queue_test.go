@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/tests/check"
 )
 
@@ -44,7 +44,7 @@ func (b *bench) keys() int {
 
 func (b *bench) pass(keys ...app.Ref) {
 	b.Helper()
-	err := b.Pass(b.Context(), func(_ context.Context, work func(app.Ref) bool) error {
+	err := b.Resync(b.Context(), func(_ context.Context, work func(app.Ref) bool) error {
 		for _, key := range keys {
 			if !work(key) {
 				return context.DeadlineExceeded
@@ -59,7 +59,7 @@ func (b *bench) pass(keys ...app.Ref) {
 
 func in(t *testing.T, id string) context.Context {
 	t.Helper()
-	return trace.Begin(t.Context(), trace.Request{ID: id})
+	return reqctx.Begin(t.Context(), reqctx.Request{ID: id})
 }
 
 func TestRetries(t *testing.T) {
@@ -70,7 +70,7 @@ func TestRetries(t *testing.T) {
 			if looks[0].Add(1) == 5 {
 				return nil
 			}
-			return ErrUnfinished
+			return ErrRequeue
 		},
 		func(b *bench) {
 			b.Add(b.Context(), ref)
@@ -99,14 +99,14 @@ func TestRetries(t *testing.T) {
 		})
 	test(t, "a resync does not wait for a pause, and does not change the request", Options{Workers: 1, FirstPause: time.Minute, LongestPause: time.Minute},
 		func(b *bench, ctx context.Context) error {
-			if trace.ID(ctx) != "asked" {
-				b.Errorf("request ID: got %q, want asked", trace.ID(ctx))
+			if reqctx.ID(ctx) != "asked" {
+				b.Errorf("request ID: got %q, want asked", reqctx.ID(ctx))
 			}
 			looks[3].Add(1)
 			return errors.New("broken")
 		},
 		func(b *bench) {
-			b.Do(in(b.T, "asked"), ref)
+			b.AddAndWait(in(b.T, "asked"), ref)
 			b.pass(ref)
 			if looks[3].Load() != 2 {
 				b.Errorf("%d looks", looks[3].Load())
@@ -121,7 +121,7 @@ func TestPauses(t *testing.T) {
 	test(t, "grow by a quarter", Options{Workers: 1, FirstPause: 4 * time.Second, LongestPause: 6 * time.Second, RetryFor: time.Hour},
 		func(*bench, context.Context) error {
 			at = append(at, time.Since(start))
-			return ErrUnfinished
+			return ErrRequeue
 		},
 		func(b *bench) {
 			start = time.Now()
@@ -159,8 +159,8 @@ func TestKeyAddedDuringWork(t *testing.T) {
 				<-ctx.Done()
 				return context.Cause(ctx)
 			}
-			if ctx.Err() != nil || trace.ID(ctx) != "news" {
-				b.Errorf("second run: request ID %q, %v", trace.ID(ctx), ctx.Err())
+			if ctx.Err() != nil || reqctx.ID(ctx) != "news" {
+				b.Errorf("second run: request ID %q, %v", reqctx.ID(ctx), ctx.Err())
 			}
 			return nil
 		},
@@ -201,7 +201,7 @@ func TestConcurrency(t *testing.T) {
 	var open, most [3]atomic.Int64
 	test(t, "limited by workers", Options{Workers: 4}, slow(&open[0], &most[0]), func(b *bench) {
 		start := time.Now()
-		b.Do(b.Context(), many...)
+		b.AddAndWait(b.Context(), many...)
 		if most[0].Load() != 4 || time.Since(start) != 5*time.Second {
 			b.Errorf("%d concurrent runs, %v", most[0].Load(), time.Since(start))
 		}
@@ -211,7 +211,7 @@ func TestConcurrency(t *testing.T) {
 		synctest.Wait()
 		b.pass(many...) // returns: another resync is running
 		start := time.Now()
-		b.Do(b.Context(), ref)
+		b.AddAndWait(b.Context(), ref)
 		if most[1].Load() != 4 || time.Since(start) != time.Second {
 			b.Errorf("%d concurrent runs, Do took %v", most[1].Load(), time.Since(start))
 		}
@@ -222,7 +222,7 @@ func TestConcurrency(t *testing.T) {
 			b.Add(b.Context(), key)
 		}
 		b.Close()
-		b.Do(b.Context(), ref)
+		b.AddAndWait(b.Context(), ref)
 		if b.keys() != 0 {
 			b.Errorf("%d keys", b.keys())
 		}
@@ -235,7 +235,7 @@ func TestPassTimeout(t *testing.T) {
 	test(t, "", Options{Workers: 1}, func(_ *bench, ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, func(b *bench) {
 		start := time.Now()
 		ended := false
-		_ = b.Pass(b.Context(), func(_ context.Context, work func(app.Ref) bool) error {
+		_ = b.Resync(b.Context(), func(_ context.Context, work func(app.Ref) bool) error {
 			for i := 0; work(app.Ref{Name: fmt.Sprint(i)}); i++ {
 			}
 			ended = true
@@ -258,7 +258,7 @@ func TestPanic(t *testing.T) {
 			return nil
 		},
 		func(b *bench) {
-			for name, work := range map[string]func(){"Do": func() { b.Do(b.Context(), ref) }, "Pass": func() { b.pass(ref) }} {
+			for name, work := range map[string]func(){"Do": func() { b.AddAndWait(b.Context(), ref) }, "Pass": func() { b.pass(ref) }} {
 				func() {
 					defer func() {
 						if recover() == nil {
@@ -268,7 +268,7 @@ func TestPanic(t *testing.T) {
 					work()
 				}()
 			}
-			if b.Do(b.Context(), ref); runs.Load() != 3 || b.failures.Load() != 2 || b.keys() != 0 {
+			if b.AddAndWait(b.Context(), ref); runs.Load() != 3 || b.failures.Load() != 2 || b.keys() != 0 {
 				b.Errorf("after a panic: %d runs, %d failures", runs.Load(), b.failures.Load())
 			}
 		})

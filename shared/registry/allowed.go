@@ -40,7 +40,7 @@ func CheckRegistry(reference string, registries []string) error {
 	}
 	ref, err := name.ParseReference(reference, name.WithDefaultTag(""))
 	if err != nil {
-		return problem.Of(problem.InvalidImage).Because(err)
+		return problem.FromCode(problem.InvalidImage).WithCause(err)
 	}
 	repository := strings.ToLower(ref.Context().Name())
 	allowed := slices.ContainsFunc(registries, func(registry string) bool {
@@ -57,14 +57,14 @@ func CheckRegistry(reference string, registries []string) error {
 func canonical(registry string) (string, error) {
 	emptyPart := strings.Contains("/"+registry+"/", "//")
 	if emptyPart || len(registry) > maxRegistry || strings.ContainsFunc(registry, stray) || strings.Contains(registry, "@") {
-		return "", problem.Of(problem.InvalidRegistries)
+		return "", problem.FromCode(problem.InvalidRegistries)
 	}
 	repository, err := name.NewRepository(registry + anyRepository)
 	if err != nil {
-		return "", problem.Of(problem.InvalidRegistries).Because(fmt.Errorf("registry %q: %w", registry, err))
+		return "", problem.FromCode(problem.InvalidRegistries).WithCause(fmt.Errorf("registry %q: %w", registry, err))
 	}
 	if !validPath(repository.RepositoryStr()) {
-		return "", problem.Of(problem.InvalidRegistries)
+		return "", problem.FromCode(problem.InvalidRegistries)
 	}
 	return strings.ToLower(strings.TrimSuffix(repository.Name(), anyRepository)), nil
 }

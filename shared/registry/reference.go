@@ -17,14 +17,14 @@ const maxReference = 768
 // e.g. "registry.example.com/shop/hello:1.4".
 func Check(reference string) error {
 	if len(reference) > maxReference || strings.ContainsFunc(reference, stray) {
-		return problem.Of(problem.InvalidImage)
+		return problem.FromCode(problem.InvalidImage)
 	}
 	ref, err := name.ParseReference(reference, name.WithDefaultTag(""))
 	if err != nil {
-		return problem.Of(problem.InvalidImage).Because(err)
+		return problem.FromCode(problem.InvalidImage).WithCause(err)
 	}
 	if ref.Identifier() == "" || !validPath(ref.Context().RepositoryStr()) {
-		return problem.Of(problem.InvalidImage)
+		return problem.FromCode(problem.InvalidImage)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (c *Certificate) Client() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: true, //nolint:gosec // Recognize verifies with the current files
-		VerifyConnection:   func(s tls.ConnectionState) error { return c.Recognize(s.PeerCertificates) },
+		VerifyConnection:   func(s tls.ConnectionState) error { return c.VerifyPeer(s.PeerCertificates) },
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			now, err := c.get()
 			return now.pair, err
@@ -72,9 +72,9 @@ func (c *Certificate) Client() *tls.Config {
 	}
 }
 
-// Recognize returns an error unless the chain is for the same name and signed by an authority in
+// VerifyPeer returns an error unless the chain is for the same name and signed by an authority in
 // ca.crt. The key may differ, since the peer may have a renewed certificate.
-func (c *Certificate) Recognize(chain []*x509.Certificate) error {
+func (c *Certificate) VerifyPeer(chain []*x509.Certificate) error {
 	own, err := c.get()
 	switch {
 	case err != nil:

@@ -1,7 +1,7 @@
 // Package span exports a function's work as OpenTelemetry spans with OTLP over HTTP. It does
 // nothing unless OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT is set.
 //
-// Spans continue the trace of the request's traceparent (package trace), or start a trace. The
+// Spans continue the trace of the request's traceparent (package reqctx), or start a trace. The
 // parent's flag and OTEL_TRACES_SAMPLER decide whether a span is sampled. The spans and their
 // fields are:
 //

@@ -10,7 +10,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 // Kind is the kind of a span.
@@ -57,14 +57,14 @@ type Span struct {
 
 type key struct{}
 
-// Of returns the span of a context, or the zero value.
-func Of(ctx context.Context) Span {
+// FromContext returns the span of a context, or the zero value.
+func FromContext(ctx context.Context) Span {
 	s, _ := ctx.Value(key{}).(Span)
 	return s
 }
 
-// In returns a context with the span, for work that outlives the span's context.
-func (s Span) In(ctx context.Context) context.Context {
+// ContextWith returns a context with the span, for work that outlives the span's context.
+func (s Span) ContextWith(ctx context.Context) context.Context {
 	if s.span == nil {
 		return ctx
 	}
@@ -74,7 +74,7 @@ func (s Span) In(ctx context.Context) context.Context {
 // Start starts a child of the context's span, if there is one. The name must not contain text from
 // clients.
 func Start(ctx context.Context, kind Kind, name string, fields ...Field) (context.Context, Span) {
-	above := Of(ctx)
+	above := FromContext(ctx)
 	if above.span == nil {
 		return ctx, above
 	}
@@ -85,7 +85,7 @@ func Start(ctx context.Context, kind Kind, name string, fields ...Field) (contex
 // Consume starts the span of an event with the given traceparent, and links it to the span of the
 // request that delivered the event. It does nothing if the request has no span.
 func Consume(ctx context.Context, parent string) (context.Context, Span) {
-	request := Of(ctx)
+	request := FromContext(ctx)
 	if request.span == nil {
 		return ctx, request
 	}
@@ -109,8 +109,8 @@ func (s Span) Set(fields ...Field) {
 	}
 }
 
-// Answered ends a request's span. The span's name is the pattern of the route, or the method.
-func (s Span) Answered(pattern, requestMethod string, status int, requestID string) {
+// EndHTTP ends a request's span. The span's name is the pattern of the route, or the method.
+func (s Span) EndHTTP(pattern, requestMethod string, status int, requestID string) {
 	if s.span == nil {
 		return
 	}
@@ -173,7 +173,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.WithContext(ctx)
 	if t.tell {
 		r.Header = r.Header.Clone()
-		r.Header.Set(trace.ParentHeader, s.Parent())
+		r.Header.Set(reqctx.ParentHeader, s.Parent())
 	}
 	res, err := t.next.RoundTrip(r)
 	if err == nil {

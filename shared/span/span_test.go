@@ -16,8 +16,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/span/spantest"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/tests/check"
 )
 
@@ -54,7 +54,7 @@ func TestSpans(t *testing.T) {
 	tracer, r := exporting(t, quiet(), map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20planted", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=here"})
 	var told string
 	to := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		told = r.Header.Get(trace.ParentHeader)
+		told = r.Header.Get(reqctx.ParentHeader)
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	defer to.Close()
@@ -70,7 +70,7 @@ func TestSpans(t *testing.T) {
 	_ = res.Body.Close()
 	work.End(errors.New("error-planted"))
 	request.Set(Field{Problem, "internal"})
-	request.Answered("POST /api/v1/projects/{project}", http.MethodPost, http.StatusInternalServerError, "r1")
+	request.EndHTTP("POST /api/v1/projects/{project}", http.MethodPost, http.StatusInternalServerError, "r1")
 	tracer.Close(t.Context())
 
 	all := map[string]spantest.Span{}
@@ -83,8 +83,8 @@ func TestSpans(t *testing.T) {
 	if len(all) != 3 || top.Parent != "b7ad6b7169203331" || middle.Parent != top.ID || call.Parent != middle.ID {
 		t.Errorf("spans: got %+v", all)
 	}
-	if told != "00-"+traceID+"-"+call.ID+"-01" || req.Header.Get(trace.ParentHeader) != "" {
-		t.Errorf("traceparent: got %q at the server, %q in the request", told, req.Header.Get(trace.ParentHeader))
+	if told != "00-"+traceID+"-"+call.ID+"-01" || req.Header.Get(reqctx.ParentHeader) != "" {
+		t.Errorf("traceparent: got %q at the server, %q in the request", told, req.Header.Get(reqctx.ParentHeader))
 	}
 	for key, want := range map[string]string{"http.route": "/api/v1/projects/{project}", "sluice.problem": "internal", "sluice.request_id": "r1", "http.response.status_code": "Internal Server Error"} {
 		if top.Values[key] != want {
@@ -133,7 +133,7 @@ func TestSampling(t *testing.T) {
 			ctx, s := tracer.Server(t.Context(), tt.parent)
 			_, below := Start(ctx, Internal, "below")
 			below.End(nil)
-			s.Answered("GET /x", http.MethodGet, http.StatusOK, "r1")
+			s.EndHTTP("GET /x", http.MethodGet, http.StatusOK, "r1")
 			tracer.Record(t.Context(), tt.parent, "check", time.Now(), time.Now())
 			tracer.Close(t.Context())
 			want := 0
@@ -144,7 +144,7 @@ func TestSampling(t *testing.T) {
 				t.Errorf("got %d spans: %+v", len(got), got)
 			}
 			parent := s.Parent()
-			if trace.ValidParent(parent) != parent || strings.HasSuffix(parent, "-01") != tt.want || parent == tt.parent {
+			if reqctx.ValidParent(parent) != parent || strings.HasSuffix(parent, "-01") != tt.want || parent == tt.parent {
 				t.Errorf("traceparent: got %q", parent)
 			}
 			if tt.parent != "" && !strings.HasPrefix(parent, "00-"+traceID+"-") {
@@ -158,11 +158,11 @@ func TestConsume(t *testing.T) {
 	tracer, r := exporting(t, quiet(), map[string]string{})
 	ctx, request := tracer.Server(t.Context(), "")
 	within, event := Consume(ctx, sampled)
-	if Of(within).Parent() != event.Parent() || Of(event.In(t.Context())).Parent() != event.Parent() {
+	if FromContext(within).Parent() != event.Parent() || FromContext(event.ContextWith(t.Context())).Parent() != event.Parent() {
 		t.Error("the context holds another span")
 	}
 	event.End(nil)
-	request.Answered("POST event", http.MethodPost, http.StatusOK, "r1")
+	request.EndHTTP("POST event", http.MethodPost, http.StatusOK, "r1")
 	tracer.Close(t.Context())
 	got := r.Spans()
 	if len(got) != 2 || got[0].Trace != traceID || got[1].Trace == traceID || len(got[0].Links) != 1 || got[0].Links[0] != got[1].ID {
@@ -185,7 +185,7 @@ func TestOff(t *testing.T) {
 		_, below := Start(within, Internal, "below")
 		below.Set(Field{Problem, "internal"})
 		below.End(nil)
-		s.Answered("GET /x", http.MethodGet, http.StatusOK, "r1")
+		s.EndHTTP("GET /x", http.MethodGet, http.StatusOK, "r1")
 		if s.Parent() != "" {
 			t.Error("got a span")
 		}
@@ -311,7 +311,7 @@ func FuzzParent(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		parent := trace.ValidParent(s)
+		parent := reqctx.ValidParent(s)
 		c := contextOf(parent)
 		if c.IsValid() != (parent != "") {
 			t.Fatalf("%q: got %v", parent, c)

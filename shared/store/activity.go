@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 // Entry is an audit record with the current state of its object. It can also be a webhook call that
@@ -75,7 +75,7 @@ func (s *Store) idleCalls(ctx context.Context, e app.Environment, q audit.Query,
 	entries := make([]Entry, len(receipts))
 	for i, r := range receipts {
 		one := Entry{Receipt: r, Record: audit.Record{
-			ID: r.ID, At: r.At, Actor: callerOf(r.Result), Origin: trace.Request{ID: r.RequestID},
+			ID: r.ID, At: r.At, Actor: callerOf(r.Result), Origin: reqctx.Request{ID: r.RequestID},
 			Action: audit.CallWebhook, Outcome: audit.Succeeded, Project: e.Project,
 			Resource: audit.Path(appPath(app.App{Project: e.Project, Environment: e.Name, Name: r.App.Name}), "webhook"),
 		}}
@@ -87,11 +87,11 @@ func (s *Store) idleCalls(ctx context.Context, e app.Environment, q audit.Query,
 	return entries, next, err
 }
 
-func callerOf(r hook.Result) trace.Actor {
+func callerOf(r hook.Result) reqctx.Actor {
 	if r == hook.Unproven {
-		return trace.Actor{Kind: trace.Anonymous}
+		return reqctx.Actor{Kind: reqctx.Anonymous}
 	}
-	return trace.Actor{Kind: trace.Webhook, Name: "webhook"}
+	return reqctx.Actor{Kind: reqctx.Webhook, Name: "webhook"}
 }
 
 func (s *Store) follow(ctx context.Context, namespace string, records []audit.Record) ([]Entry, error) {

@@ -67,13 +67,13 @@ type announcedAllDoc struct {
 	Since    time.Time `firestore:"since"`
 }
 
-// outboxGrace is the time after [event.Kept] at which the TTL deletes an announcement.
+// outboxGrace is the time after [event.Retention] at which the TTL deletes an announcement.
 const outboxGrace = 24 * time.Hour
 
-func announcementToDoc(n event.Announcement) announcementDoc {
+func announcementToDoc(n event.OutboxEntry) announcementDoc {
 	d := announcementDoc{
 		ID: n.ID, Type: string(n.Type), Subject: n.Subject, Project: n.Project, Environment: n.Environment,
-		Time: n.At, ExpiresAt: n.At.Add(event.Kept + outboxGrace),
+		Time: n.At, ExpiresAt: n.At.Add(event.Retention + outboxGrace),
 	}
 	key := n.Key
 	switch {
@@ -100,8 +100,8 @@ func announcementToDoc(n event.Announcement) announcementDoc {
 	return d
 }
 
-func (d announcementDoc) value() event.Announcement {
-	n := event.Announcement{
+func (d announcementDoc) value() event.OutboxEntry {
+	n := event.OutboxEntry{
 		ID: d.ID, Type: event.Type(d.Type), Subject: d.Subject, Project: d.Project, Environment: d.Environment, At: d.Time,
 	}
 	var key *event.Key
@@ -143,7 +143,7 @@ type Outbox struct {
 // AnnounceEvents enables or disables events. Call it before any change.
 func (s *Store) AnnounceEvents(on bool) { s.announcing = on }
 
-func (s *Store) announce(b *batch, n event.Announcement) {
+func (s *Store) announce(b *batch, n event.OutboxEntry) {
 	if s.announcing {
 		b.create(s.announcements().Doc(n.ID), announcementToDoc(n))
 	}
@@ -155,14 +155,14 @@ func (s *Store) announceKey(b *batch, t event.Type, k apikey.Key) {
 
 // Announcements lists announcements after the given position, in commit order. It includes all that
 // were committed before the call.
-func (s *Store) Announcements(ctx context.Context, after event.Place, limit int) ([]event.Waiting, error) {
+func (s *Store) Announcements(ctx context.Context, after event.Cursor, limit int) ([]event.Pending, error) {
 	q := s.announcements().OrderBy("at", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc).Limit(limit)
 	if after.ID != "" {
 		q = q.StartAfter(after.At, s.announcements().Doc(after.ID))
 	}
-	waiting, err := find(ctx, q, func(snap *firestore.DocumentSnapshot) (event.Waiting, error) {
+	waiting, err := find(ctx, q, func(snap *firestore.DocumentSnapshot) (event.Pending, error) {
 		d, err := shape[announcementDoc](snap)
-		return event.Waiting{Announcement: d.value(), Place: event.Place{At: d.At, ID: snap.Ref.ID}, Waited: snap.ReadTime.Sub(d.At)}, err
+		return event.Pending{OutboxEntry: d.value(), Place: event.Cursor{At: d.At, ID: snap.Ref.ID}, Waited: snap.ReadTime.Sub(d.At)}, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list announcements: %w", err)

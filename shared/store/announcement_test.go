@@ -21,7 +21,7 @@ import (
 // outbox returns the announcements to send, as "subject type", and their IDs.
 func outbox(t *testing.T, s *store.Store) (lines, ids []string) {
 	t.Helper()
-	waiting, err := s.Announcements(t.Context(), event.Place{}, 1000)
+	waiting, err := s.Announcements(t.Context(), event.Cursor{}, 1000)
 	check.OK(t, err)
 	for _, w := range waiting {
 		lines = append(lines, w.Subject+" "+string(w.Type))
@@ -80,7 +80,7 @@ func TestKeyIsAnnounced(t *testing.T) {
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("outbox (-want +got):\n%s", diff)
 	}
-	waiting, err := stores[0].Announcements(t.Context(), event.Place{}, 1)
+	waiting, err := stores[0].Announcements(t.Context(), event.Cursor{}, 1)
 	if err != nil || len(waiting) != 1 || waiting[0].Waited < 0 || waiting[0].Waited > time.Hour {
 		t.Errorf("announcements: got %+v, %v, want one that waited for at most 1 h", waiting, err)
 	}
@@ -205,10 +205,10 @@ func TestQuotaIsAnnouncedOnce(t *testing.T) {
 	s.AnnounceEvents(true)
 	k := announcedKey(t, s, "aaaaaaaa", time.Time{})
 	l := plan.Limits{Quota: 10, Period: plan.Day}
-	term := usage.TermOf(k.Prefix, l.Period, noon())
+	term := usage.QuotaPeriodAt(k.Prefix, l.Period, noon())
 	_, ends := term.Span()
-	quotaOf := func(percent int) []store.Spent {
-		return []store.Spent{{Term: term, Event: event.OfQuota(k, l, percent, 8, term.ID(), ends, noon())}}
+	quotaOf := func(percent int) []store.QuotaCrossing {
+		return []store.QuotaCrossing{{Term: term, Event: event.OfQuota(k, l, percent, 8, term.ID(), ends, noon())}}
 	}
 	made := make(chan int)
 	for range 4 {
@@ -232,7 +232,7 @@ func TestQuotaIsAnnouncedOnce(t *testing.T) {
 	for _, step := range []struct {
 		at   time.Time
 		want int
-	}{{ends, 0}, {ends.Add(event.Kept + time.Second), 1}} {
+	}{{ends, 0}, {ends.Add(event.Retention + time.Second), 1}} {
 		if n, err := s.DeleteThresholds(t.Context(), step.at, 10); n != step.want || err != nil {
 			t.Errorf("deleted: got %d at %v, %v", n, step.at, err)
 		}

@@ -43,8 +43,8 @@ func (s *Store) apps() *firestore.CollectionRef { return s.client.Collection("ap
 
 func (s *Store) appRef(ref app.Ref) *firestore.DocumentRef { return s.apps().Doc(ref.String()) }
 
-// First is the initial history of a new app.
-type First struct {
+// InitialState is the initial history of a new app.
+type InitialState struct {
 	Revision deploy.Revision
 	Build    *deploy.Build // of a git app
 }
@@ -52,7 +52,7 @@ type First struct {
 // CreateApp stores a new app with its initial history, and claims its host. It returns host_taken,
 // or host_reserved if another project's app released the host recently. It returns name_in_scope if
 // a usable key's scope names an app that an earlier version deleted.
-func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
+func (s *Store) CreateApp(ctx context.Context, a app.App, first InitialState) error {
 	ref := a.Ref()
 	return s.transactSerially(ctx, "create app "+ref.String(), s.hostRef(a.Host), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		e, err := s.txEnvironment(tx, a.Namespace)
@@ -73,7 +73,7 @@ func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 			return err
 		}
 		if named {
-			return problem.Of(problem.NameInScope)
+			return problem.FromCode(problem.NameInScope)
 		}
 		d := appDoc{}.with(a)
 		if first.Build != nil {

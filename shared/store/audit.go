@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 // recordDoc is a document of audit. Its ID begins with the time, counted backwards, so that the
@@ -46,8 +46,8 @@ func readRecord(snap *firestore.DocumentSnapshot) (audit.Record, error) {
 		return audit.Record{}, err
 	}
 	r := audit.Record{
-		ID: snap.Ref.ID, At: d.At, Actor: trace.Actor{Kind: trace.Kind(d.ActorKind), Name: d.Actor},
-		Origin: trace.Request{ID: d.RequestID, Address: d.Address}, Action: audit.Action(d.Action),
+		ID: snap.Ref.ID, At: d.At, Actor: reqctx.Actor{Kind: reqctx.Kind(d.ActorKind), Name: d.Actor},
+		Origin: reqctx.Request{ID: d.RequestID, Address: d.Address}, Action: audit.Action(d.Action),
 		Outcome: audit.Outcome(d.Outcome), Project: d.Project, Resource: d.Resource,
 	}
 	if err := errors.Join(decodeValues(d.Old, &r.Old), decodeValues(d.New, &r.New)); err != nil {
@@ -78,8 +78,8 @@ func (s *Store) records() *firestore.CollectionRef { return s.client.Collection(
 
 func (s *Store) newRecord(ctx context.Context, c audit.Change) (*firestore.DocumentRef, recordDoc) {
 	at := s.now().UTC().Truncate(time.Microsecond)
-	who := trace.Who(ctx)
-	origin, _ := trace.Of(ctx)
+	who := reqctx.ActorFrom(ctx)
+	origin, _ := reqctx.FromContext(ctx)
 	if c.Outcome == "" {
 		c.Outcome = audit.Succeeded
 	}
@@ -91,7 +91,7 @@ func (s *Store) newRecord(ctx context.Context, c audit.Change) (*firestore.Docum
 	return s.records().Doc(id), recordDoc{
 		At: at, ActorKind: string(who.Kind), Actor: who.Name, Address: origin.Address, RequestID: origin.ID,
 		Action: string(c.Action), Outcome: string(c.Outcome), Project: c.Project, Resource: c.Resource, Within: within,
-		Old: encodeValues(c.Old), New: encodeValues(c.New), ExpiresAt: at.Add(audit.Kept),
+		Old: encodeValues(c.Old), New: encodeValues(c.New), ExpiresAt: at.Add(audit.Retention),
 	}
 }
 

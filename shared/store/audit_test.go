@@ -18,8 +18,8 @@ import (
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -27,8 +27,8 @@ import (
 // asAda returns the context of a request by ada.
 func asAda(t testing.TB) context.Context {
 	t.Helper()
-	ctx := trace.Begin(t.Context(), trace.Request{ID: "r1", Address: "203.0.113.9"})
-	trace.Identify(ctx, trace.Actor{Kind: trace.User, Name: "ada"})
+	ctx := reqctx.Begin(t.Context(), reqctx.Request{ID: "r1", Address: "203.0.113.9"})
+	reqctx.SetActor(ctx, reqctx.Actor{Kind: reqctx.User, Name: "ada"})
 	return ctx
 }
 
@@ -162,8 +162,8 @@ func compare(t *testing.T, s *store.Store, project string, want []string) {
 	var got []string
 	for _, r := range recorded(t, s, audit.Query{Project: project}) {
 		got = append(got, formatRecord(t, r))
-		if built := strings.HasPrefix(r.Actor.Name, "build"); built != (r.Origin == trace.Request{}) || r.Outcome != audit.Succeeded ||
-			!built && (r.Origin != trace.Request{ID: "r1", Address: "203.0.113.9"}) {
+		if built := strings.HasPrefix(r.Actor.Name, "build"); built != (r.Origin == reqctx.Request{}) || r.Outcome != audit.Succeeded ||
+			!built && (r.Origin != reqctx.Request{ID: "r1", Address: "203.0.113.9"}) {
 			t.Errorf("%s: got %s, from %+v", r.Action, r.Outcome, r.Origin)
 		}
 	}
@@ -177,7 +177,7 @@ func TestNoRecordWithoutAChange(t *testing.T) {
 	s, ctx := storetest.New(t), asAda(t)
 	storeApps(t, s, "hello")
 	before := len(recorded(t, s, audit.Query{Project: "shop"}))
-	refusal := problem.Of(problem.Conflict)
+	refusal := problem.FromCode(problem.Conflict)
 	tests := map[string]error{
 		"an existing project":           s.CreateProject(ctx, app.Project{Name: "shop"}),
 		"a missing project":             storetest.DeleteProject(ctx, s, "none"),
@@ -206,7 +206,7 @@ func TestRecords(t *testing.T) {
 	s := storetest.New(t)
 	id := ""
 	for i := range 5 {
-		ctx := trace.As(t.Context(), trace.Actor{Kind: trace.User, Name: fmt.Sprintf("user-%d", i%2)})
+		ctx := reqctx.WithActor(t.Context(), reqctx.Actor{Kind: reqctx.User, Name: fmt.Sprintf("user-%d", i%2)})
 		var err error
 		if id, err = s.Record(ctx, audit.Change{
 			Action: audit.EnableWebhook, Outcome: audit.Requested, Project: "shop", Resource: fmt.Sprintf("projects/shop/apps/a%d/webhook", i),

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 func readBuild(snap *firestore.DocumentSnapshot) (deploy.Build, error) {
@@ -52,13 +52,13 @@ func (d pendingDoc) value() PendingBuild {
 // RecordBuild adds a build to an app. rule returns the build without a number. RecordBuild may
 // return too_many_builds.
 func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error) {
-	recorded, _, err := s.RecordBuildOnce(ctx, ref, hook.Delivery{}, time.Time{}, rule)
+	recorded, _, err := s.RecordBuildOnce(ctx, ref, hook.CallID{}, time.Time{}, rule)
 	return recorded, err
 }
 
 // RecordBuildOnce is RecordBuild for a request that may be repeated. A repeated request returns the
 // recorded build, and fresh is false. It returns idempotency_key_reused if the requests differ.
-func (s *Store) RecordBuildOnce(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (deploy.Build, error)) (recorded deploy.Build, fresh bool, err error) {
+func (s *Store) RecordBuildOnce(ctx context.Context, ref app.Ref, d hook.CallID, now time.Time, rule func(a app.App) (deploy.Build, error)) (recorded deploy.Build, fresh bool, err error) {
 	err = s.optimistic(ctx, "record build of "+ref.String(), ref, func(ctx context.Context, c current, b *batch, _ int) error {
 		before, found, err := s.requested(ctx, d, c.doc.value(), now)
 		if err != nil {
@@ -76,7 +76,7 @@ func (s *Store) RecordBuildOnce(ctx context.Context, ref app.Ref, d hook.Deliver
 			return err
 		}
 		recorded = s.addBuild(ctx, c, b, build)
-		s.storeRequest(b, d, c.doc.value(), hook.Answer{Action: hook.Build, Build: recorded.Number}, now)
+		s.storeRequest(b, d, c.doc.value(), hook.StoredResponse{Action: hook.Build, Build: recorded.Number}, now)
 		return nil
 	})
 	return recorded, fresh, err
@@ -87,7 +87,7 @@ func (s *Store) RecordBuildOnce(ctx context.Context, ref app.Ref, d hook.Deliver
 func (s *Store) checkQueue(ctx context.Context, ref app.Ref) error {
 	queued, err := find(ctx, s.builds(ref).Where("status", "==", deploy.Queued).Select("build").Limit(deploy.MaxQueued), readBuild)
 	if err == nil && len(queued) >= deploy.MaxQueued {
-		err = problem.Of(problem.TooManyBuilds)
+		err = problem.FromCode(problem.TooManyBuilds)
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, observed deploy.B
 func (s *Store) deployBuild(ctx context.Context, c current, b *batch, build deploy.Build, now time.Time) deploy.Build {
 	done, rev, deploys := build.Deploys(c.doc.value(), c.revision, now)
 	if deploys {
-		by := trace.As(ctx, trace.Actor{Kind: trace.Build, Name: rev.Actor})
+		by := reqctx.WithActor(ctx, reqctx.Actor{Kind: reqctx.Build, Name: rev.Actor})
 		done.Revision = s.addRevision(by, c, b, rev, "").Number
 	}
 	return done

@@ -48,8 +48,8 @@ func TestQueuedBuildsAreBounded(t *testing.T) {
 		return err
 	}
 	call := func() error {
-		_, _, err := s.Receive(t.Context(), hello(), hook.Delivery{}, noon(), func(app.App) (hook.Outcome, error) {
-			return hook.Outcome{Decision: hook.Decision{Action: hook.Build}, Build: deploy.NewBuild(app.GitSource{Repository: "https://git.example/shop.git", Branch: "main"}, "", deploy.Webhook, "webhook", noon())}, nil
+		_, _, err := s.Receive(t.Context(), hello(), hook.CallID{}, noon(), func(app.App) (hook.RecordedWork, error) {
+			return hook.RecordedWork{Decision: hook.Decision{Action: hook.Build}, Build: deploy.NewBuild(app.GitSource{Repository: "https://git.example/shop.git", Branch: "main"}, "", deploy.Webhook, "webhook", noon())}, nil
 		})
 		return err
 	}
@@ -102,9 +102,9 @@ func TestFirstBuild(t *testing.T) {
 	a, err := s.App(t.Context(), hello().Namespace, hello().Name)
 	check.OK(t, err)
 	first := deploy.NewBuild(*a.GitSource, "", deploy.Manual, "ada", noon())
-	check.Problem(t, s.CreateApp(t.Context(), a, store.First{Build: &first}), problem.AlreadyExists)
+	check.Problem(t, s.CreateApp(t.Context(), a, store.InitialState{Build: &first}), problem.AlreadyExists)
 	a.Name, a.Host = "second", "second.example.com"
-	check.OK(t, s.CreateApp(t.Context(), a, store.First{Build: &first}))
+	check.OK(t, s.CreateApp(t.Context(), a, store.InitialState{Build: &first}))
 	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
 	if diff := cmp.Diff([]store.PendingBuild{{App: a.Ref(), Number: 1}}, pending); err != nil || diff != "" {
 		t.Errorf("pending builds, %v (-want +got):\n%s", err, diff)

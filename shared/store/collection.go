@@ -164,7 +164,7 @@ func list[V any](ctx context.Context, coll *firestore.CollectionRef, q firestore
 	if page.Token != "" {
 		id, err := base64.RawURLEncoding.DecodeString(page.Token)
 		if err != nil || !validID(string(id)) {
-			return nil, "", problem.Of(problem.InvalidPage)
+			return nil, "", problem.FromCode(problem.InvalidPage)
 		}
 		q = q.StartAfter(coll.Doc(string(id)))
 	}
@@ -178,7 +178,7 @@ func newest[V any](ctx context.Context, coll *firestore.CollectionRef, field str
 		id, err := base64.RawURLEncoding.DecodeString(page.Token)
 		n, notNumber := strconv.ParseInt(string(id), 10, 64)
 		if err != nil || notNumber != nil || n < 1 || tokenOf(strconv.FormatInt(n, 10)) != page.Token {
-			return nil, "", problem.Of(problem.InvalidPage)
+			return nil, "", problem.FromCode(problem.InvalidPage)
 		}
 		q = q.StartAfter(n)
 	}

@@ -46,7 +46,7 @@ func (v CounterVersion) Time() time.Time { return v.at }
 
 func (s *Store) counters() *firestore.CollectionRef { return s.client.Collection("counters") }
 
-func (s *Store) counterRef(day usage.Day, source usage.Source, shard int) *firestore.DocumentRef {
+func (s *Store) counterRef(day usage.Day, source usage.CounterSource, shard int) *firestore.DocumentRef {
 	return s.counters().Doc(usage.CounterID(day, source, shard))
 }
 
@@ -70,7 +70,7 @@ func (s *Store) WriteCounter(ctx context.Context, c usage.Counter, base CounterV
 }
 
 // CounterVersion returns the stored version of a counter.
-func (s *Store) CounterVersion(ctx context.Context, day usage.Day, source usage.Source, shard int) (CounterVersion, error) {
+func (s *Store) CounterVersion(ctx context.Context, day usage.Day, source usage.CounterSource, shard int) (CounterVersion, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	snap, err := s.counterRef(day, source, shard).Get(ctx)
@@ -128,7 +128,7 @@ func counterOf(id string) (c usage.Counter, ok bool) {
 	source, shard, _ := strings.Cut(rest, ".")
 	on, noDay := usage.ParseDay(day)
 	n, noNumber := strconv.Atoi(shard)
-	return usage.Counter{Day: on, Source: usage.Source(source), Shard: n}, noDay == nil && noNumber == nil
+	return usage.Counter{Day: on, Source: usage.CounterSource(source), Shard: n}, noDay == nil && noNumber == nil
 }
 
 func (s *Store) readCounter(snap *firestore.DocumentSnapshot) (c usage.Counter, ok bool) {
@@ -176,7 +176,7 @@ func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 // return [ErrNotClosed] or [usage.ErrTooMany].
 //
 // It reads counters by ID: a query in a transaction would lock its whole range.
-func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.Source) error {
+func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.CounterSource) error {
 	for some := range slices.Chunk(sources, maxWrites) {
 		op := fmt.Sprintf("compact shard %d of %s", shard, day)
 		err := s.transact(ctx, op, func(_ context.Context, tx *firestore.Transaction, b *batch) error {
@@ -189,7 +189,7 @@ func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int, s
 	return nil
 }
 
-func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shard int, sources []usage.Source) error {
+func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shard int, sources []usage.CounterSource) error {
 	var refs []*firestore.DocumentRef
 	for _, source := range append(usage.CompactedSources(), sources...) {
 		refs = append(refs, s.counterRef(day, source, shard))
@@ -224,7 +224,7 @@ func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shar
 	if err != nil {
 		return err
 	}
-	written := map[usage.Source]bool{}
+	written := map[usage.CounterSource]bool{}
 	for _, c := range sum {
 		written[c.Source] = true
 		b.set(s.counterRef(c.Day, c.Source, c.Shard), counterToDoc(c))

@@ -53,7 +53,7 @@ func TestWriteCompactedCounter(t *testing.T) {
 	s := storetest.New(t)
 	c := usage.Counter{Day: dayOf(t, "2026-03-14"), Source: "run-1", Counts: packed("ab12cd34", 1)}
 	v := writeCounter(t, s, c)
-	check.OK(t, s.CompactCounters(t.Context(), c.Day, c.Shard, []usage.Source{c.Source}))
+	check.OK(t, s.CompactCounters(t.Context(), c.Day, c.Shard, []usage.CounterSource{c.Source}))
 	if _, err := s.WriteCounter(t.Context(), c, v); err == nil || problem.From(err).Code == problem.Internal {
 		t.Errorf("write of a compacted counter: got %v, want a problem", err)
 	}
@@ -106,7 +106,7 @@ func TestDamagedCounter(t *testing.T) {
 	})
 	for shard := range 2 {
 		writeCounter(t, s, usage.Counter{Day: day, Source: "run-2", Shard: shard, Counts: packed("aaaaaaaa", 5)})
-		if err := s.CompactCounters(t.Context(), day, shard, []usage.Source{"run-1", "run-2"}); err != nil {
+		if err := s.CompactCounters(t.Context(), day, shard, []usage.CounterSource{"run-1", "run-2"}); err != nil {
 			t.Errorf("compact shard %d: %v", shard, err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestCompactCounters(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	day := dayOf(t, "2026-03-14")
-	write := func(source usage.Source, shard int, prefix apikey.Prefix, allowed uint64) {
+	write := func(source usage.CounterSource, shard int, prefix apikey.Prefix, allowed uint64) {
 		writeCounter(t, s, usage.Counter{Day: day, Source: source, Shard: shard, Counts: packed(prefix, allowed)})
 	}
 	write("run-1", 0, "aaaaaaaa", 1)
@@ -159,7 +159,7 @@ func TestCompactCounters(t *testing.T) {
 		{"a source that came later", func() { write("run-4", 0, "bbbbbbbb", 1) }, append(packed("aaaaaaaa", 3), packed("bbbbbbbb", 5)...)},
 	} {
 		step.write()
-		if err := s.CompactCounters(t.Context(), day, 0, []usage.Source{"run-1", "run-2", "run-3", "run-4"}); err != nil {
+		if err := s.CompactCounters(t.Context(), day, 0, []usage.CounterSource{"run-1", "run-2", "run-3", "run-4"}); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		rest["2026-03-14.compacted.0"] = step.want
@@ -174,11 +174,11 @@ func TestCompactManySources(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	day := dayOf(t, "2026-03-14")
-	var sources []usage.Source
+	var sources []usage.CounterSource
 	var g errgroup.Group
 	g.SetLimit(8)
 	for i := range maxWrites + 48 {
-		source := usage.Source(fmt.Sprintf("run-%d", i))
+		source := usage.CounterSource(fmt.Sprintf("run-%d", i))
 		sources = append(sources, source)
 		g.Go(func() error {
 			c := usage.Counter{Day: day, Source: source, Counts: packed("aaaaaaaa", 1)}
@@ -198,7 +198,7 @@ func TestCompactOpenDay(t *testing.T) {
 	today := usage.DayOf(time.Now())
 	for day := today - 1; day <= today; day++ {
 		writeCounter(t, s, usage.Counter{Day: day, Source: "run-1", Counts: packed("aaaaaaaa", 1)})
-		if err := s.CompactCounters(t.Context(), day, 0, []usage.Source{"run-1"}); !errors.Is(err, store.ErrNotClosed) {
+		if err := s.CompactCounters(t.Context(), day, 0, []usage.CounterSource{"run-1"}); !errors.Is(err, store.ErrNotClosed) {
 			t.Errorf("compact %s: got %v, want ErrNotClosed", day, err)
 		}
 		if err := s.SettleDay(t.Context(), day); !errors.Is(err, store.ErrNotClosed) {
@@ -214,7 +214,7 @@ func TestReadDuringCompaction(t *testing.T) {
 	s := storetest.New(t)
 	day := dayOf(t, "2026-03-14")
 	const shards = 8
-	names := []usage.Source{"run-1", "run-2", "run-3", "run-4", "run-5"}
+	names := []usage.CounterSource{"run-1", "run-2", "run-3", "run-4", "run-5"}
 	for shard := range shards {
 		for _, source := range names {
 			writeCounter(t, s, usage.Counter{Day: day, Source: source, Shard: shard, Counts: packed("aaaaaaaa", 1)})

@@ -26,15 +26,15 @@ type deliveryDoc struct {
 	ExpiresAt time.Time `firestore:"expires_at"`
 }
 
-func deliveryToDoc(to app.App, d hook.Delivery, a hook.Answer, expires time.Time) deliveryDoc {
+func deliveryToDoc(to app.App, d hook.CallID, a hook.StoredResponse, expires time.Time) deliveryDoc {
 	return deliveryDoc{
 		App: to.Ref().String(), AppMade: to.CreatedAt, Body: d.Body, Action: string(a.Action), Revision: a.Revision, Build: a.Build,
 		Image: a.Image, Commit: a.Commit, Reason: a.Reason, ExpiresAt: expires,
 	}
 }
 
-func (d deliveryDoc) answer() hook.Answer {
-	return hook.Answer{
+func (d deliveryDoc) answer() hook.StoredResponse {
+	return hook.StoredResponse{
 		Action: hook.Action(d.Action), Revision: d.Revision, Build: d.Build,
 		Image: d.Image, Commit: d.Commit, Reason: d.Reason,
 	}
@@ -48,7 +48,7 @@ func (s *Store) deliveryRef(id string) *firestore.DocumentRef {
 // delivery changes the app only once; fresh is then false. A call without an ID is always new. If
 // rule rejects the call, nothing is recorded. Receive returns a conflict problem if the delivery had
 // another body.
-func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error) {
+func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.CallID, now time.Time, rule func(a app.App) (hook.RecordedWork, error)) (answer hook.StoredResponse, fresh bool, err error) {
 	err = s.optimistic(ctx, "receive a call for "+ref.String(), ref, func(ctx context.Context, c current, b *batch, _ int) error {
 		before, found, err := s.delivery(ctx, d, c.doc.value(), now)
 		if err != nil {
@@ -78,13 +78,13 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 
 // spendToken marks a pipeline token as used. It returns invalid_token if the token was used before.
 // An expired document belongs to an expired token.
-func (s *Store) spendToken(ctx context.Context, b *batch, ref app.Ref, token hook.Spent) error {
+func (s *Store) spendToken(ctx context.Context, b *batch, ref app.Ref, token hook.UsedToken) error {
 	if token.ID == "" {
 		return nil
 	}
 	_, err := get(ctx, s.deliveryRef(token.ID), "token", shape[deliveryDoc])
 	if err == nil {
-		return problem.Of(problem.InvalidToken).Because(errors.New("pipeline token already used"))
+		return problem.FromCode(problem.InvalidToken).WithCause(errors.New("pipeline token already used"))
 	}
 	if !problem.Is(err, problem.NotFound) {
 		return err
@@ -93,39 +93,39 @@ func (s *Store) spendToken(ctx context.Context, b *batch, ref app.Ref, token hoo
 	return nil
 }
 
-func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now time.Time) (answer hook.Answer, found bool, err error) {
+func (s *Store) delivery(ctx context.Context, d hook.CallID, to app.App, now time.Time) (answer hook.StoredResponse, found bool, err error) {
 	if d.ID == "" {
-		return hook.Answer{}, false, nil
+		return hook.StoredResponse{}, false, nil
 	}
 	doc, err := get(ctx, s.deliveryRef(d.ID), "delivery", shape[deliveryDoc])
 	switch {
 	case problem.Is(err, problem.NotFound):
-		return hook.Answer{}, false, nil
+		return hook.StoredResponse{}, false, nil
 	case err != nil:
-		return hook.Answer{}, false, err
+		return hook.StoredResponse{}, false, err
 	case !now.Before(doc.ExpiresAt), !doc.AppMade.Equal(to.CreatedAt):
-		return hook.Answer{}, false, nil
+		return hook.StoredResponse{}, false, nil
 	case doc.Body != d.Body:
-		return hook.Answer{}, false, problem.New(problem.Conflict, "This delivery was already received with another body.")
+		return hook.StoredResponse{}, false, problem.New(problem.Conflict, "This delivery was already received with another body.")
 	}
 	return doc.answer(), true, nil
 }
 
-func (s *Store) requested(ctx context.Context, d hook.Delivery, to app.App, now time.Time) (hook.Answer, bool, error) {
+func (s *Store) requested(ctx context.Context, d hook.CallID, to app.App, now time.Time) (hook.StoredResponse, bool, error) {
 	before, found, err := s.delivery(ctx, d, to, now)
 	if problem.Is(err, problem.Conflict) {
-		err = problem.Of(problem.IdempotencyKeyReused)
+		err = problem.FromCode(problem.IdempotencyKeyReused)
 	}
 	return before, found, err
 }
 
-func (s *Store) storeRequest(b *batch, d hook.Delivery, to app.App, a hook.Answer, now time.Time) {
+func (s *Store) storeRequest(b *batch, d hook.CallID, to app.App, a hook.StoredResponse, now time.Time) {
 	if d.ID != "" {
-		b.set(s.deliveryRef(d.ID), deliveryToDoc(to, d, a, now.Add(hook.Remembered)))
+		b.set(s.deliveryRef(d.ID), deliveryToDoc(to, d, a, now.Add(hook.ReplayWindow)))
 	}
 }
 
-func (s *Store) add(ctx context.Context, c current, b *batch, out hook.Outcome) (int64, error) {
+func (s *Store) add(ctx context.Context, c current, b *batch, out hook.RecordedWork) (int64, error) {
 	switch out.Action {
 	case hook.Deploy:
 		return s.addRevision(ctx, c, b, out.Revision, "").Number, nil

@@ -35,13 +35,13 @@ func (s *Store) revisionRef(ref app.Ref, n int64) *firestore.DocumentRef {
 // RecordDeployment adds a revision to an app and makes it the current one. rule receives the
 // current revision, zero before the first, and returns the new one without a number.
 func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (deploy.Revision, error) {
-	recorded, _, err := s.RecordDeploymentOnce(ctx, ref, hook.Delivery{}, time.Time{}, rule)
+	recorded, _, err := s.RecordDeploymentOnce(ctx, ref, hook.CallID{}, time.Time{}, rule)
 	return recorded, err
 }
 
 // RecordDeploymentOnce is RecordDeployment for a request that may be repeated, like
 // [Store.RecordBuildOnce].
-func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (recorded deploy.Revision, fresh bool, err error) {
+func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.CallID, now time.Time, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (recorded deploy.Revision, fresh bool, err error) {
 	id := rand.Text()
 	err = s.optimistic(ctx, "record deployment of "+ref.String(), ref, func(ctx context.Context, c current, b *batch, try int) error {
 		before, found, err := s.requested(ctx, d, c.doc.value(), now)
@@ -67,7 +67,7 @@ func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.De
 			return err
 		}
 		recorded = s.addRevision(ctx, c, b, rev, id)
-		s.storeRequest(b, d, c.doc.value(), hook.Answer{Action: hook.Deploy, Revision: recorded.Number}, now)
+		s.storeRequest(b, d, c.doc.value(), hook.StoredResponse{Action: hook.Deploy, Revision: recorded.Number}, now)
 		return nil
 	})
 	return recorded, fresh, err
@@ -75,7 +75,7 @@ func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.De
 
 func (s *Store) addRevision(ctx context.Context, c current, b *batch, rev deploy.Revision, attempt string) deploy.Revision {
 	rev = rev.After(c.revision, c.doc.Revisions, c.doc.Builds)
-	if old, changed := c.revision.Overtaken(rev.Number); changed {
+	if old, changed := c.revision.Supersede(rev.Number); changed {
 		b.change(s.revisionRef(c.ref, old.Number), c.revision, old)
 	}
 	b.app = append(b.app,

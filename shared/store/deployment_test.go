@@ -115,7 +115,7 @@ func TestRefusedDeployment(t *testing.T) {
 	storeApp(t, s, "hello:v1")
 	refused := errors.New("refused")
 	_, err := s.RecordDeployment(t.Context(), hello(), func(app.App, deploy.Revision) (deploy.Revision, error) {
-		return deploy.Revision{}, problem.Of(problem.GitSourceAttached).Because(refused)
+		return deploy.Revision{}, problem.FromCode(problem.GitSourceAttached).WithCause(refused)
 	})
 	if !problem.Is(err, problem.GitSourceAttached) || !errors.Is(err, refused) {
 		t.Errorf("got error %v, want the error of rule", err)
@@ -154,7 +154,7 @@ func TestLiveRevisionSupersedesPrevious(t *testing.T) {
 	expectHistory(t, s, "3 hello:v3 live", "2 hello:v2 failed", "1 hello:v1 superseded")
 	_, err := s.UpdateDeployment(t.Context(), hello(), 2, func(r deploy.Revision) (deploy.Revision, bool) { return r, true })
 	check.Problem(t, err, problem.Conflict)
-	waiting, err := s.Announcements(t.Context(), event.Place{}, 10)
+	waiting, err := s.Announcements(t.Context(), event.Cursor{}, 10)
 	check.OK(t, err)
 	var outcomes []string
 	for _, n := range waiting {
@@ -164,7 +164,7 @@ func TestLiveRevisionSupersedesPrevious(t *testing.T) {
 	for range 2 {
 		check.OK(t, s.Announced(t.Context(), waiting[0].ID))
 	}
-	if waiting, err = s.Announcements(t.Context(), event.Place{}, 10); err != nil || len(waiting) != 2 {
+	if waiting, err = s.Announcements(t.Context(), event.Cursor{}, 10); err != nil || len(waiting) != 2 {
 		t.Errorf("announcements: got %v, %v, want two", waiting, err)
 	}
 }

@@ -56,7 +56,7 @@ func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error 
 		case there.Project == e.Project && there.Name == e.Name:
 			return problem.New(problem.AlreadyExists, "An environment with this name already exists.")
 		}
-		return problem.Of(problem.NamespaceTaken)
+		return problem.FromCode(problem.NamespaceTaken)
 	})
 }
 
@@ -66,7 +66,7 @@ func (s *Store) txNamespace(tx *firestore.Transaction, namespace string, p app.P
 		return nil
 	}
 	if err == nil && (last.Project != p.Name || !sameTime(last.ProjectMade, p.CreatedAt)) {
-		err = problem.Of(problem.NamespaceNotEmpty)
+		err = problem.FromCode(problem.NamespaceNotEmpty)
 	}
 	return err
 }

@@ -84,7 +84,7 @@ func parsePlan(id string, f fields) (plan.Plan, error) {
 func parseCounter(id string, f fields) (usage.Counter, error) {
 	r := fieldReader{fields: f}
 	c := usage.Counter{
-		Source: usage.Source(r.text("source")),
+		Source: usage.CounterSource(r.text("source")),
 		Shard:  int(r.integer("shard")),
 		Counts: r.bytesOf("counts"),
 	}

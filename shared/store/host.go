@@ -59,7 +59,7 @@ func (s *Store) claimHost(tx *firestore.Transaction, b *batch, a app.App) error 
 		return err
 	}
 	if !held.Reserved {
-		return problem.Of(problem.HostTaken)
+		return problem.FromCode(problem.HostTaken)
 	}
 	if s.now().Before(held.Until) {
 		made, err := s.txProjectMade(tx, a.Project)
@@ -67,7 +67,7 @@ func (s *Store) claimHost(tx *firestore.Transaction, b *batch, a app.App) error 
 			return err
 		}
 		if held.Project != a.Project || !sameTime(held.ProjectMade, made) {
-			return problem.Of(problem.HostReserved)
+			return problem.FromCode(problem.HostReserved)
 		}
 	}
 	b.set(s.hostRef(a.Host), claim)
@@ -100,7 +100,7 @@ func (s *Store) releaseHost(tx *firestore.Transaction, b *batch, a app.App) erro
 		}
 	}
 	if reserved >= maxReservations {
-		return problem.Of(problem.TooManyHosts)
+		return problem.FromCode(problem.TooManyHosts)
 	}
 	b.set(s.hostRef(a.Host), hostDoc{App: a.Ref().String(), Project: a.Project, ProjectMade: made, Reserved: true, Until: now.Add(HostReserved).Truncate(time.Microsecond)})
 	return nil

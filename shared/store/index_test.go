@@ -208,7 +208,7 @@ func runAllQueries(t *testing.T, s *store.Store) {
 		check.OK(t, err)
 	}
 	ref := app.Ref{Namespace: "shop-prod", Name: "hello"}
-	check(s.CreateApp(ctx, app.App{Project: "shop", Environment: "prod", Namespace: "shop-prod", Name: "hello", Host: "hello.example.com", CreatedAt: noon(), Image: "registry.example/a:v1"}, store.First{}))
+	check(s.CreateApp(ctx, app.App{Project: "shop", Environment: "prod", Namespace: "shop-prod", Name: "hello", Host: "hello.example.com", CreatedAt: noon(), Image: "registry.example/a:v1"}, store.InitialState{}))
 	revision, err := s.RecordDeployment(ctx, ref, func(app.App, deploy.Revision) (deploy.Revision, error) {
 		return deploy.New("registry.example/a:v1", "", deploy.Manual, "ada", noon()), nil
 	})
@@ -269,7 +269,7 @@ func runAllQueries(t *testing.T, s *store.Store) {
 	check(err)
 	_, _, err = s.Users(ctx, page)
 	check(err)
-	_, err = s.Announcements(ctx, event.Place{}, 10)
+	_, err = s.Announcements(ctx, event.Cursor{}, 10)
 	check(err)
 	for range 2 { // the first call only stores a position
 		_, err = s.AnnounceExpiries(ctx, event.Expiries()[0], 10)

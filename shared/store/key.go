@@ -250,11 +250,11 @@ func (s *Store) checkReferences(tx *firestore.Transaction, b *batch, stored, cha
 // planExists sets b.plan.
 func (s *Store) planExists(tx *firestore.Transaction, b *batch, namespace string, id plan.ID) error {
 	if !plan.ValidID(string(id)) { // it would become a part of the path
-		return problem.Of(problem.UnknownPlan)
+		return problem.FromCode(problem.UnknownPlan)
 	}
 	_, err := txGet(tx, s.planRef(namespace, id), "plan", decode[planDoc], &b.plan)
 	if problem.Is(err, problem.NotFound) {
-		return problem.Of(problem.UnknownPlan)
+		return problem.FromCode(problem.UnknownPlan)
 	}
 	return err
 }
@@ -321,7 +321,7 @@ func (s *Store) notIssued(tx *firestore.Transaction, r apikey.Request) error {
 	case !r.At.Before(d.ExpiresAt):
 		return nil
 	case d.Content != r.Content:
-		return problem.Of(problem.IdempotencyKeyReused)
+		return problem.FromCode(problem.IdempotencyKeyReused)
 	default:
 		return problem.New(problem.AlreadyIssued, "This request already issued the full key of %s. A full key is shown only once. If it is lost, rotate the key.", d.Key)
 	}

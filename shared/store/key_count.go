@@ -145,7 +145,7 @@ func acquire(ctx context.Context, slots chan struct{}) error {
 	case slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return problem.Of(problem.Unavailable).Because(ctx.Err())
+		return problem.FromCode(problem.Unavailable).WithCause(ctx.Err())
 	}
 }
 

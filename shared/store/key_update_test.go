@@ -40,7 +40,7 @@ func TestUpdateKey(t *testing.T) {
 		{"a missing app", func(k *apikey.Key) error { k.Apps = []string{"none"}; return nil }, problem.InvalidScope},
 		{"an error of change", func(k *apikey.Key) error {
 			k.Name = "never"
-			return problem.Of(problem.KeyRevoked).Because(refused)
+			return problem.FromCode(problem.KeyRevoked).WithCause(refused)
 		}, problem.KeyRevoked},
 	}
 	for _, tt := range tests {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -52,7 +52,7 @@ func (s *Store) leases() *firestore.CollectionRef { return s.client.Collection("
 // receives the stored numbers and returns the new number. Each write depends on the version that was
 // read, so delayed writes change nothing. If force is set, an unchanged number is written too, to
 // invalidate delayed writes. Lease returns a conflict problem if all attempts lose their race.
-func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
+func (s *Store) Lease(ctx context.Context, t usage.QuotaPeriod, process string, force bool, change func(own, others int64) int64) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	const tries, longest = 8, 50 * time.Millisecond
@@ -61,14 +61,14 @@ func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force b
 		if err = s.lease(ctx, t, process, force, change); !problem.Is(err, problem.Conflict) && !problem.Is(err, problem.AlreadyExists) && !problem.Is(err, problem.NotFound) {
 			return err
 		}
-		if !trace.Sleep(ctx, rand.N(longest)) { //nolint:gosec // spreads retries; not for security
+		if !reqctx.Sleep(ctx, rand.N(longest)) { //nolint:gosec // spreads retries; not for security
 			return fmt.Errorf("lease %s: %w", t.ID(), problemOf(ctx.Err(), "lease"))
 		}
 	}
 	return err
 }
 
-func (s *Store) lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
+func (s *Store) lease(ctx context.Context, t usage.QuotaPeriod, process string, force bool, change func(own, others int64) int64) error {
 	ref := s.leases().Doc(t.ID())
 	snap, err := ref.Get(ctx)
 	if err = problemOf(err, "lease"); err != nil && !problem.Is(err, problem.NotFound) {
@@ -139,7 +139,7 @@ func (s *Store) endBatch(ctx context.Context, some []usage.Ended, try int) (rest
 	switch {
 	case err == nil:
 		return nil, nil
-	case !lost || len(some) == 1 && try == tries || !trace.Sleep(ctx, rand.N(longest)): //nolint:gosec // spreads retries; not for security
+	case !lost || len(some) == 1 && try == tries || !reqctx.Sleep(ctx, rand.N(longest)): //nolint:gosec // spreads retries; not for security
 		return some, err
 	case len(some) == 1:
 		return s.endBatch(ctx, some, try+1)

@@ -24,7 +24,7 @@ func TestLease(t *testing.T) {
 	t.Parallel()
 	const processes, takes, quota = 4, 10, 33
 	s := storetest.New(t)
-	term := usage.TermOf("abcdefgh", plan.Month, time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC))
+	term := usage.QuotaPeriodAt("abcdefgh", plan.Month, time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC))
 	var held [processes]int64
 	var all errgroup.Group
 	for i := range held {
@@ -69,7 +69,7 @@ func TestLease(t *testing.T) {
 func TestDamagedLease(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	term := usage.TermOf("abcdefgh", plan.Day, time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC))
+	term := usage.QuotaPeriodAt("abcdefgh", plan.Day, time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC))
 	ends := time.Date(2026, 3, 18, 0, 0, 0, 0, time.UTC)
 	for _, held := range []any{"much", map[string]any{"a": -1}, map[string]any{"a": "1"}, map[string]any{"a": int64(1) << 62, "b": int64(1) << 62}} {
 		s.Put(t.Context(), t, "leases/"+term.ID(), map[string]any{"held": held, "ends_at": ends})
@@ -83,7 +83,7 @@ func TestDamagedLease(t *testing.T) {
 	}
 }
 
-func heldBy(t *testing.T, s *store.Store, term usage.Term, process string) (own, others int64) {
+func heldBy(t *testing.T, s *store.Store, term usage.QuotaPeriod, process string) (own, others int64) {
 	t.Helper()
 	err := s.Lease(t.Context(), term, process, false, func(o, all int64) int64 {
 		own, others = o, all
@@ -93,7 +93,7 @@ func heldBy(t *testing.T, s *store.Store, term usage.Term, process string) (own,
 	return own, others
 }
 
-func hold(t *testing.T, s *store.Store, term usage.Term, process string, n int64) error {
+func hold(t *testing.T, s *store.Store, term usage.QuotaPeriod, process string, n int64) error {
 	t.Helper()
 	return s.Lease(t.Context(), term, process, true, func(int64, int64) int64 { return n })
 }
@@ -102,9 +102,9 @@ func TestEndLeases(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	now := time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC)
-	a, b, damaged, absent := usage.TermOf("aaaaaaaa", plan.Day, now), usage.TermOf("bbbbbbbb", plan.Day, now), usage.TermOf("cccccccc", plan.Day, now), usage.TermOf("dddddddd", plan.Day, now)
+	a, b, damaged, absent := usage.QuotaPeriodAt("aaaaaaaa", plan.Day, now), usage.QuotaPeriodAt("bbbbbbbb", plan.Day, now), usage.QuotaPeriodAt("cccccccc", plan.Day, now), usage.QuotaPeriodAt("dddddddd", plan.Day, now)
 	for _, h := range []struct {
-		term    usage.Term
+		term    usage.QuotaPeriod
 		process string
 		n       int64
 	}{{a, "first", 100}, {a, "second", 50}, {b, "first", 7}} {
@@ -113,13 +113,13 @@ func TestEndLeases(t *testing.T) {
 	s.Put(t.Context(), t, "leases/"+damaged.ID(), map[string]any{"held": "much", "ends_at": now})
 	for range 2 {
 		rest, err := s.EndLeases(t.Context(), []usage.Ended{
-			{Term: a, Process: "first", Spent: 30}, {Term: b, Process: "first", Spent: 9}, {Term: damaged, Process: "first"}, {Term: absent, Process: "first", Spent: 3},
+			{QuotaPeriod: a, Process: "first", Spent: 30}, {QuotaPeriod: b, Process: "first", Spent: 9}, {QuotaPeriod: damaged, Process: "first"}, {QuotaPeriod: absent, Process: "first", Spent: 3},
 		})
 		if len(rest) != 0 || err != nil {
 			t.Fatalf("got %v left, %v, want none", rest, err)
 		}
 		for _, want := range []struct {
-			term  usage.Term
+			term  usage.QuotaPeriod
 			ended int64
 			all   int64
 		}{{a, 30, 50}, {b, 7, 0}, {absent, 0, 0}} {
@@ -139,8 +139,8 @@ func TestEndManyLeases(t *testing.T) {
 	var g errgroup.Group
 	g.SetLimit(32)
 	for i := range all {
-		all[i] = usage.Ended{Term: usage.TermOf(apikey.Prefix(fmt.Sprintf("key%05d", i)), plan.Month, time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC)), Process: "first", Spent: 1}
-		g.Go(func() error { return hold(t, s, all[i].Term, "first", 100) })
+		all[i] = usage.Ended{QuotaPeriod: usage.QuotaPeriodAt(apikey.Prefix(fmt.Sprintf("key%05d", i)), plan.Month, time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC)), Process: "first", Spent: 1}
+		g.Go(func() error { return hold(t, s, all[i].QuotaPeriod, "first", 100) })
 	}
 	check.OK(t, g.Wait())
 	var commits atomic.Int64
@@ -162,7 +162,7 @@ func TestEndManyLeases(t *testing.T) {
 	again := all[:100]
 	g.Go(func() error {
 		for _, e := range again[:20] {
-			if err := hold(t, s, e.Term, "second", 5); err != nil && !problem.Is(err, problem.Conflict) {
+			if err := hold(t, s, e.QuotaPeriod, "second", 5); err != nil && !problem.Is(err, problem.Conflict) {
 				return err
 			}
 		}
@@ -175,7 +175,7 @@ func TestEndManyLeases(t *testing.T) {
 	}
 	check.OK(t, g.Wait())
 	for _, e := range []usage.Ended{all[0], all[99], all[n-1]} {
-		if ended, _ := heldBy(t, s, e.Term, "ended"); ended != 1 {
+		if ended, _ := heldBy(t, s, e.QuotaPeriod, "ended"); ended != 1 {
 			t.Errorf("%s: got %d held, want 1", e.ID(), ended)
 		}
 	}
@@ -189,7 +189,7 @@ func TestReleaseLeases(t *testing.T) {
 	now := time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC)
 	long := time.Now().Add(-time.Hour)
 	k := apikey.Key{Prefix: "aaaaaaaa", Project: "shop", Environment: "prod", Namespace: "shop-prod"}
-	term := usage.TermOf(k.Prefix, plan.Month, now)
+	term := usage.QuotaPeriodAt(k.Prefix, plan.Month, now)
 	release := func(used int64, want store.Released) {
 		t.Helper()
 		if got, err := s.ReleaseLeases(t.Context(), k, term, used); got != want || err != nil {

@@ -21,12 +21,12 @@ const emulatorLag = 150 * time.Millisecond
 
 var errEarlyReset = errors.New("the stream was reset before its first batch was complete")
 
-// ErrDoubt is in the error chain if the receiver's data may be incomplete. After other errors, the
+// ErrListenerReset is in the error chain if the receiver's data may be incomplete. After other errors, the
 // data is valid.
-var ErrDoubt = errors.New("listener data may be incomplete")
+var ErrListenerReset = errors.New("listener data may be incomplete")
 
-// Change is a change of one document.
-type Change[T any] struct {
+// DocChange is a change of one document.
+type DocChange[T any] struct {
 	ID    string
 	Gone  bool // deleted, or unreadable because of Err
 	Err   error
@@ -37,7 +37,7 @@ type Change[T any] struct {
 type Batch[T any] struct {
 	// Reset means that Changes replace all data, as in the first batch of a listener.
 	Reset    bool
-	Changes  []Change[T] // in order of receipt; IDs may repeat
+	Changes  []DocChange[T] // in order of receipt; IDs may repeat
 	Canaries []Canary
 	Departed []string
 
@@ -51,11 +51,11 @@ type Batch[T any] struct {
 	Stored *int
 }
 
-// Verify returns [ErrDoubt] if held, the receiver's number of documents, differs from the store's
+// Verify returns [ErrListenerReset] if held, the receiver's number of documents, differs from the store's
 // count. The listener has then missed a change.
 func (b Batch[T]) Verify(held int) error {
 	if b.Stored != nil && *b.Stored != held {
-		return fmt.Errorf("%w: %d documents held, %d stored", ErrDoubt, held, *b.Stored)
+		return fmt.Errorf("%w: %d documents held, %d stored", ErrListenerReset, held, *b.Stored)
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (l *listener[T]) handle(res *pb.ListenResponse) (complete bool, err error) 
 		n := int(r.Filter.GetCount())
 		l.filter = &n
 	default:
-		return false, fmt.Errorf("%w: unknown message %T", ErrDoubt, r)
+		return false, fmt.Errorf("%w: unknown message %T", ErrListenerReset, r)
 	}
 	return false, nil
 }
@@ -225,9 +225,9 @@ func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error
 		l.begin(c)
 		clear(l.excluded)
 	case pb.TargetChange_REMOVE:
-		return false, fmt.Errorf("%w: target removed: %w", ErrDoubt, status.ErrorProto(c.GetCause()))
+		return false, fmt.Errorf("%w: target removed: %w", ErrListenerReset, status.ErrorProto(c.GetCause()))
 	default:
-		return false, fmt.Errorf("%w: target change %v", ErrDoubt, c.GetTargetChangeType())
+		return false, fmt.Errorf("%w: target change %v", ErrListenerReset, c.GetTargetChangeType())
 	}
 	return false, nil
 }
@@ -260,7 +260,7 @@ func (l *listener[T]) changed(doc *pb.Document) {
 	} else {
 		delete(l.excluded, id)
 	}
-	l.batch.Changes = append(l.batch.Changes, Change[T]{ID: id, Gone: err != nil, Err: err, Value: v})
+	l.batch.Changes = append(l.batch.Changes, DocChange[T]{ID: id, Gone: err != nil, Err: err, Value: v})
 }
 
 func (l *listener[T]) gone(name string) {
@@ -270,7 +270,7 @@ func (l *listener[T]) gone(name string) {
 		l.batch.Departed = append(l.batch.Departed, strings.TrimPrefix(id, canaryMark))
 		return
 	}
-	l.batch.Changes = append(l.batch.Changes, Change[T]{ID: id, Gone: true})
+	l.batch.Changes = append(l.batch.Changes, DocChange[T]{ID: id, Gone: true})
 }
 
 func (l *listener[T]) take() Batch[T] {

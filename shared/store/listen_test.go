@@ -157,7 +157,7 @@ func TestListener(t *testing.T) {
 				}
 			}
 			check.Equal(t, "batches", test.want, got)
-			if errors.Is(err, ErrDoubt) != test.doubt {
+			if errors.Is(err, ErrListenerReset) != test.doubt {
 				t.Errorf("unexpected error %v", err)
 			}
 		})
@@ -280,7 +280,7 @@ func TestStartedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.handle(target(pb.TargetChange_RESET)); !errors.Is(err, errEarlyReset) || errors.Is(err, ErrDoubt) {
+	if _, err := l.handle(target(pb.TargetChange_RESET)); !errors.Is(err, errEarlyReset) || errors.Is(err, ErrListenerReset) {
 		t.Errorf("early reset: got error %v, want errEarlyReset", err)
 	}
 }

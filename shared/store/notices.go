@@ -38,7 +38,7 @@ const advanceInterval = time.Hour
 
 // AnnounceExpiries announces the event e for up to limit keys that have reached it since the last
 // call, by the store's clock. It ignores revoked keys, events before the first call, and events more
-// than [event.Kept] ago.
+// than [event.Retention] ago.
 func (s *Store) AnnounceExpiries(ctx context.Context, e event.Expiry, limit int) (announced int, err error) {
 	mark := s.mark(e.Name)
 	idle, err := s.nothingExpires(ctx, mark, e)
@@ -109,7 +109,7 @@ func (s *Store) expirySpan(mark *firestore.DocumentRef, e event.Expiry, getAll f
 		return expirySpan{from: expiryDoc{Expires: until}, until: until, first: true}, nil
 	}
 	from, err := shape[expiryDoc](snaps[0])
-	if oldest := until.Add(-event.Kept); from.Expires.Before(oldest) {
+	if oldest := until.Add(-event.Retention); from.Expires.Before(oldest) {
 		from = expiryDoc{Expires: oldest}
 	}
 	return expirySpan{from: from, until: until}, err
@@ -130,15 +130,15 @@ type thresholdDoc struct {
 
 func (s *Store) thresholds() *firestore.CollectionRef { return s.client.Collection("thresholds") }
 
-// Spent is a quota whose use has reached a threshold.
-type Spent struct {
-	Term  usage.Term
-	Event event.Announcement
+// QuotaCrossing is a quota whose use has reached a threshold.
+type QuotaCrossing struct {
+	Term  usage.QuotaPeriod
+	Event event.OutboxEntry
 }
 
 // AnnounceQuotas announces the quotas whose percentage is not announced yet. It accepts a few
 // hundred quotas. It returns the number of announcements.
-func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int, err error) {
+func (s *Store) AnnounceQuotas(ctx context.Context, all []QuotaCrossing) (announced int, err error) {
 	refs := make([]*firestore.DocumentRef, len(all))
 	for i, one := range all {
 		refs[i] = s.thresholds().Doc(one.Term.ID())
@@ -161,7 +161,7 @@ func (s *Store) AnnounceQuotas(ctx context.Context, all []Spent) (announced int,
 			}
 			_, ends := one.Term.Span()
 			s.announce(b, one.Event)
-			b.set(refs[i], thresholdDoc{Percent: one.Event.Quota.Percent, ExpiresAt: ends.Add(event.Kept)})
+			b.set(refs[i], thresholdDoc{Percent: one.Event.Quota.Percent, ExpiresAt: ends.Add(event.Retention)})
 			announced++
 		}
 		return nil

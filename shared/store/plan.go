@@ -49,7 +49,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (checkers.Change, e
 			return err
 		}
 		if n >= plan.MaxPlans {
-			return problem.Of(problem.TooManyPlans)
+			return problem.FromCode(problem.TooManyPlans)
 		}
 		b.update(environment, firestore.Update{Path: "plan_created_at", Value: firestore.ServerTimestamp})
 		b.create(s.planRef(p.Namespace, p.ID), planToDoc(p))
@@ -147,7 +147,7 @@ func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID, ma
 			return err
 		}
 		if used {
-			return problem.Of(problem.PlanInUse)
+			return problem.FromCode(problem.PlanInUse)
 		}
 		b.delete(s.planRef(namespace, id))
 		s.record(ctx, b, audit.Change{Action: audit.DeletePlan, Project: e.Project, Resource: planPath(e, id), Old: planView(p)})

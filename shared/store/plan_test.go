@@ -102,7 +102,7 @@ func TestUpdatePlan(t *testing.T) {
 	refused := errors.New("refused")
 	_, _, err = s.UpdatePlan(t.Context(), "shop-prod", want.ID, func(p plan.Plan) (plan.Plan, error) {
 		p.Name = "never"
-		return p, problem.Of(problem.InvalidRate).Because(refused)
+		return p, problem.FromCode(problem.InvalidRate).WithCause(refused)
 	})
 	if !problem.Is(err, problem.InvalidRate) || !errors.Is(err, refused) {
 		t.Errorf("got error %v, want the error of change", err)

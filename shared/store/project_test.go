@@ -46,7 +46,7 @@ func TestProject(t *testing.T) {
 	_, err = s.UpdateMembers(ctx, "none", func(m map[string]app.Role) (map[string]app.Role, error) { return m, nil })
 	wantProblem(t, "members of a missing project", err, problem.NotFound)
 	_, err = s.UpdateMembers(ctx, "shop", func(map[string]app.Role) (map[string]app.Role, error) {
-		return nil, problem.Of(problem.LastOwner)
+		return nil, problem.FromCode(problem.LastOwner)
 	})
 	wantProblem(t, "a rejected change", err, problem.LastOwner)
 	if got, _ := s.Project(ctx, "shop"); !cmp.Equal(p, got) {

@@ -21,7 +21,7 @@ type receiptDoc struct {
 }
 
 func receiptToDoc(r hook.Receipt) receiptDoc {
-	return receiptDoc{Receipt: r.Bounded(), Namespace: r.App.Namespace, App: r.App.Name, ExpiresAt: r.At.Add(hook.ReceiptsKept)}
+	return receiptDoc{Receipt: r.Bounded(), Namespace: r.App.Namespace, App: r.App.Name, ExpiresAt: r.At.Add(hook.ReceiptRetention)}
 }
 
 func readReceipt(snap *firestore.DocumentSnapshot) (hook.Receipt, error) {

@@ -43,7 +43,7 @@ type Released struct {
 // used is the number of requests counted in the period. The part of used that other processes do not
 // hold counts as spent by the lost processes. Requests that a lost process did not count can be
 // allowed again.
-func (s *Store) ReleaseLeases(ctx context.Context, k apikey.Key, t usage.Term, used int64) (r Released, err error) {
+func (s *Store) ReleaseLeases(ctx context.Context, k apikey.Key, t usage.QuotaPeriod, used int64) (r Released, err error) {
 	ref := s.leases().Doc(t.ID())
 	err = s.transact(ctx, "release "+t.ID(), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		r = Released{}

@@ -20,7 +20,7 @@ import (
 func raise(t *testing.T, s *store.Store, day usage.Day, allowed uint64, prefixes ...apikey.Prefix) {
 	t.Helper()
 	err := s.UpdateRollups(t.Context(), prefixes, func(_ apikey.Prefix, h usage.History) usage.History {
-		return h.Raise(day, usage.Totals{Allowed: allowed})
+		return h.Merge(day, usage.Totals{Allowed: allowed})
 	})
 	check.OK(t, err)
 }
@@ -76,7 +76,7 @@ func TestUpdateRollupsAtOnce(t *testing.T) {
 	for i := range usage.Day(4) {
 		g.Go(func() error {
 			return s.UpdateRollups(t.Context(), prefixes, func(_ apikey.Prefix, h usage.History) usage.History {
-				return h.Raise(20000+i, usage.Totals{Allowed: 1})
+				return h.Merge(20000+i, usage.Totals{Allowed: 1})
 			})
 		})
 	}
@@ -104,7 +104,7 @@ func TestDamagedRollup(t *testing.T) {
 		t.Errorf("older (-want +got), %v:\n%s", err, diff)
 	}
 	err = s.UpdateRollups(t.Context(), both, func(_ apikey.Prefix, h usage.History) usage.History {
-		return h.Raise(20001, usage.Totals{Allowed: 2})
+		return h.Merge(20001, usage.Totals{Allowed: 2})
 	})
 	if !errors.As(err, &damaged) || len(damaged.Documents) != 1 || !strings.Contains(err.Error(), "key-aaaaaaaa") {
 		t.Errorf("update: got %v, want the damaged document", err)
@@ -158,7 +158,7 @@ func TestRollupsOfABusyInstallation(t *testing.T) {
 	}
 	err := s.UpdateRollups(t.Context(), prefixes, func(_ apikey.Prefix, h usage.History) usage.History {
 		for d := range usage.Day(usage.RetentionDays) {
-			h = h.Raise(20000+d, usage.Totals{Allowed: 1e12, RateDenied: 1e12, QuotaDenied: 1e12})
+			h = h.Merge(20000+d, usage.Totals{Allowed: 1e12, RateDenied: 1e12, QuotaDenied: 1e12})
 		}
 		return h
 	})

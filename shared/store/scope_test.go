@@ -104,9 +104,9 @@ func TestNewAppOfANameInScope(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := app.App{Name: "hello", Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: "hello.example.com", Port: 80}
-	check.Problem(t, s.CreateApp(t.Context(), a, store.First{}), problem.NameInScope)
+	check.Problem(t, s.CreateApp(t.Context(), a, store.InitialState{}), problem.NameInScope)
 	reissue(t, s, k.ID(), func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon(), "ada"), nil })
-	wantProblem(t, "create the app after the revocation", s.CreateApp(t.Context(), a, store.First{}), "")
+	wantProblem(t, "create the app after the revocation", s.CreateApp(t.Context(), a, store.InitialState{}), "")
 }
 
 func reissue(t *testing.T, s *store.Store, id apikey.ID, change func(apikey.Key) (apikey.Key, error)) {

@@ -82,7 +82,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 
 func problemOf(err error, what string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return problem.Of(problem.Unavailable).Because(err)
+		return problem.FromCode(problem.Unavailable).WithCause(err)
 	}
 	switch status.Code(err) { //nolint:exhaustive // callers treat all other codes alike
 	case codes.OK:
@@ -90,15 +90,15 @@ func problemOf(err error, what string) error {
 	case codes.NotFound:
 		return problem.New(problem.NotFound, "The %s does not exist.", what)
 	case codes.AlreadyExists:
-		return problem.New(problem.AlreadyExists, "Another %s already has this name.", what).Because(err)
+		return problem.New(problem.AlreadyExists, "Another %s already has this name.", what).WithCause(err)
 	case codes.Aborted, codes.FailedPrecondition:
-		return problem.Of(problem.Conflict).Because(err)
+		return problem.FromCode(problem.Conflict).WithCause(err)
 	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled:
 		// Internal and Canceled are also failures of the store or the connection.
-		return problem.Of(problem.Unavailable).Because(err)
+		return problem.FromCode(problem.Unavailable).WithCause(err)
 	case codes.InvalidArgument:
 		if lostTransaction(err) {
-			return problem.Of(problem.Unavailable).Because(err)
+			return problem.FromCode(problem.Unavailable).WithCause(err)
 		}
 	}
 	return err

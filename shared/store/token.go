@@ -79,7 +79,7 @@ func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 			}
 		}
 		if len(there) >= servicetoken.MaxPerProject {
-			return problem.Of(problem.TooManyTokens)
+			return problem.FromCode(problem.TooManyTokens)
 		}
 		b.update(of, firestore.Update{Path: "token_at", Value: firestore.ServerTimestamp})
 		b.create(ref, tokenToDoc(t))

@@ -17,8 +17,8 @@ import (
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -78,7 +78,7 @@ func TestKeysIssuedBy(t *testing.T) {
 	t.Parallel()
 	s, ada := storetest.New(t), asAda(t)
 	storePlan(t, s, "shop-prod", "starter")
-	nightly := trace.As(t.Context(), trace.Actor{Kind: trace.Token, Name: "token:nightly"})
+	nightly := reqctx.WithActor(t.Context(), reqctx.Actor{Kind: reqctx.Token, Name: "token:nightly"})
 	issue := func(ctx context.Context) apikey.ID {
 		k := newKey(t)
 		_, err := s.IssueKey(ctx, k, apikey.Request{}, 0)

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 const optimisticTimeout = 20 * time.Second
@@ -158,7 +158,7 @@ func (s *Store) commitSerially(ctx context.Context, op string, ref *firestore.Do
 	defer cancel()
 	unlock, ok := s.locks.lock(waiting, ref.Path)
 	if !ok {
-		return done{}, fmt.Errorf("%s: %w", op, problem.Of(problem.Unavailable).Because(waiting.Err()))
+		return done{}, fmt.Errorf("%s: %w", op, problem.FromCode(problem.Unavailable).WithCause(waiting.Err()))
 	}
 	defer unlock()
 	return s.commit(ctx, op, f)
@@ -182,18 +182,18 @@ func (s *Store) optimistic(ctx context.Context, op string, ref app.Ref, f func(c
 	defer cancel()
 	unlock, ok := s.locks.lock(ctx, s.appRef(ref).Path)
 	if !ok {
-		return fmt.Errorf("%s: %w", op, problem.Of(problem.Unavailable).Because(ctx.Err()))
+		return fmt.Errorf("%s: %w", op, problem.FromCode(problem.Unavailable).WithCause(ctx.Err()))
 	}
 	defer unlock()
 	pause := firstPause
 	for try := 1; ; try++ {
 		conflict, err := s.tryOptimistic(ctx, ref, try, f)
-		if conflict && trace.Sleep(ctx, rand.N(pause)) { //nolint:gosec // spreads retries; not for security
+		if conflict && reqctx.Sleep(ctx, rand.N(pause)) { //nolint:gosec // spreads retries; not for security
 			pause = min(2*pause, maxPause)
 			continue
 		}
 		if conflict {
-			err = problem.Of(problem.Conflict).Because(err)
+			err = problem.FromCode(problem.Conflict).WithCause(err)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", op, err)

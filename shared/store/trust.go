@@ -19,7 +19,7 @@ func (s *Store) AddTrust(ctx context.Context, ref app.Ref, t app.Trust) error {
 		case slices.ContainsFunc(trusts, t.Same):
 			return nil, problem.New(problem.AlreadyExists, "The app already trusts these pipelines.")
 		case len(trusts) >= app.MaxTrusts:
-			return nil, problem.Of(problem.TooManyTrusts)
+			return nil, problem.FromCode(problem.TooManyTrusts)
 		}
 		return append(trusts, t), nil
 	})

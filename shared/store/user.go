@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/identity/user"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 func (s *Store) users() *firestore.CollectionRef { return s.client.Collection("users") }
@@ -87,7 +87,7 @@ func (s *Store) sessionRef(tokenID string) *firestore.DocumentRef {
 func (s *Store) SignOut(ctx context.Context, tokenID string, expires time.Time) error {
 	return s.transact(ctx, "sign out", func(ctx context.Context, _ *firestore.Transaction, b *batch) error {
 		b.set(s.sessionRef(tokenID), sessionDoc{ExpiresAt: expires})
-		s.record(ctx, b, audit.Change{Action: audit.SignOut, Resource: userPath(trace.Who(ctx).Name)})
+		s.record(ctx, b, audit.Change{Action: audit.SignOut, Resource: userPath(reqctx.ActorFrom(ctx).Name)})
 		return nil
 	})
 }

@@ -70,7 +70,7 @@ func TestUpdateUserIsATransaction(t *testing.T) {
 
 	err = s.UpdateUser(t.Context(), "ada", func(u user.User) (user.User, error) {
 		u.Hash = "changed"
-		return u, problem.Of(problem.Conflict)
+		return u, problem.FromCode(problem.Conflict)
 	})
 	if after, _ := s.User(t.Context(), "ada"); !problem.Is(err, problem.Conflict) || after.Hash == "changed" {
 		t.Errorf("rejected change: got %v, stored %+v", err, after)

@@ -59,7 +59,7 @@ func TestCompactParts(t *testing.T) {
 		counts = append(counts, Count{Prefix: apikey.Prefix(fmt.Sprintf("%08d", i)), Totals: Totals{Allowed: 1}})
 	}
 	parts := compactParts(7, 3, counts, 300)
-	seen := map[Source]bool{}
+	seen := map[CounterSource]bool{}
 	for _, p := range parts {
 		if seen[p.Source] || !p.Source.Compacted() {
 			t.Errorf("got source %q, want a new compacted one", p.Source)
@@ -92,7 +92,7 @@ func TestCompacted(t *testing.T) {
 			t.Errorf("Compacted of %q: got false", source)
 		}
 	}
-	for source, want := range map[Source]bool{"compacted": true, "compacted-1": true, "a1b2c3-1": false, "": false, "compactedx-1": false} {
+	for source, want := range map[CounterSource]bool{"compacted": true, "compacted-1": true, "a1b2c3-1": false, "": false, "compactedx-1": false} {
 		if got := source.Compacted(); got != want {
 			t.Errorf("Compacted of %q: got %v", source, got)
 		}

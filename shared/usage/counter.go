@@ -14,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 )
 
-// Source identifies a checker process by a random name.
-type Source string
+// CounterSource identifies a checker process by a random name.
+type CounterSource string
 
 // Shards is the number of documents per source and day, and thus the maximum that a flush writes.
 const Shards = 64
@@ -24,7 +24,7 @@ const Shards = 64
 // never decrease.
 type Counter struct {
 	Day    Day
-	Source Source
+	Source CounterSource
 	Shard  int // 0 to [Shards]-1; sources may assign the same key to different shards
 	Counts Packed
 
@@ -33,7 +33,7 @@ type Counter struct {
 }
 
 // CounterID returns the ID of a counter's document.
-func CounterID(day Day, source Source, shard int) string {
+func CounterID(day Day, source CounterSource, shard int) string {
 	return day.String() + "." + string(source) + "." + strconv.Itoa(shard)
 }
 
@@ -135,13 +135,13 @@ const (
 var ErrTooMany = errors.New("more keys than compacted counters can hold")
 
 // Compacted reports whether s is the source of compacted counters.
-func (s Source) Compacted() bool {
+func (s CounterSource) Compacted() bool {
 	return s == compacted || strings.HasPrefix(string(s), compacted+"-")
 }
 
 // CompactedSources returns the sources of compacted counters. Most shards have only the first.
-func CompactedSources() []Source {
-	all := make([]Source, compactedParts)
+func CompactedSources() []CounterSource {
+	all := make([]CounterSource, compactedParts)
 	for i := range all {
 		all[i] = part(i)
 	}
@@ -175,9 +175,9 @@ func compactParts(day Day, shard int, counts []Count, limit int) []Counter {
 	return parts
 }
 
-func part(i int) Source {
+func part(i int) CounterSource {
 	if i == 0 {
 		return compacted
 	}
-	return Source(compacted + "-" + strconv.Itoa(i))
+	return CounterSource(compacted + "-" + strconv.Itoa(i))
 }

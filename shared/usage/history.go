@@ -17,18 +17,18 @@ type Dated struct {
 // it.
 type History []Dated
 
-// On returns a day's totals.
-func (h History) On(day Day) Totals {
+// Totals returns a day's totals.
+func (h History) Totals(day Day) Totals {
 	if i, ok := h.find(day); ok {
 		return h[i].Totals
 	}
 	return Totals{}
 }
 
-// Raise merges a day's totals into the history. Totals never decrease, so the larger total is the
+// Merge merges a day's totals into the history. Totals never decrease, so the larger total is the
 // later one. A sum that is outdated or lacks deleted counters thus changes nothing.
-func (h History) Raise(day Day, t Totals) History {
-	if h.On(day).Covers(t) {
+func (h History) Merge(day Day, t Totals) History {
+	if h.Totals(day).Covers(t) {
 		return h
 	}
 	raised := slices.Clone(h)

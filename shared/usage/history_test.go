@@ -11,18 +11,18 @@ import (
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	var h History
-	h = h.Raise(10, Totals{Allowed: 1})
-	h = h.Raise(8, Totals{RateDenied: 2})
+	h = h.Merge(10, Totals{Allowed: 1})
+	h = h.Merge(8, Totals{RateDenied: 2})
 	first := h
-	h = h.Raise(9, Totals{QuotaDenied: 3})
-	h = h.Raise(10, Totals{Allowed: 5, RateDenied: 1})
-	h = h.Raise(10, Totals{Allowed: 4, RateDenied: 2})
-	h = h.Raise(11, Totals{})
+	h = h.Merge(9, Totals{QuotaDenied: 3})
+	h = h.Merge(10, Totals{Allowed: 5, RateDenied: 1})
+	h = h.Merge(10, Totals{Allowed: 4, RateDenied: 2})
+	h = h.Merge(11, Totals{})
 	want := History{{8, Totals{RateDenied: 2}}, {9, Totals{QuotaDenied: 3}}, {10, Totals{Allowed: 5, RateDenied: 2}}}
 	check.Equal(t, "raised", want, h)
 	check.Equal(t, "a history was changed by raising it", History{{8, Totals{RateDenied: 2}}, {10, Totals{Allowed: 1}}}, first)
 	check.Equal(t, "since", want[1:], h.Since(9))
-	if got := h.On(7); !got.Zero() {
+	if got := h.Totals(7); !got.Zero() {
 		t.Errorf("day without requests: got %v, want zero", got)
 	}
 	if got := h.Since(12); len(got) != 0 {
@@ -36,7 +36,7 @@ func histories() *rapid.Generator[History] {
 		var h History
 		for range rapid.IntRange(0, 8).Draw(t, "days") {
 			day := Day(rapid.Int32Range(0, 40000).Draw(t, "day"))
-			h = h.Raise(day, Totals{total.Draw(t, "allowed"), total.Draw(t, "rate"), total.Draw(t, "quota")})
+			h = h.Merge(day, Totals{total.Draw(t, "allowed"), total.Draw(t, "rate"), total.Draw(t, "quota")})
 		}
 		return h
 	})
@@ -67,7 +67,7 @@ func TestRaiseInAnyOrder(t *testing.T) {
 		again := rapid.SliceOfN(rapid.SampledFrom(append(History{{}}, h...)), 0, 20).Draw(t, "again")
 		var other History
 		for _, d := range append(rapid.Permutation(h).Draw(t, "order"), again...) {
-			other = other.Raise(d.Day, d.Totals)
+			other = other.Merge(d.Day, d.Totals)
 		}
 		if !other.Equal(h) {
 			t.Fatalf("history %v: got %v in another order", h, other)
@@ -79,7 +79,7 @@ func TestHistoryIsSmall(t *testing.T) {
 	t.Parallel()
 	var h History
 	for d := range Day(RetentionDays) {
-		h = h.Raise(20000+d, Totals{Allowed: 1e9, RateDenied: 1e9, QuotaDenied: 1e9})
+		h = h.Merge(20000+d, Totals{Allowed: 1e9, RateDenied: 1e9, QuotaDenied: 1e9})
 	}
 	if n := len(h.Pack()); n > 1500 {
 		t.Errorf("history: got %d bytes, want at most 1500", n)

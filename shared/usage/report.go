@@ -25,7 +25,7 @@ func NewWindow(from, to *Day, today Day) (Window, error) {
 	earliest := EarliestKept(today)
 	w := Window{From: today - (ShownDays - 1), To: today}
 	if from != nil && to != nil && *from > *to {
-		return Window{}, problem.Of(problem.InvalidWindow)
+		return Window{}, problem.FromCode(problem.InvalidWindow)
 	}
 	if to != nil {
 		w.To = min(*to, today)
@@ -37,10 +37,10 @@ func NewWindow(from, to *Day, today Day) (Window, error) {
 		w.From = earliest
 	}
 	if w.To < earliest {
-		return Window{}, problem.Of(problem.WindowExpired)
+		return Window{}, problem.FromCode(problem.WindowExpired)
 	}
 	if w.From > w.To {
-		return Window{}, problem.Of(problem.InvalidWindow)
+		return Window{}, problem.FromCode(problem.InvalidWindow)
 	}
 	w.From = max(w.From, earliest)
 	return w, nil
@@ -66,7 +66,7 @@ type Report struct {
 func NewReport(w Window, h History, today Day) Report {
 	r := Report{Window: w, Days: make([]Dated, 0, w.To-w.From+1)}
 	for day := w.From; day <= w.To; day++ {
-		t := h.On(day)
+		t := h.Totals(day)
 		r.Days = append(r.Days, Dated{Day: day, Totals: t})
 		r.Totals = r.Totals.Plus(t)
 	}

@@ -57,7 +57,7 @@ func (d Day) String() string { return d.Start().Format(dayLayout) }
 func ParseDay(s string) (Day, error) {
 	t, err := time.Parse(dayLayout, s)
 	if err != nil || len(s) != len(dayLayout) {
-		return 0, problem.Of(problem.InvalidDate)
+		return 0, problem.FromCode(problem.InvalidDate)
 	}
 	return DayOf(t), nil
 }

@@ -52,7 +52,7 @@ func packages(t *testing.T) []pkg {
 // library.
 func TestImportDirection(t *testing.T) {
 	t.Parallel()
-	domain := []string{"shared/plan", "shared/apikey", "shared/usage", "shared/app", "shared/deploy", "shared/hook", "shared/problem", "shared/trace", "shared/audit", "shared/event"}
+	domain := []string{"shared/plan", "shared/apikey", "shared/usage", "shared/app", "shared/deploy", "shared/hook", "shared/problem", "shared/reqctx", "shared/audit", "shared/event"}
 	for _, p := range packages(t) {
 		for _, imported := range p.Imports {
 			own, ours := strings.CutPrefix(imported, module)
@@ -99,7 +99,7 @@ func TestOnlyImporter(t *testing.T) {
 		"github.com/coreos/go-oidc":       {"functions/webhook/internal/issuers"},
 		"github.com/prometheus/":          {"functions/", "shared/funcmain"},
 		"github.com/spf13/cobra":          {"scripts/sluice"},
-		"github.com/cloudevents/":         {"shared/funcmain", "shared/buildevent", "shared/nudge", "shared/reconcile", "functions/"},
+		"github.com/cloudevents/":         {"shared/funcmain", "shared/buildevent", "shared/notify", "shared/reconcile", "functions/"},
 		"github.com/GoogleCloudPlatform":  {"shared/funcmain"},
 		"go.opentelemetry.io/":            {"shared/span"},
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/tests/check"
 )
 
@@ -29,7 +29,7 @@ func TestVocabularies(t *testing.T) {
 	t.Parallel()
 	for _, list := range []any{
 		plan.Periods(), plan.Modes(), app.Kinds(), app.Roles(), app.GateStates(), apikey.Statuses(), apikey.LeakPolicies(), apikey.ScopeKinds(), store.LeakResults(), deploy.Triggers(), deploy.Statuses(), deploy.BuildStatuses(),
-		audit.Actions(), audit.Outcomes(), trace.Kinds(), cluster.RouteKinds(), event.Types(),
+		audit.Actions(), audit.Outcomes(), reqctx.Kinds(), cluster.RouteKinds(), event.Types(),
 	} {
 		kind := reflect.TypeOf(list).Elem()
 		t.Run(kind.String(), func(t *testing.T) {

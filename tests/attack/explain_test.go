@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/checkers"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
@@ -135,8 +135,8 @@ func TestRequestsOfOthers(t *testing.T) {
 	ids = append(ids, strings.Repeat("a", 65), "é")
 	for _, id := range ids {
 		a, err := send(t, http.MethodGet, own.fill("/api/v1/projects/{project}/requests/")+url.PathEscape(id), "", token)
-		fine := trace.ValidID(id) && a.Status == http.StatusOK
-		if err != nil || !fine && (a.Status < 400 || a.Status >= 500) || !trace.ValidID(id) && a.Status == http.StatusOK {
+		fine := reqctx.ValidID(id) && a.Status == http.StatusOK
+		if err != nil || !fine && (a.Status < 400 || a.Status >= 500) || !reqctx.ValidID(id) && a.Status == http.StatusOK {
 			t.Errorf("%.40q: %d %.200s, %v", id, a.Status, a.Body, err)
 		}
 	}

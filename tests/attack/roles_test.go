@@ -30,8 +30,8 @@ func routes() []string {
 type expectation struct {
 	body   string // "" for none
 	status int
-	app    string   // in the path, if not the project's app
-	need   api.Need // if it differs from the table's
+	app    string     // in the path, if not the project's app
+	need   api.Access // if it differs from the table's
 }
 
 func expectations() map[string]expectation {
@@ -266,7 +266,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("unknown route %s in expectations", route)
 		}
 	}
-	needs, people := map[string]api.Need{}, map[string]bool{}
+	needs, people := map[string]api.Access{}, map[string]bool{}
 	for _, row := range api.Table() {
 		needs[row.Pattern()], people[row.Pattern()] = row.Need, row.People
 	}
@@ -362,7 +362,7 @@ func asTokens(t *testing.T, route string, e expectation, own *project, people bo
 }
 
 // needed returns the report's name for a need.
-func needed(n api.Need) string {
+func needed(n api.Access) string {
 	if n == api.Token || n == api.Signature {
 		return "no session"
 	}
@@ -371,7 +371,7 @@ func needed(n api.Need) string {
 
 // want returns a role's expected status. member reports whether the project is its own.
 func (e expectation) want(name string, member bool) int {
-	has := map[string]api.Need{"viewer": api.Viewer, "developer": api.Developer, "owner": api.Owner, "admin": api.Admin}[name]
+	has := map[string]api.Access{"viewer": api.Viewer, "developer": api.Developer, "owner": api.Owner, "admin": api.Admin}[name]
 	if !member && name != "admin" {
 		has = api.Nothing
 	}

@@ -72,7 +72,7 @@ func fill(t *testing.T, n int) {
 	check.OK(t, errors.Join(
 		st.CreateProject(t.Context(), app.Project{Name: "shop"}),
 		st.CreateEnvironment(t.Context(), app.Environment{Project: "shop", Name: "prod", Namespace: load.Namespace}),
-		st.CreateApp(t.Context(), app.App{Namespace: load.Namespace, Name: load.App, Project: "shop", Environment: "prod", Host: "hello.example", Image: stacktest.Image}, store.First{}),
+		st.CreateApp(t.Context(), app.App{Namespace: load.Namespace, Name: load.App, Project: "shop", Environment: "prod", Host: "hello.example", Image: stacktest.Image}, store.InitialState{}),
 	))
 	if _, err := st.CreatePlan(t.Context(), load.Plan()); err != nil {
 		t.Fatal(err)

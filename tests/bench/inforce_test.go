@@ -44,7 +44,7 @@ func (b *bench) inForce(t *testing.T) {
 		before, since := canaries(t, s), time.Now()
 		c := site.Client
 		if waits {
-			c = c.Waiting(10 * time.Second)
+			c = c.WithWait(10 * time.Second)
 		}
 		for range revocations {
 			d := revoke(t, site, c, site.Key(p), waits)

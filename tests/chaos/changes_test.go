@@ -86,7 +86,7 @@ func newCrowd(t *testing.T) *crowd {
 	plain := client.New(info.BaseURL, client.WithTransport(&http.Transport{MaxIdleConnsPerHost: lanes}))
 	session, err := plain.SignIn(t.Context(), info.Admin.Username, info.Admin.Password)
 	c.must(err)
-	c.waiting, c.plan = plain.WithToken(session.Token).Waiting(laneWait), c.Plan(wire.CreatePlan{}).ID
+	c.waiting, c.plan = plain.WithToken(session.Token).WithWait(laneWait), c.Plan(wire.CreatePlan{}).ID
 	// A replacement uses the address of the replica before the previous one.
 	c.replicas = stacktest.Replicas(t, world)
 	check.OK(t, world.Roll(t.Context()))

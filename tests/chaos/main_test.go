@@ -6,7 +6,7 @@
 //
 // Toxiproxy causes the network faults, between the store and each checker, the store and the
 // functions, and the functions and the API server. Other faults are signals to processes, a file
-// size limit, and the clock of package stepped.
+// size limit, and the clock of package testclock.
 package chaos
 
 import (
@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/stack"
-	"github.com/sluicegate/sluice/tests/chaos/stepped"
+	"github.com/sluicegate/sluice/tests/chaos/testclock"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -95,7 +95,7 @@ func prepare(dir string, o *stack.Options) error {
 		if o.Env[name] == nil {
 			o.Env[name] = map[string]string{}
 		}
-		o.Env[name][stepped.Variable] = clockFile(dir)
+		o.Env[name][testclock.Variable] = clockFile(dir)
 		if name != "checker" {
 			o.Env[name]["FIRESTORE_EMULATOR_HOST"] = functionsPort
 		}
@@ -109,12 +109,12 @@ func steppedClock(dir string, o *stack.Options) error {
 	if err := os.MkdirAll(overlay, 0o700); err != nil {
 		return err
 	}
-	file, err := stepped.Overlay("../..", overlay, "functions", "shared")
+	file, err := testclock.Overlay("../..", overlay, "functions", "shared")
 	if err != nil {
 		return err
 	}
 	o.BuildFlags = []string{"-overlay", file}
-	clock, err = stepped.Open(clockFile(dir))
+	clock, err = testclock.Open(clockFile(dir))
 	return err
 }
 

@@ -40,11 +40,11 @@ func TestFailures(t *testing.T) {
 		{func(r *recorder) { Equal(r, "list", []int{1}, []int{2}) }, "error"},
 		{func(r *recorder) { Problem(r, nil, "") }, ""},
 		{func(r *recorder) {
-			Problem(r, fmt.Errorf("read: %w", problem.Of(problem.NotFound)), problem.NotFound)
+			Problem(r, fmt.Errorf("read: %w", problem.FromCode(problem.NotFound)), problem.NotFound)
 		}, ""},
 		{func(r *recorder) { Problem(r, nil, problem.NotFound) }, "error"},
 		{func(r *recorder) { Problem(r, broken, "") }, "error"},
-		{func(r *recorder) { Problem(r, problem.Of(problem.Conflict), problem.NotFound) }, "error"},
+		{func(r *recorder) { Problem(r, problem.FromCode(problem.Conflict), problem.NotFound) }, "error"},
 		{func(r *recorder) { Closes(r, closer{}) }, ""},
 		{func(r *recorder) { Closes(r, closer{io.ErrClosedPipe}) }, "error"},
 		{func(r *recorder) { Eventually(r, "wait", time.Minute, func() error { return nil }) }, ""},

@@ -19,7 +19,7 @@ func (s site) used(k stacktest.Key, days int, on func(ago int) usage.Totals) {
 	var h usage.History
 	for ago := days - 1; ago >= 0; ago-- {
 		if totals := on(ago); !totals.Zero() {
-			h = h.Raise(today-usage.Day(ago), totals)
+			h = h.Merge(today-usage.Day(ago), totals)
 		}
 	}
 	_, err := stacktest.Store(s.T, world).Collection("rollups").Doc(k.ID).Set(s.T.Context(), map[string]any{

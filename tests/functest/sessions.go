@@ -20,7 +20,7 @@ type Sessions struct{}
 func (Sessions) Session(r *http.Request) (identity.Session, error) {
 	name := r.Header.Get(UserHeader)
 	if name == "" {
-		return identity.Session{}, problem.Of(problem.Unauthenticated)
+		return identity.Session{}, problem.FromCode(problem.Unauthenticated)
 	}
 	return identity.Session{ID: "session-of-" + name, Caller: identity.Caller{Username: name, Admin: name == Admin}}, nil
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/crds"
 	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/tests/check"
@@ -46,8 +46,8 @@ func newAPIServer(t *testing.T) (kubeconfig string, config *rest.Config) {
 	config.QPS, config.Burst = -1, 0 // no limit
 	client, err := dynamic.NewForConfig(config)
 	check.OK(t, err)
-	sets := []definitions.Set{definitions.Traefik(), definitions.Serving(), definitions.Eventing(), definitions.Tekton(), definitions.Gateway(), definitions.EnvoyGateway()}
-	check.OK(t, definitions.Define(t.Context(), root(t), client, sets...))
+	sets := []crds.Set{crds.Traefik(), crds.Serving(), crds.Eventing(), crds.Tekton(), crds.Gateway(), crds.EnvoyGateway()}
+	check.OK(t, crds.Define(t.Context(), root(t), client, sets...))
 	return server.Kubeconfig, config
 }
 

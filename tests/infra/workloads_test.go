@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/crds"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
@@ -47,7 +47,7 @@ func TestTakenOverWorkloads(t *testing.T) {
 	environment := s.Project + "-" + s.Env
 	admin, err := dynamic.NewForConfig(adminConfig(t))
 	check.OK(t, err)
-	check.OK(t, definitions.Define(t.Context(), filepath.Join("..", ".."), admin, definitions.Gateway()))
+	check.OK(t, crds.Define(t.Context(), filepath.Join("..", ".."), admin, crds.Gateway()))
 	tests := []struct {
 		name, function, object string
 		change                 []string // old and new text

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/crds"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
@@ -64,7 +64,7 @@ func makeGateway(t *testing.T, s *stacktest.Site, dir string) {
 	must(err)
 	client, err := dynamic.NewForConfig(config)
 	must(err)
-	must(definitions.Define(t.Context(), filepath.Join("..", ".."), client, definitions.Gateway()))
+	must(crds.Define(t.Context(), filepath.Join("..", ".."), client, crds.Gateway()))
 	namespace := s.Project + "-" + s.Env
 	list, err := manifest.Decode(fmt.Appendf(nil, gatewayOf, namespace, gatewayPort, encoded(t, dir, "site.crt"), encoded(t, dir, "site.key")))
 	must(err)

@@ -17,7 +17,7 @@ func TestChanges(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			row := together.Test(t, fmt.Sprint(n), fmt.Sprintf("%d revocations that wait", trials), "in force at all checkers; then each denies the key")
 			site := stacktest.New(t, stackOf(t, n))
-			waiting, plan := site.Client.Waiting(20*time.Second), site.Plan(wire.CreatePlan{})
+			waiting, plan := site.Client.WithWait(20*time.Second), site.Plan(wire.CreatePlan{})
 			replicas := stacktest.Replicas(t, site.Stack)
 			var longest time.Duration
 			for range trials {

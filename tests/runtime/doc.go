@@ -1,5 +1,5 @@
 // Package runtime runs the same tests over the emulators of Knative and Tekton and over the real
-// systems. By default it uses emulators/workloads and emulators/builds. SLUICE_STACK selects the
+// systems. By default it uses emulators/workloads and emulators/tekton. SLUICE_STACK selects the
 // cluster of a running stack; the tests read only "kubeconfig" from this file:
 //
 //	SLUICE_STACK=/path/of/info.json go test -count=1 ./tests/runtime

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/sluicegate/sluice/emulators/builds"
-	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/crds"
+	"github.com/sluicegate/sluice/emulators/tekton"
 	"github.com/sluicegate/sluice/emulators/workloads"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/tests/check"
@@ -107,7 +107,7 @@ func kubeconfigOf(t *testing.T) string {
 
 // emulate runs the emulators until the process ends.
 func emulate(config *rest.Config, client dynamic.Interface) (*recorder, error) {
-	if err := definitions.Define(context.Background(), filepath.Join("..", ".."), client, definitions.Tekton(), definitions.Serving()); err != nil {
+	if err := crds.Define(context.Background(), filepath.Join("..", ".."), client, crds.Tekton(), crds.Serving()); err != nil {
 		return nil, err
 	}
 	sink, err := listen("127.0.0.1:0")
@@ -119,7 +119,7 @@ func emulate(config *rest.Config, client dynamic.Interface) (*recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	tekton, err := builds.New(config, builds.Options{Sink: "http://" + sink.address}, log)
+	tekton, err := tekton.New(config, tekton.Options{Sink: "http://" + sink.address}, log)
 	if err != nil {
 		return nil, err
 	}

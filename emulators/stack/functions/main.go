@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/sluicegate/sluice/emulators/builds"
 	"github.com/sluicegate/sluice/emulators/internal/program"
+	"github.com/sluicegate/sluice/emulators/tekton"
 	"github.com/sluicegate/sluice/emulators/workloads"
 	_ "github.com/sluicegate/sluice/functions/apps"
 	_ "github.com/sluicegate/sluice/functions/builds"
@@ -43,7 +43,7 @@ func main() {
 		})
 	case "builds-emulator": // sends its events to $BUILDS_SINK
 		program.Main(name, func(config *rest.Config, log *slog.Logger) (program.Controller, error) {
-			return builds.New(config, builds.Options{Sink: os.Getenv("BUILDS_SINK")}, log)
+			return tekton.New(config, tekton.Options{Sink: os.Getenv("BUILDS_SINK")}, log)
 		})
 	default:
 		funcmain.Main(name)

@@ -163,7 +163,7 @@ func Expiry(text *string, now time.Time) (time.Time, error) {
 	case err != nil:
 		return time.Time{}, err
 	case !t.After(now):
-		return time.Time{}, problem.Of(problem.ExpiryInPast)
+		return time.Time{}, problem.FromCode(problem.ExpiryInPast)
 	case t.After(now.Add(MaxLife)):
 		return time.Time{}, problem.New(problem.InvalidExpiry, "expires_at must be at most %d days from now.", MaxLife/day)
 	}

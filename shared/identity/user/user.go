@@ -65,7 +65,7 @@ func CheckName(s string) error {
 // are allowed.
 func CheckPassword(s string) error {
 	if n := utf8.RuneCountInString(s); n < minPassword || n > maxPassword || !utf8.ValidString(s) {
-		return problem.Of(problem.InvalidPass)
+		return problem.FromCode(problem.InvalidPass)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func newMemory(keys iter.Seq[load.Key]) *memory {
 func (m *memory) Keys(ctx context.Context, to store.Receiver[apikey.Key]) error {
 	b := store.Batch[apikey.Key]{Reset: true}
 	for k := range m.keys {
-		b.Changes = append(b.Changes, store.Change[apikey.Key]{ID: string(k.Stored.ID()), Value: k.Stored})
+		b.Changes = append(b.Changes, store.DocChange[apikey.Key]{ID: string(k.Stored.ID()), Value: k.Stored})
 	}
 	if err := to.Receive(b); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (m *memory) Keys(ctx context.Context, to store.Receiver[apikey.Key]) error 
 
 func (m *memory) Plans(ctx context.Context, to store.Receiver[plan.Plan]) error {
 	p := load.Plan()
-	err := to.Receive(store.Batch[plan.Plan]{Reset: true, Changes: []store.Change[plan.Plan]{{ID: p.Namespace + "." + string(p.ID), Value: p}}})
+	err := to.Receive(store.Batch[plan.Plan]{Reset: true, Changes: []store.DocChange[plan.Plan]{{ID: p.Namespace + "." + string(p.ID), Value: p}}})
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (m *memory) WriteCanary(ctx context.Context, t store.CanaryType, c store.Ca
 func (m *memory) DeleteCanary(context.Context, store.CanaryType, string) error { return nil }
 
 // Lease and EndLeases do nothing: the plan has no hard quota.
-func (m *memory) Lease(_ context.Context, _ usage.Term, _ string, _ bool, change func(own, others int64) int64) error {
+func (m *memory) Lease(_ context.Context, _ usage.QuotaPeriod, _ string, _ bool, change func(own, others int64) int64) error {
 	change(0, 0)
 	return nil
 }
@@ -89,6 +89,6 @@ func (m *memory) WriteCounter(context.Context, usage.Counter, store.CounterVersi
 	return store.CounterVersion{}, nil
 }
 
-func (m *memory) CounterVersion(context.Context, usage.Day, usage.Source, int) (store.CounterVersion, error) {
+func (m *memory) CounterVersion(context.Context, usage.Day, usage.CounterSource, int) (store.CounterVersion, error) {
 	return store.CounterVersion{}, nil
 }

@@ -17,21 +17,21 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// Shape is a plan's rate and burst as durations in nanoseconds.
-type Shape struct {
+// Params is a plan's rate and burst as durations in nanoseconds.
+type Params struct {
 	Token int64 // refills one token
 	Burst int64 // refills an empty bucket
 }
 
 // ShapeOf returns the durations of a plan. It rounds the time of a token up, so that a bucket never
 // allows more than the plan's rate.
-func ShapeOf(l plan.Limits) Shape {
+func ShapeOf(l plan.Limits) Params {
 	token := int64(math.Ceil(1e9 / l.Rate))
-	return Shape{Token: token, Burst: token * l.Burst}
+	return Params{Token: token, Burst: token * l.Burst}
 }
 
-// Most returns the maximum number of requests that a bucket allows within d.
-func (s Shape) Most(d time.Duration) uint64 {
+// MaxWithin returns the maximum number of requests that a bucket allows within d.
+func (s Params) MaxWithin(d time.Duration) uint64 {
 	return uint64(max(int64(d)+s.Burst, 0)) / uint64(s.Token) //nolint:gosec // a token takes some time
 }
 
@@ -55,8 +55,8 @@ func (b *Buckets) Grow(n uint32) {
 // Reset fills a slot's bucket.
 func (b *Buckets) Reset(slot uint32) { b.tats.At(slot).Store(0) }
 
-// SetOthers sets the number of other replicas.
-func (b *Buckets) SetOthers(n int) { b.peers.Store(int64(n)) }
+// SetPeerCount sets the number of other replicas.
+func (b *Buckets) SetPeerCount(n int) { b.peers.Store(int64(n)) }
 
 // Busy returns the keys whose counts must be sent to other replicas, because all replicas together
 // may exceed the rate.
@@ -64,7 +64,7 @@ func (b *Buckets) Busy() *slots.Set { return &b.busy }
 
 // Take takes one token and reports whether there was one. now is in nanoseconds by a monotonic
 // clock, and not negative.
-func (b *Buckets) Take(slot uint32, s Shape, now int64) bool {
+func (b *Buckets) Take(slot uint32, s Params, now int64) bool {
 	cell := b.tats.At(slot)
 	peers := b.peers.Load()
 	for {
@@ -90,21 +90,21 @@ func (b *Buckets) Take(slot uint32, s Shape, now int64) bool {
 
 // maxDebt returns the longest time to fill a bucket: empty, and in debt for all requests that other
 // replicas can allow before their counts arrive.
-func (s Shape) maxDebt(peers int64) int64 {
+func (s Params) maxDebt(peers int64) int64 {
 	if peers == 0 {
 		return s.Burst
 	}
 	return s.Burst + peers*(s.Burst+slack)
 }
 
-// Behind returns the nanoseconds until a slot's bucket is full.
-func (b *Buckets) Behind(slot uint32, now int64) int64 {
+// Deficit returns the nanoseconds until a slot's bucket is full.
+func (b *Buckets) Deficit(slot uint32, now int64) int64 {
 	return max(b.tats.At(slot).Load()-now, 0)
 }
 
 // Charge takes tokens for the requests of other replicas, into debt only if debt is true. It
 // returns the previous time until the bucket was full, and the added time.
-func (b *Buckets) Charge(slot uint32, s Shape, now int64, tokens uint64, debt bool) (before, by int64) {
+func (b *Buckets) Charge(slot uint32, s Params, now int64, tokens uint64, debt bool) (before, by int64) {
 	limit := s.Burst
 	if debt {
 		limit = s.maxDebt(b.peers.Load())
@@ -121,7 +121,7 @@ func (b *Buckets) Charge(slot uint32, s Shape, now int64, tokens uint64, debt bo
 }
 
 // Time returns the time that refills a number of tokens.
-func (s Shape) Time(tokens uint64) int64 {
+func (s Params) Time(tokens uint64) int64 {
 	if most := uint64(math.MaxInt64/4) / uint64(s.Token); tokens > most { //nolint:gosec // a token takes some time
 		tokens = most
 	}
@@ -129,16 +129,16 @@ func (s Shape) Time(tokens uint64) int64 {
 }
 
 // Tokens returns the number of tokens that a time refills, rounded up.
-func (s Shape) Tokens(behind int64) uint64 {
+func (s Params) Tokens(behind int64) uint64 {
 	return uint64(max(behind+s.Token-1, 0) / s.Token) //nolint:gosec // not negative
 }
 
-// GiveBack undoes a charge.
-func (b *Buckets) GiveBack(slot uint32, by int64) { b.tats.At(slot).Add(-by) }
+// Refund undoes a charge.
+func (b *Buckets) Refund(slot uint32, by int64) { b.tats.At(slot).Add(-by) }
 
-// Left returns the number of tokens in a slot's bucket, and the time until the next one if there
+// Available returns the number of tokens in a slot's bucket, and the time until the next one if there
 // is none. now is as for [Buckets.Take].
-func (b *Buckets) Left(slot uint32, s Shape, now int64) (tokens int64, wait time.Duration) {
+func (b *Buckets) Available(slot uint32, s Params, now int64) (tokens int64, wait time.Duration) {
 	filled := min(now+s.Burst-b.tats.At(slot).Load(), s.Burst)
 	if filled < s.Token {
 		return 0, time.Duration(s.Token - filled)

@@ -43,7 +43,7 @@ func TestAgainstTokens(t *testing.T) {
 				tokens--
 				taken++
 			}
-			if most := shape.Most(time.Duration(now)); taken > most {
+			if most := shape.MaxWithin(time.Duration(now)); taken > most {
 				t.Fatalf("tokens: got %d in %d ns, want at most %d", taken, now, most)
 			}
 		}
@@ -100,7 +100,7 @@ func TestLeft(t *testing.T) {
 			for range rapid.IntRange(0, 5).Draw(t, "taken") {
 				b.Take(0, shape, now)
 			}
-			tokens, wait := b.Left(0, shape, now)
+			tokens, wait := b.Available(0, shape, now)
 			if (tokens == 0) != (wait > 0) || int64(wait) > shape.Token {
 				t.Fatalf("got %d tokens and a wait of %v", tokens, wait)
 			}

@@ -83,19 +83,19 @@ func (p *Proof) Echo(t int, seq int64, now time.Time) {
 	p.update(now)
 }
 
-// Answered reports whether canary seq or a later one has returned, without a doubt since.
-func (p *Proof) Answered(t int, seq int64) bool {
+// Confirmed reports whether canary seq or a later one has returned, without a doubt since.
+func (p *Proof) Confirmed(t int, seq int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return seq <= p.tasks[t].returned
 }
 
-// Doubted returns a channel that receives a value after a doubt about type t.
-func (p *Proof) Doubted(t int) <-chan struct{} { return p.tasks[t].doubt }
+// Invalidated returns a channel that receives a value after a doubt about type t.
+func (p *Proof) Invalidated(t int) <-chan struct{} { return p.tasks[t].doubt }
 
-// Doubt invalidates the proof of type t, because the view may be incomplete. A canary whose write
+// Invalidate invalidates the proof of type t, because the view may be incomplete. A canary whose write
 // begins later can renew the proof.
-func (p *Proof) Doubt(t int) {
+func (p *Proof) Invalidate(t int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := &p.tasks[t]

@@ -88,7 +88,7 @@ func TestLapse(t *testing.T) {
 					t.Errorf("not fresh after %v", d)
 				}
 				if test.doubts {
-					p.Doubt(0)
+					p.Invalidate(0)
 				}
 			}
 			if got != test.want {
@@ -104,15 +104,15 @@ func TestDoubtClearsAnswers(t *testing.T) {
 	p := New(ceiling, start, func() {})
 	seq := p.Begin(0, start)
 	p.Echo(0, seq, start)
-	if !p.Answered(0, seq) {
+	if !p.Confirmed(0, seq) {
 		t.Error("a returned canary is not reported")
 	}
-	p.Doubt(0)
-	if p.Answered(0, seq) || p.Answered(0, p.Begin(0, start)) {
+	p.Invalidate(0)
+	if p.Confirmed(0, seq) || p.Confirmed(0, p.Begin(0, start)) {
 		t.Error("a canary is reported although it has not returned since the doubt")
 	}
 	select {
-	case <-p.Doubted(0):
+	case <-p.Invalidated(0):
 	default:
 		t.Error("the doubt is not reported")
 	}
@@ -152,7 +152,7 @@ func TestBound(t *testing.T) {
 				p.Echo(typ, 1_000_000, now)
 			case "doubt":
 				if rapid.IntRange(0, 5).Draw(t, "rarely") == 0 {
-					p.Doubt(typ)
+					p.Invalidate(typ)
 					begun[typ], proven[typ] = map[int64]time.Time{}, time.Time{}
 				}
 			}
@@ -196,7 +196,7 @@ func TestKeeperUnderFaults(t *testing.T) {
 				return nil
 			}
 		}
-		k := &Keeper{Proof: p, Interval: 15 * time.Second, Timeout: 45 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+		k := &Prober{Proof: p, Interval: 15 * time.Second, Timeout: 45 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 		for i := range k.Writers {
 			k.Writers[i] = write(i)
 		}
@@ -247,7 +247,7 @@ func TestNoCanaryDuringFullBatch(t *testing.T) {
 				var coming atomic.Bool
 				coming.Store(true)
 				var written []int64
-				k := &Keeper{
+				k := &Prober{
 					Proof: p, Interval: 15 * time.Second, Timeout: 45 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 					Coming: func(int) bool { return coming.Load() },
 				}
@@ -269,7 +269,7 @@ func TestNoCanaryDuringFullBatch(t *testing.T) {
 				go func() { k.Run(ctx); close(done) }()
 				time.Sleep(20 * time.Second)
 				if c.doubt {
-					p.Doubt(0)
+					p.Invalidate(0)
 				}
 				time.Sleep(20*time.Second + time.Millisecond)
 				synctest.Wait()

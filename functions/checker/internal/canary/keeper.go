@@ -10,8 +10,8 @@ import (
 // Writer writes canary seq of one data type to the store.
 type Writer func(ctx context.Context, seq int64) error
 
-// Keeper writes the canaries of every data type periodically.
-type Keeper struct {
+// Prober writes the canaries of every data type periodically.
+type Prober struct {
 	Proof    *Proof
 	Writers  [Types]Writer
 	Interval time.Duration
@@ -27,7 +27,7 @@ type Keeper struct {
 
 // Run writes canaries until ctx ends. A failed write needs no retry: only a returned canary
 // proves anything.
-func (k *Keeper) Run(ctx context.Context) {
+func (k *Prober) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for t := range k.Writers {
 		wg.Go(func() { k.proveType(ctx, t) })
@@ -40,19 +40,19 @@ func (k *Keeper) Run(ctx context.Context) {
 // the emulator would send everything again.
 const retryDelay = time.Second
 
-func (k *Keeper) proveType(ctx context.Context, t int) {
+func (k *Prober) proveType(ctx context.Context, t int) {
 	first := min(k.Interval, retryDelay)
 	for wait := first; ; {
 		begun := k.Now()
 		seq, written := k.write(ctx, t)
 		reason := k.pause(ctx, t, wait)
-		for written && reason == elapsed && k.snapshotPending(t, begun) && !k.Proof.Answered(t, seq) {
+		for written && reason == elapsed && k.snapshotPending(t, begun) && !k.Proof.Confirmed(t, seq) {
 			reason = k.pause(ctx, t, first)
 		}
 		switch {
 		case reason == ended:
 			return
-		case !k.Proof.Answered(t, seq):
+		case !k.Proof.Confirmed(t, seq):
 			wait = min(2*wait, k.Interval)
 			continue
 		}
@@ -64,7 +64,7 @@ func (k *Keeper) proveType(ctx context.Context, t int) {
 }
 
 // snapshotPending reports whether the canary of begun may still return in a full batch.
-func (k *Keeper) snapshotPending(t int, begun time.Time) bool {
+func (k *Prober) snapshotPending(t int, begun time.Time) bool {
 	return k.Coming != nil && k.Coming(t) && k.Now().Sub(begun) < k.Timeout
 }
 
@@ -76,20 +76,20 @@ const (
 	ended
 )
 
-func (k *Keeper) pause(ctx context.Context, t int, d time.Duration) wakeReason {
+func (k *Prober) pause(ctx context.Context, t int, d time.Duration) wakeReason {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ended
-	case <-k.Proof.Doubted(t):
+	case <-k.Proof.Invalidated(t):
 		return withdrawn
 	case <-timer.C:
 		return elapsed
 	}
 }
 
-func (k *Keeper) write(ctx context.Context, t int) (seq int64, written bool) {
+func (k *Prober) write(ctx context.Context, t int) (seq int64, written bool) {
 	ctx, cancel := context.WithTimeout(ctx, k.Timeout)
 	defer cancel()
 	seq = k.Proof.Begin(t, k.Now())

@@ -1,8 +1,8 @@
 // Package denials stores the reasons for denials. Operators and the developers of an app find a
 // reason by the X-Request-Id of the response (promise O1); the client must not learn it. The ID
-// is the client's own if it is valid (package trace), and otherwise random.
+// is the client's own if it is valid (package reqctx), and otherwise random.
 //
-// The last [Kept] denials of the process stay in memory. GET /denials on the private port lists
+// The last [Capacity] denials of the process stay in memory. GET /denials on the private port lists
 // them. POST /denials returns those of an app to the management API (package checkers). The log
 // has a limited number of lines per second; each line contains the number of denials omitted
 // before it.
@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// Kept is the number of stored denials.
-	Kept = 4096
+	// Capacity is the number of stored denials.
+	Capacity = 4096
 
 	// queueSize is the size of a burst that is logged completely.
 	queueSize = 128
@@ -54,7 +54,7 @@ type Log struct {
 	every time.Duration
 
 	next    atomic.Uint64
-	ring    [Kept]entry
+	ring    [Capacity]entry
 	queue   chan Denial
 	skipped atomic.Uint64 // not yet reported as omitted
 }
@@ -71,10 +71,10 @@ func New(perSecond int, log *slog.Logger) *Log {
 	return &Log{log: log, every: time.Second / time.Duration(max(perSecond, 1)), queue: make(chan Denial, queueSize)}
 }
 
-// Note records a denial.
-func (l *Log) Note(d Denial) {
+// Record records a denial.
+func (l *Log) Record(d Denial) {
 	n := l.next.Add(1)
-	e := &l.ring[n%Kept]
+	e := &l.ring[n%Capacity]
 	e.mu.Lock()
 	if n > e.n { // a denial of the next round may have been faster
 		e.n, e.denial = n, d
@@ -101,8 +101,8 @@ func (l *Log) FindIn(requestID string, sees func(namespace string) bool, limit i
 func (l *Log) find(limit int, wanted func(*Denial) bool) []Denial {
 	found := []Denial{}
 	last := l.next.Load()
-	for n := last; n > 0 && last-n < Kept && len(found) < limit; n-- {
-		e := &l.ring[n%Kept]
+	for n := last; n > 0 && last-n < Capacity && len(found) < limit; n-- {
+		e := &l.ring[n%Capacity]
 		e.mu.Lock()
 		d, there := e.denial, e.n == n
 		e.mu.Unlock()
@@ -155,12 +155,12 @@ func (l *Log) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s := q.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > Shown {
-			httpapi.Fail(w, problem.New(problem.InvalidParameter, "limit must be between 1 and %d.", Shown))
+			httpapi.WriteProblem(w, problem.New(problem.InvalidParameter, "limit must be between 1 and %d.", Shown))
 			return
 		}
 		limit = n
 	}
-	if err := httpapi.JSON(w, http.StatusOK, list{Items: l.Find(q.Get("request_id"), limit)}); err != nil {
-		httpapi.Fail(w, problem.Of(problem.Internal))
+	if err := httpapi.WriteJSON(w, http.StatusOK, list{Items: l.Find(q.Get("request_id"), limit)}); err != nil {
+		httpapi.WriteProblem(w, problem.FromCode(problem.Internal))
 	}
 }

@@ -19,11 +19,11 @@ import (
 func TestFind(t *testing.T) {
 	t.Parallel()
 	b := New(1, slog.New(slog.DiscardHandler))
-	for i := range Kept + 10 {
-		b.Note(Denial{RequestID: strconv.Itoa(i)})
+	for i := range Capacity + 10 {
+		b.Record(Denial{RequestID: strconv.Itoa(i)})
 	}
-	all := b.Find("", 2*Kept)
-	if len(all) != Kept || all[0].RequestID != strconv.Itoa(Kept+9) || all[Kept-1].RequestID != "10" {
+	all := b.Find("", 2*Capacity)
+	if len(all) != Capacity || all[0].RequestID != strconv.Itoa(Capacity+9) || all[Capacity-1].RequestID != "10" {
 		t.Errorf("denials: got %d, from %s to %s", len(all), all[0].RequestID, all[len(all)-1].RequestID)
 	}
 	if got := b.Find("9", 1); len(got) != 0 {
@@ -45,8 +45,8 @@ func TestConcurrentNotes(t *testing.T) {
 	reading.Go(func() { b.Run(ctx) })
 	for range 8 {
 		group.Go(func() {
-			for range Kept {
-				b.Note(Denial{RequestID: "x"})
+			for range Capacity {
+				b.Record(Denial{RequestID: "x"})
 				_ = b.Find("x", 1)
 			}
 		})
@@ -54,8 +54,8 @@ func TestConcurrentNotes(t *testing.T) {
 	group.Wait()
 	stop()
 	reading.Wait()
-	if got := len(b.Find("x", 2*Kept)); got != Kept {
-		t.Errorf("denials: got %d, want %d", got, Kept)
+	if got := len(b.Find("x", 2*Capacity)); got != Capacity {
+		t.Errorf("denials: got %d, want %d", got, Capacity)
 	}
 }
 
@@ -72,10 +72,10 @@ func TestFlood(t *testing.T) {
 			close(done)
 		}()
 		for range flood {
-			b.Note(Denial{RequestID: "r"})
+			b.Record(Denial{RequestID: "r"})
 		}
 		time.Sleep(seconds * time.Second) // synthetic time
-		b.Note(Denial{RequestID: "last"})
+		b.Record(Denial{RequestID: "last"})
 		synctest.Wait()
 		time.Sleep(time.Second)
 		stop()
@@ -101,8 +101,8 @@ func TestFlood(t *testing.T) {
 func TestServe(t *testing.T) {
 	t.Parallel()
 	b := New(1, slog.New(slog.DiscardHandler))
-	b.Note(Denial{RequestID: "r1", Reason: "revoked"})
-	b.Note(Denial{RequestID: "r2", Reason: "expired"})
+	b.Record(Denial{RequestID: "r1", Reason: "revoked"})
+	b.Record(Denial{RequestID: "r2", Reason: "expired"})
 	tests := []struct {
 		name, query string
 		status      int

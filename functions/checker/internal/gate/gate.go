@@ -16,7 +16,7 @@ type Request struct {
 	Namespace string // from trusted configuration
 	App       string
 	Key       string
-	Itself    bool // GET /api/v1/key: no app
+	KeyInfo   bool // GET /api/v1/key: no app
 }
 
 // Reason is the reason for rejecting a key. The client must not learn it (package denials).
@@ -47,7 +47,7 @@ type Verdict struct {
 	Key    view.Key
 	Limits view.Limits
 
-	Planless bool // the key's plan is not in the view
+	PlanUnknown bool // the key's plan is not in the view
 }
 
 // Decide checks the key's existence, secret, status, expiry and scope. It does the same work for
@@ -61,8 +61,8 @@ func Decide(v *view.View, r Request, now time.Time) Verdict {
 	wrong |= unless(key.Matches(apikey.HashOf(full), at), WrongSecret)
 	wrong |= unless(key.Active(), Disabled)
 	wrong |= unless(at < key.ExpiresAt(), Expired)
-	wrong |= unless(r.Itself || key.In(r.Namespace), WrongEnvironment)
-	wrong |= unless(r.Itself || key.Covers(r.Namespace, r.App), WrongApp)
+	wrong |= unless(r.KeyInfo || key.In(r.Namespace), WrongEnvironment)
+	wrong |= unless(r.KeyInfo || key.Covers(r.Namespace, r.App), WrongApp)
 	if wrong != 0 {
 		// The checksum affects only the reason: the hash of a valid key includes it.
 		_, shaped := apikey.Parse(full)
@@ -71,7 +71,7 @@ func Decide(v *view.View, r Request, now time.Time) Verdict {
 	}
 	limits, defined := key.Limits()
 	return Verdict{
-		Valid: true, Planless: !defined,
+		Valid: true, PlanUnknown: !defined,
 		Prefix: r.Key[prefixAt:][:apikey.PrefixLength],
 		Key:    key, Limits: limits,
 	}

@@ -60,8 +60,8 @@ func TestPolicy(t *testing.T) {
 			if v.Valid != test.want || v.Valid != (v.Reason == 0) {
 				t.Errorf("valid: got %v, want %v", v.Valid, test.want)
 			}
-			if v.Valid && (v.Prefix != string(k.Prefix) || v.Planless) {
-				t.Errorf("got prefix %q, unknown plan %v", v.Prefix, v.Planless)
+			if v.Valid && (v.Prefix != string(k.Prefix) || v.PlanUnknown) {
+				t.Errorf("got prefix %q, unknown plan %v", v.Prefix, v.PlanUnknown)
 			}
 		})
 	}
@@ -116,8 +116,8 @@ func withSum(t *testing.T, prefix apikey.Prefix) string {
 func TestUnknownPlan(t *testing.T) {
 	t.Parallel()
 	k, full := functest.NewKey(t, func(k *apikey.Key) { k.Plan = "plan-gone" })
-	if v := Decide(viewOf(k), Request{Namespace: "shop-prod", App: "hello", Key: full}, now); !v.Valid || !v.Planless {
-		t.Errorf("got valid %v, unknown plan %v, want both", v.Valid, v.Planless)
+	if v := Decide(viewOf(k), Request{Namespace: "shop-prod", App: "hello", Key: full}, now); !v.Valid || !v.PlanUnknown {
+		t.Errorf("got valid %v, unknown plan %v, want both", v.Valid, v.PlanUnknown)
 	}
 }
 

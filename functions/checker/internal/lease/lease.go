@@ -1,5 +1,5 @@
 // Package lease enforces hard quotas: all replicas together never allow a request beyond one
-// (promise P9). A [Book] holds a part of each quota for this process, and spends it from memory.
+// (promise P9). A [Manager] holds a part of each quota for this process, and spends it from memory.
 //
 // # Why a hard quota is never exceeded
 //
@@ -50,7 +50,7 @@ import (
 
 // Store stores the holdings of all processes.
 type Store interface {
-	Lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error
+	Lease(ctx context.Context, t usage.QuotaPeriod, process string, force bool, change func(own, others int64) int64) error
 	EndLeases(ctx context.Context, all []usage.Ended) (rest []usage.Ended, err error)
 }
 
@@ -66,8 +66,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Book holds parts of hard quotas for this process.
-type Book struct {
+// Manager holds parts of hard quotas for this process.
+type Manager struct {
 	cfg         Config
 	accounts    atomic.Pointer[map[uint32]*account]
 	marked      slots.Set // keys that need more requests, or fewer
@@ -85,8 +85,8 @@ type Book struct {
 }
 
 // New returns a book without holdings.
-func New(cfg Config) *Book {
-	b := &Book{cfg: cfg, wakeup: make(chan struct{}, 1), reconciler: reconciler{writeSlots: make(chan struct{}, maxWrites), holdings: map[usage.Term]*holding{}, pending: map[uint32]bool{}}}
+func New(cfg Config) *Manager {
+	b := &Manager{cfg: cfg, wakeup: make(chan struct{}, 1), reconciler: reconciler{writeSlots: make(chan struct{}, maxWrites), holdings: map[usage.QuotaPeriod]*holding{}, pending: map[uint32]bool{}}}
 	b.accounts.Store(&map[uint32]*account{})
 	return b
 }
@@ -102,7 +102,7 @@ type account struct {
 
 // holding is this process's part of a key's quota in one period.
 type holding struct {
-	usage.Term
+	usage.QuotaPeriod
 
 	begins, ends int64 // Unix nanoseconds
 	unspent      atomic.Int64
@@ -118,18 +118,18 @@ type holding struct {
 	ledger
 }
 
-// Answer is the result of spending from a hard quota.
-type Answer int
+// Result is the result of spending from a hard quota.
+type Result int
 
 // The results of [Book.Spend].
 const (
-	Spent    Answer = iota
+	Spent    Result = iota
 	Unleased        // this process holds none of the quota; others may hold some
-	Gone
+	Exhausted
 )
 
 // Spend spends one request of a key's quota. It does not wait.
-func (b *Book) Spend(slot uint32, l view.Limits, now int64) Answer {
+func (b *Manager) Spend(slot uint32, l view.Limits, now int64) Result {
 	a := (*b.accounts.Load())[slot]
 	if a == nil {
 		return Unleased // the key is new in the view
@@ -154,13 +154,13 @@ func (b *Book) Spend(slot uint32, l view.Limits, now int64) Answer {
 	}
 }
 
-func (b *Book) noneUnspent(slot uint32, h *holding, quota int64) Answer {
+func (b *Manager) noneUnspent(slot uint32, h *holding, quota int64) Result {
 	if !h.ranOut.Load() {
 		h.ranOut.Store(true)
 	}
 	b.mark(slot)
 	if h.exhausted.Load() && h.quota.Load() == quota { // otherwise more can be leased
-		return Gone
+		return Exhausted
 	}
 	return Unleased
 }
@@ -175,12 +175,12 @@ func (a *account) at(now int64, p plan.Period) *holding {
 }
 
 // mark wakes the reconciler to process a key.
-func (b *Book) mark(slot uint32) {
+func (b *Manager) mark(slot uint32) {
 	b.marked.Add(slot)
 	b.wake()
 }
 
-func (b *Book) wake() {
+func (b *Manager) wake() {
 	select {
 	case b.wakeup <- struct{}{}:
 	default:
@@ -188,32 +188,32 @@ func (b *Book) wake() {
 }
 
 // Lapse records a lapse of the proof. Another process may have released the holdings.
-func (b *Book) Lapse() {
+func (b *Manager) Lapse() {
 	b.lapses.Add(1)
 	b.retryNow.Store(true)
 	b.wake()
 }
 
 // Grow makes room for the slots below n, like [slots.Table.Grow].
-func (b *Book) Grow(n uint32) {
+func (b *Manager) Grow(n uint32) {
 	b.marked.Grow(n)
 	b.shortages.Grow(n)
 }
 
 // Changed records that the view has changed.
-func (b *Book) Changed() {
+func (b *Manager) Changed() {
 	b.viewChanged.Store(true)
 	b.wake()
 }
 
-// SetOthers sets the number of other replicas.
-func (b *Book) SetOthers(n int) { b.peerCount.Store(int64(n)) }
+// SetPeerCount sets the number of other replicas.
+func (b *Manager) SetPeerCount(n int) { b.peerCount.Store(int64(n)) }
 
-// Wanting returns the keys of which this replica lacks requests, to notify its peers.
-func (b *Book) Wanting() *slots.Set { return &b.shortages }
+// Shortages returns the keys of which this replica lacks requests, to notify its peers.
+func (b *Manager) Shortages() *slots.Set { return &b.shortages }
 
-// Wanted records that a peer lacks requests of a key.
-func (b *Book) Wanted(slot uint32, now time.Time) {
+// NotePeerShortage records that a peer lacks requests of a key.
+func (b *Manager) NotePeerShortage(slot uint32, now time.Time) {
 	if a := (*b.accounts.Load())[slot]; a != nil {
 		a.peerShortageAt.Store(now.UnixNano())
 		b.mark(slot)
@@ -221,10 +221,10 @@ func (b *Book) Wanted(slot uint32, now time.Time) {
 }
 
 // Keys returns the number of keys with a hard quota.
-func (b *Book) Keys() int { return len(*b.accounts.Load()) }
+func (b *Manager) Keys() int { return len(*b.accounts.Load()) }
 
 // Writes returns the number of successful writes of holdings.
-func (b *Book) Writes() uint64 { return b.writeCount.Load() }
+func (b *Manager) Writes() uint64 { return b.writeCount.Load() }
 
 // Failures returns the number of writes that failed or had an unknown result.
-func (b *Book) Failures() uint64 { return b.failureCount.Load() }
+func (b *Manager) Failures() uint64 { return b.failureCount.Load() }

@@ -28,7 +28,7 @@ var errFault = errors.New("injected")
 // ledgers is a store with versions. A write on top of an outdated version has no effect.
 type ledgers struct {
 	mu    sync.Mutex
-	docs  map[usage.Term]*ledgerDoc
+	docs  map[usage.QuotaPeriod]*ledgerDoc
 	late  []func() // failed writes that may still land
 	fault fault
 	done  int
@@ -50,10 +50,10 @@ const (
 )
 
 func newLedgers() *ledgers {
-	return &ledgers{docs: map[usage.Term]*ledgerDoc{}}
+	return &ledgers{docs: map[usage.QuotaPeriod]*ledgerDoc{}}
 }
 
-func (l *ledgers) Lease(_ context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
+func (l *ledgers) Lease(_ context.Context, t usage.QuotaPeriod, process string, force bool, change func(own, others int64) int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fault == down {
@@ -104,10 +104,10 @@ func (l *ledgers) EndLeases(_ context.Context, all []usage.Ended) ([]usage.Ended
 	}
 	var writes []func()
 	for _, e := range all {
-		d := l.docs[e.Term]
+		d := l.docs[e.QuotaPeriod]
 		if d == nil {
 			d = &ledgerDoc{held: map[string]int64{}}
-			l.docs[e.Term] = d
+			l.docs[e.QuotaPeriod] = d
 		}
 		version, spent := d.version, d.held[ended]+min(d.held[e.Process], e.Spent)
 		land := func() {
@@ -144,26 +144,26 @@ type cluster struct {
 	live    []*replica
 	made    int
 	dir     string // parent of the pods' directories; "" for no records
-	allowed map[usage.Term]int64
+	allowed map[usage.QuotaPeriod]int64
 	lost    []*replica // killed together with their pods
 	dead    int64      // held by killed replicas
 }
 
 type replica struct {
-	*Book
+	*Manager
 
 	buckets *bucket.Buckets
 	view    *view.View
 	start   time.Time
 	pod     string
 	silent  bool // without a valid proof
-	allowed map[usage.Term]int64
+	allowed map[usage.QuotaPeriod]int64
 }
 
 const testKey = apikey.Prefix("abcdefgh")
 
 func newCrowd(t fataler, dir string, n int, l plan.Limits) *cluster {
-	c := &cluster{store: newLedgers(), now: time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC), limits: l, dir: dir, allowed: map[usage.Term]int64{}}
+	c := &cluster{store: newLedgers(), now: time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC), limits: l, dir: dir, allowed: map[usage.QuotaPeriod]int64{}}
 	for range n {
 		c.join(t)
 	}
@@ -197,8 +197,8 @@ func (c *cluster) start(t fataler, pod string) *replica {
 			t.Fatal(err)
 		}
 	}
-	r := &replica{buckets: &bucket.Buckets{}, start: c.now, pod: pod, allowed: map[usage.Term]int64{}}
-	r.Book = New(Config{
+	r := &replica{buckets: &bucket.Buckets{}, start: c.now, pod: pod, allowed: map[usage.QuotaPeriod]int64{}}
+	r.Manager = New(Config{
 		Run: fmt.Sprint("run", c.made), Store: c.store, View: func() *view.View { return r.view }, Buckets: r.buckets, Start: c.now, Spent: dir,
 		Now: func() time.Time { return c.now }, Log: slog.New(slog.DiscardHandler),
 	})
@@ -238,7 +238,7 @@ func (c *cluster) show(r *replica) {
 
 func (c *cluster) count() {
 	for _, r := range c.live {
-		r.SetOthers(len(c.live) - 1)
+		r.SetPeerCount(len(c.live) - 1)
 	}
 }
 
@@ -246,24 +246,24 @@ func (c *cluster) count() {
 func (c *cluster) tick(ctx context.Context, r *replica) {
 	r.Tick(ctx, c.now)
 	r.writes.Wait()
-	for slot := range r.Wanting().Drain() {
+	for slot := range r.Shortages().Drain() {
 		for _, o := range c.live {
 			if o != r {
-				o.Wanted(slot, c.now)
+				o.NotePeerShortage(slot, c.now)
 			}
 		}
 	}
 }
 
-func (c *cluster) request(r *replica) Answer {
+func (c *cluster) request(r *replica) Result {
 	l := r.limits()
 	if r.silent || !l.Hard || !r.buckets.Take(0, l.Bucket, int64(c.now.Sub(r.start))) {
 		return Unleased
 	}
 	answer := r.Spend(0, l, c.now.UnixNano())
 	if answer == Spent {
-		c.allowed[usage.TermOf(testKey, l.Period, c.now)]++
-		r.allowed[usage.TermOf(testKey, l.Period, c.now)]++
+		c.allowed[usage.QuotaPeriodAt(testKey, l.Period, c.now)]++
+		r.allowed[usage.QuotaPeriodAt(testKey, l.Period, c.now)]++
 	}
 	return answer
 }
@@ -338,10 +338,10 @@ func TestNeverExceeded(t *testing.T) {
 				c.store.fault = rapid.SampledFrom([]fault{down, lost, unclear, late}).Draw(t, "fault")
 			}
 		}
-		most := map[usage.Term]int64{}
+		most := map[usage.QuotaPeriod]int64{}
 		some := func() *replica { return c.live[rapid.IntRange(0, len(c.live)-1).Draw(t, "replica")] }
 		note := func() {
-			name := usage.TermOf(testKey, plan.Day, c.now)
+			name := usage.QuotaPeriodAt(testKey, plan.Day, c.now)
 			for _, r := range c.live {
 				most[name] = max(most[name], r.limits().Quota)
 			}
@@ -396,8 +396,8 @@ func TestNeverExceeded(t *testing.T) {
 				var all []usage.Ended
 				for _, r := range append(slices.Clone(c.live), c.lost...) {
 					if r.silent || !slices.Contains(c.live, r) {
-						name := usage.TermOf(testKey, plan.Day, c.now)
-						all = append(all, usage.Ended{Term: name, Process: r.cfg.Run, Spent: r.allowed[name]})
+						name := usage.QuotaPeriodAt(testKey, plan.Day, c.now)
+						all = append(all, usage.Ended{QuotaPeriod: name, Process: r.cfg.Run, Spent: r.allowed[name]})
 					}
 				}
 				luck(t)
@@ -436,13 +436,13 @@ func TestNeverExceeded(t *testing.T) {
 					c.tick(t.Context(), r)
 				}
 				if c.limits.Hard {
-					name := usage.TermOf(testKey, plan.Day, c.now)
+					name := usage.QuotaPeriodAt(testKey, plan.Day, c.now)
 					most[name] = max(c.allowed[name], c.limits.Quota)
 				}
 			},
 			"mode":   func(*rapid.T) { c.limits.Hard = !c.limits.Hard },
 			"view":   func(*rapid.T) { c.show(some()) },
-			"wanted": func(*rapid.T) { some().Wanted(0, c.now) },
+			"wanted": func(*rapid.T) { some().NotePeerShortage(0, c.now) },
 		})
 		c.drain(t.Context())
 		check(t)
@@ -460,7 +460,7 @@ func TestCrashesLoseNothing(t *testing.T) {
 	t.Parallel()
 	const quota, kills = 1000, 20
 	c := newCrowd(t, t.TempDir(), 1, plan.Limits{Rate: 10, Burst: 100, Quota: quota, Period: plan.Month, Hard: true})
-	name := usage.TermOf(testKey, plan.Month, c.now)
+	name := usage.QuotaPeriodAt(testKey, plan.Month, c.now)
 	for range kills {
 		r := c.live[0]
 		c.tick(t.Context(), r)
@@ -485,11 +485,11 @@ func TestCrashesLoseNothing(t *testing.T) {
 func TestReleasedLeaseIsNotSpent(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, "", 2, plan.Limits{Rate: 10, Burst: 100, Quota: 100, Period: plan.Day, Hard: true})
-	name := usage.TermOf(testKey, plan.Day, c.now)
+	name := usage.QuotaPeriodAt(testKey, plan.Day, c.now)
 	a, b := c.live[0], c.live[1]
 	c.tick(t.Context(), a)
 	c.request(a)
-	if _, err := c.store.EndLeases(t.Context(), []usage.Ended{{Term: name, Process: a.cfg.Run, Spent: 1}}); err != nil {
+	if _, err := c.store.EndLeases(t.Context(), []usage.Ended{{QuotaPeriod: name, Process: a.cfg.Run, Spent: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	a.Lapse()
@@ -548,7 +548,7 @@ func TestRunRecovers(t *testing.T) {
 	}
 	cancel()
 	<-done
-	name := usage.TermOf(testKey, plan.Month, c.now)
+	name := usage.QuotaPeriodAt(testKey, plan.Month, c.now)
 	if held := c.store.docs[name].held; held[ended] != c.allowed[name] || len(held) != 1 {
 		t.Errorf("held: got %v, want the %d spent", held, c.allowed[name])
 	}
@@ -565,7 +565,7 @@ func TestLateWrite(t *testing.T) {
 	c.tick(t.Context(), a)
 	held := a.holds()
 	c.store.fault = late
-	a.Wanted(0, c.now)
+	a.NotePeerShortage(0, c.now)
 	c.tick(t.Context(), a)
 	if a.holds() != 0 || len(c.store.late) != 1 {
 		t.Fatalf("got %d held and %d late writes, want 0 and 1", a.holds(), len(c.store.late))
@@ -689,7 +689,7 @@ func (c *cluster) serve(t *testing.T, rate, first float64, kill bool) (s service
 			if s.unleased++; s.unleased == 1 {
 				s.before = s.served
 			}
-		case Gone:
+		case Exhausted:
 		}
 		if kill && s.served == 2000 {
 			c.dead += c.kill(t, len(c.live)-1).holds()
@@ -713,7 +713,7 @@ type hanging struct {
 	release chan struct{}
 }
 
-func (h hanging) Lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
+func (h hanging) Lease(ctx context.Context, t usage.QuotaPeriod, process string, force bool, change func(own, others int64) int64) error {
 	<-h.release
 	return h.ledgers.Lease(ctx, t, process, force, change)
 }

@@ -37,9 +37,9 @@ type ledger struct {
 	backoff    time.Duration
 }
 
-func newHolding(period usage.Term, quota int64, now time.Time) *holding {
+func newHolding(period usage.QuotaPeriod, quota int64, now time.Time) *holding {
 	began, ends := period.Span()
-	h := &holding{Term: period, begins: began.UnixNano(), ends: ends.UnixNano(), ledger: ledger{sample: sample{at: now}}}
+	h := &holding{QuotaPeriod: period, begins: began.UnixNano(), ends: ends.UnixNano(), ledger: ledger{sample: sample{at: now}}}
 	h.quota.Store(quota)
 	h.recorded = &h.unrecorded
 	return h
@@ -72,10 +72,10 @@ type writeResult struct {
 
 // write stores the holding. target returns the desired number of unspent requests, given the
 // number that no other process holds.
-func (h *holding) write(ctx context.Context, b *Book, quota int64, target func(free int64) int64) (result writeResult, err error) {
+func (h *holding) write(ctx context.Context, b *Manager, quota int64, target func(free int64) int64) (result writeResult, err error) {
 	lapses := b.lapses.Load()
 	force := h.uncertain || h.lapses.Load() != lapses // earlier writes, or a release by another process, can then no longer land
-	err = b.cfg.Store.Lease(ctx, h.Term, b.cfg.Run, force, func(own, others int64) int64 {
+	err = b.cfg.Store.Lease(ctx, h.QuotaPeriod, b.cfg.Run, force, func(own, others int64) int64 {
 		if !h.loaded { // own may be spent already, by an earlier holding of this process
 			h.loaded, h.held = true, own
 			b.addRecord(h)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -36,8 +36,8 @@ type reconciler struct {
 	slotNeeded atomic.Bool
 	writes     sync.WaitGroup
 
-	holdings map[usage.Term]*holding // of all periods that have not ended
-	pending  map[uint32]bool         // slots that no request has marked
+	holdings map[usage.QuotaPeriod]*holding // of all periods that have not ended
+	pending  map[uint32]bool                // slots that no request has marked
 
 	scannedAt    time.Time
 	scanDuration time.Duration
@@ -46,7 +46,7 @@ type reconciler struct {
 
 // Run renews holdings until ctx ends, and then returns all unspent requests. Before it leases, it
 // waits for the recovery of the pod's previous processes, for at most recoverFirst.
-func (b *Book) Run(ctx context.Context) {
+func (b *Manager) Run(ctx context.Context) {
 	recovered := b.startRecovery(ctx)
 	select {
 	case <-recovered:
@@ -57,7 +57,7 @@ func (b *Book) Run(ctx context.Context) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		b.Tick(ctx, b.cfg.Now())
-		trace.Sleep(ctx, minInterval)
+		reqctx.Sleep(ctx, minInterval)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -65,11 +65,11 @@ func (b *Book) Run(ctx context.Context) {
 		}
 	}
 	<-recovered
-	b.Leave(context.WithoutCancel(ctx))
+	b.ReleaseAll(context.WithoutCancel(ctx))
 }
 
-// Leave stops all spending and returns the unspent requests. It gives up after releaseTimeout.
-func (b *Book) Leave(ctx context.Context) {
+// ReleaseAll stops all spending and returns the unspent requests. It gives up after releaseTimeout.
+func (b *Manager) ReleaseAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	b.accounts.Store(&map[uint32]*account{})
@@ -81,7 +81,7 @@ func (b *Book) Leave(ctx context.Context) {
 			continue
 		}
 		b.failureCount.Add(1)
-		if trace.Sleep(ctx, pause); ctx.Err() != nil {
+		if reqctx.Sleep(ctx, pause); ctx.Err() != nil {
 			b.cfg.Log.Warn("release leases failed: timeout reached", "leases", len(all), "error", err)
 			return
 		}
@@ -89,10 +89,10 @@ func (b *Book) Leave(ctx context.Context) {
 	b.discardFile()
 }
 
-func (b *Book) endedHoldings(now time.Time) (all []usage.Ended) {
+func (b *Manager) endedHoldings(now time.Time) (all []usage.Ended) {
 	for _, h := range b.holdings {
 		if h.trim(0); h.loaded && !h.ended(now) {
-			all = append(all, usage.Ended{Term: h.Term, Process: b.cfg.Run, Spent: h.held})
+			all = append(all, usage.Ended{QuotaPeriod: h.QuotaPeriod, Process: b.cfg.Run, Spent: h.held})
 		}
 	}
 	return all
@@ -108,7 +108,7 @@ type job struct {
 
 // Tick processes the marked keys and up to maxPending pending keys. It first makes a scan and a
 // survey if they are due.
-func (b *Book) Tick(ctx context.Context, now time.Time) {
+func (b *Manager) Tick(ctx context.Context, now time.Time) {
 	if b.viewChanged.Load() && now.Sub(b.scannedAt) >= scanFactor*b.scanDuration {
 		b.scanView(now)
 	}
@@ -130,7 +130,7 @@ func (b *Book) Tick(ctx context.Context, now time.Time) {
 	b.startWrites(ctx, jobs, now)
 }
 
-func (b *Book) dueSlots() map[uint32]bool {
+func (b *Manager) dueSlots() map[uint32]bool {
 	all := map[uint32]bool{}
 	for slot := range b.marked.Drain() {
 		all[slot] = true
@@ -148,7 +148,7 @@ func (b *Book) dueSlots() map[uint32]bool {
 }
 
 // scanView finds the keys with a hard quota. All other keys stop spending immediately.
-func (b *Book) scanView(now time.Time) {
+func (b *Manager) scanView(now time.Time) {
 	b.viewChanged.Store(false)
 	begun := b.cfg.Now()
 	before, after := *b.accounts.Load(), map[uint32]*account{}
@@ -174,7 +174,7 @@ func (b *Book) scanView(now time.Time) {
 
 // survey finds the keys without a usable holding and those whose next period begins soon, and
 // deletes the holdings of ended periods.
-func (b *Book) survey(now time.Time) {
+func (b *Manager) survey(now time.Time) {
 	for slot, a := range *b.accounts.Load() {
 		h := a.current.Load()
 		if h != nil && h.writing.Load() {
@@ -193,7 +193,7 @@ func (b *Book) survey(now time.Time) {
 }
 
 // releases returns the holdings that no account uses and that are not empty.
-func (b *Book) releases(now time.Time) (jobs []job) {
+func (b *Manager) releases(now time.Time) (jobs []job) {
 	used := map[*holding]bool{}
 	for _, a := range *b.accounts.Load() {
 		used[a.current.Load()], used[a.next.Load()] = true, true
@@ -206,14 +206,14 @@ func (b *Book) releases(now time.Time) (jobs []job) {
 	return jobs
 }
 
-func (b *Book) nextIsDue(a *account, h *holding, now time.Time) bool {
+func (b *Manager) nextIsDue(a *account, h *holding, now time.Time) bool {
 	offset := time.Duration(a.slot) * time.Millisecond % leadSpread
 	return now.Add(leadTime+offset).UnixNano() >= h.ends
 }
 
 // assign sets a key's holdings: for the current period and, shortly before it begins, for the next
 // period.
-func (b *Book) assign(slot uint32, now time.Time) (jobs []job) {
+func (b *Manager) assign(slot uint32, now time.Time) (jobs []job) {
 	a := (*b.accounts.Load())[slot]
 	if a == nil {
 		return nil
@@ -225,14 +225,14 @@ func (b *Book) assign(slot uint32, now time.Time) (jobs []job) {
 	}
 	h := a.at(now.UnixNano(), l.Period)
 	if h == nil {
-		h = b.holdingFor(usage.TermOf(a.prefix, l.Period, now), l, now)
+		h = b.holdingFor(usage.QuotaPeriodAt(a.prefix, l.Period, now), l, now)
 	}
 	next := a.next.Load()
 	if next == h {
 		next = nil
 	}
 	if next == nil && b.nextIsDue(a, h, now) {
-		next = b.holdingFor(usage.TermOf(a.prefix, l.Period, time.Unix(0, h.ends)), l, now)
+		next = b.holdingFor(usage.QuotaPeriodAt(a.prefix, l.Period, time.Unix(0, h.ends)), l, now)
 	}
 	a.setHoldings(h, next)
 	jobs = append(jobs, job{h, a, l})
@@ -248,7 +248,7 @@ func (a *account) setHoldings(current, next *holding) {
 }
 
 // holdingFor reuses an earlier holding, which records the requests already spent.
-func (b *Book) holdingFor(period usage.Term, l view.Limits, now time.Time) *holding {
+func (b *Manager) holdingFor(period usage.QuotaPeriod, l view.Limits, now time.Time) *holding {
 	h := b.holdings[period]
 	if h == nil {
 		h = newHolding(period, l.Quota, now)
@@ -259,7 +259,7 @@ func (b *Book) holdingFor(period usage.Term, l view.Limits, now time.Time) *hold
 
 // startWrites starts the writes of the holdings, and never blocks. It marks the keys of jobs beyond
 // maxWrites again.
-func (b *Book) startWrites(ctx context.Context, jobs []job, now time.Time) {
+func (b *Manager) startWrites(ctx context.Context, jobs []job, now time.Time) {
 	for _, j := range jobs {
 		if !j.writing.CompareAndSwap(false, true) {
 			b.retryLater(j)
@@ -288,13 +288,13 @@ func (b *Book) startWrites(ctx context.Context, jobs []job, now time.Time) {
 	}
 }
 
-func (b *Book) retryLater(j job) {
+func (b *Manager) retryLater(j job) {
 	if j.account != nil {
 		b.marked.Add(j.account.slot)
 	}
 }
 
-func (b *Book) acquireSlot() bool {
+func (b *Manager) acquireSlot() bool {
 	select {
 	case b.writeSlots <- struct{}{}:
 		return true
@@ -303,7 +303,7 @@ func (b *Book) acquireSlot() bool {
 	}
 }
 
-func (b *Book) release(ctx context.Context, h *holding, now time.Time) {
+func (b *Manager) release(ctx context.Context, h *holding, now time.Time) {
 	h.trim(0)
 	if now.Before(h.retryAt) {
 		return
@@ -314,7 +314,7 @@ func (b *Book) release(ctx context.Context, h *holding, now time.Time) {
 }
 
 // refill leases more requests if the holding runs low, and releases some if a peer is short.
-func (b *Book) refill(ctx context.Context, j job, now time.Time) {
+func (b *Manager) refill(ctx context.Context, j job, now time.Time) {
 	h, replicas := j.holding, b.peerCount.Load()+1
 	if quota := h.quota.Load(); quota != j.limits.Quota {
 		if quota > j.limits.Quota { // the holding may exceed the reduced quota
@@ -357,7 +357,7 @@ func (h *holding) noteSupply(unspent, minimum int64, fullyLeased bool) {
 
 // noteShortage asks the peers to release requests. The quota counts as exhausted after the
 // handover time, or immediately if there is no other replica, but not during a recovery.
-func (b *Book) noteShortage(h *holding, a *account, replicas int64, now time.Time) {
+func (b *Manager) noteShortage(h *holding, a *account, replicas int64, now time.Time) {
 	if h.shortSince.IsZero() {
 		h.shortSince = now
 	}
@@ -368,7 +368,7 @@ func (b *Book) noteShortage(h *holding, a *account, replicas int64, now time.Tim
 	h.backOff(now, emptyPause)
 }
 
-func (b *Book) measureDemand(j job, now time.Time) demand {
+func (b *Manager) measureDemand(j job, now time.Time) demand {
 	d := demand{ranOut: j.ranOut.Load(), peerShort: now.UnixNano()-j.account.peerShortageAt.Load() < int64(shortageTTL)}
 	shape := j.limits.Bucket
 	d.rate = float64(time.Second) / float64(shape.Token)
@@ -376,12 +376,12 @@ func (b *Book) measureDemand(j job, now time.Time) demand {
 		d.tokens = shape.Burst / shape.Token
 		return d
 	}
-	d.tokens, _ = b.cfg.Buckets.Left(j.account.slot, shape, int64(now.Sub(b.cfg.Start)))
+	d.tokens, _ = b.cfg.Buckets.Available(j.account.slot, shape, int64(now.Sub(b.cfg.Start)))
 	d.recentRate = j.sample.measure(j.spent(), now)
 	return d
 }
 
-func (b *Book) write(ctx context.Context, h *holding, quota int64, now time.Time, target func(int64) int64) (writeResult, error) {
+func (b *Manager) write(ctx context.Context, h *holding, quota int64, now time.Time, target func(int64) int64) (writeResult, error) {
 	result, err := h.write(ctx, b, quota, target)
 	if err == nil {
 		b.writeCount.Add(1)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/spent"
-	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 const (
@@ -34,7 +34,7 @@ type record struct {
 	recovering atomic.Bool // until the first attempt has ended
 }
 
-func (b *Book) openFile() (all []*spent.Ended, locked int) {
+func (b *Manager) openFile() (all []*spent.Ended, locked int) {
 	all, locked = b.endedFiles()
 	var err error
 	if b.file, err = b.cfg.Spent.Create(b.cfg.Run); err != nil {
@@ -44,7 +44,7 @@ func (b *Book) openFile() (all []*spent.Ended, locked int) {
 }
 
 // startRecovery starts a recovery. The channel is closed when it is complete or ctx ends.
-func (b *Book) startRecovery(ctx context.Context) <-chan struct{} {
+func (b *Manager) startRecovery(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	if b.cfg.Spent == nil {
 		close(done)
@@ -65,7 +65,7 @@ func (b *Book) startRecovery(ctx context.Context) <-chan struct{} {
 			if remaining == 0 {
 				return
 			}
-			trace.Sleep(ctx, pause)
+			reqctx.Sleep(ctx, pause)
 			all, locked = b.endedFiles()
 		}
 	}()
@@ -73,7 +73,7 @@ func (b *Book) startRecovery(ctx context.Context) <-chan struct{} {
 }
 
 // endedFiles returns the files of ended processes and the number of other locked files.
-func (b *Book) endedFiles() (all []*spent.Ended, locked int) {
+func (b *Manager) endedFiles() (all []*spent.Ended, locked int) {
 	all, locked, err := b.cfg.Spent.Ended()
 	if err != nil {
 		b.cfg.Log.Error("read record files failed: their leases count as spent", "error", err)
@@ -84,7 +84,7 @@ func (b *Book) endedFiles() (all []*spent.Ended, locked int) {
 	return all, locked
 }
 
-func (b *Book) recoverLeases(ctx context.Context, e *spent.Ended) bool {
+func (b *Manager) recoverLeases(ctx context.Context, e *spent.Ended) bool {
 	if e.Damaged > 0 {
 		b.cfg.Log.Error("invalid records: their leases count as spent", "process", e.Run, "records", e.Damaged)
 	}
@@ -104,22 +104,22 @@ func (b *Book) recoverLeases(ctx context.Context, e *spent.Ended) bool {
 	return true
 }
 
-func (b *Book) addRecord(h *holding) {
+func (b *Manager) addRecord(h *holding) {
 	if b.file == nil {
 		return
 	}
-	if h.recordSlot, h.hasRecord = b.file.Add(h.Term, h.held); h.hasRecord {
+	if h.recordSlot, h.hasRecord = b.file.Add(h.QuotaPeriod, h.held); h.hasRecord {
 		h.recorded = h.recordSlot.Spent
 	}
 }
 
-func (b *Book) removeRecord(h *holding) {
+func (b *Manager) removeRecord(h *holding) {
 	if h.hasRecord {
 		b.file.Remove(h.recordSlot)
 	}
 }
 
-func (b *Book) discardFile() {
+func (b *Manager) discardFile() {
 	if b.file == nil {
 		return
 	}
@@ -128,7 +128,7 @@ func (b *Book) discardFile() {
 	}
 }
 
-func (b *Book) retryAll() {
+func (b *Manager) retryAll() {
 	for slot, a := range *b.accounts.Load() {
 		for _, h := range [...]*holding{a.current.Load(), a.next.Load()} {
 			if h != nil && h.writing.CompareAndSwap(false, true) {

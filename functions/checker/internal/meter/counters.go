@@ -11,7 +11,7 @@ import (
 // document is a counter as last received.
 type document struct {
 	day    usage.Day
-	source usage.Source
+	source usage.CounterSource
 	counts usage.Packed // nil if the day is before all current periods
 
 	damaged bool // unreadable; the earlier counts remain in the sums
@@ -120,7 +120,7 @@ func (m *Meter) addOne(b *base, day usage.Day, prefix apikey.Prefix, delta uint6
 }
 
 // own reports whether a source is one of the tables that requests read.
-func (s *state) own(source usage.Source) bool {
+func (s *state) own(source usage.CounterSource) bool {
 	for _, t := range [...]*dayTable{s.prev, s.cur, s.next} {
 		if t != nil && t.source == source {
 			return true

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -33,7 +33,7 @@ func (m *Meter) Run(ctx context.Context) {
 		m.advance(m.cfg.Now())
 		m.Flush(ctx)
 		flushNow := m.flushNow
-		if !trace.Sleep(ctx, minFlushInterval) {
+		if !reqctx.Sleep(ctx, minFlushInterval) {
 			break
 		}
 		select {
@@ -49,7 +49,7 @@ func (m *Meter) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	for !m.Flush(ctx) {
-		if !trace.Sleep(ctx, minFlushInterval) {
+		if !reqctx.Sleep(ctx, minFlushInterval) {
 			m.cfg.Log.Error("counts lost: store unreachable until the process ended")
 			return
 		}

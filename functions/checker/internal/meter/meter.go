@@ -51,7 +51,7 @@ import (
 // Writer writes counters to the store.
 type Writer interface {
 	WriteCounter(ctx context.Context, c usage.Counter, base store.CounterVersion) (store.CounterVersion, error)
-	CounterVersion(ctx context.Context, day usage.Day, source usage.Source, shard int) (store.CounterVersion, error)
+	CounterVersion(ctx context.Context, day usage.Day, source usage.CounterSource, shard int) (store.CounterVersion, error)
 }
 
 // Config contains the settings and dependencies of a meter.
@@ -73,7 +73,7 @@ type Config struct {
 
 // Leases spends hard quotas (package lease).
 type Leases interface {
-	Spend(slot uint32, l view.Limits, now int64) lease.Answer
+	Spend(slot uint32, l view.Limits, now int64) lease.Result
 }
 
 // Meter counts the requests of one process.
@@ -89,7 +89,7 @@ type Meter struct {
 	tables     int
 	closing    []*dayTable
 	docs       map[string]document
-	peerCounts map[usage.Source]*peerCounts
+	peerCounts map[usage.CounterSource]*peerCounts
 
 	nearQuota slots.Set // keys whose quota others may use up before their counts arrive
 	others    atomic.Uint64
@@ -106,7 +106,7 @@ type state struct {
 
 // New returns a meter without counts.
 func New(cfg Config) *Meter {
-	m := &Meter{cfg: cfg, flushNow: make(chan struct{}, 1), sendNow: make(chan struct{}, 1), docs: map[string]document{}, peerCounts: map[usage.Source]*peerCounts{}}
+	m := &Meter{cfg: cfg, flushNow: make(chan struct{}, 1), sendNow: make(chan struct{}, 1), docs: map[string]document{}, peerCounts: map[usage.CounterSource]*peerCounts{}}
 	now := cfg.Now()
 	m.share = newSharing(cfg, now)
 	m.state.Store(&state{cur: m.newTable(usage.DayOf(now)), base: newBase(now, 0)})
@@ -163,7 +163,7 @@ func (m *Meter) Admit(slot uint32, prefix string, l view.Limits, now time.Time) 
 // quota was soft.
 func (m *Meter) spend(slot uint32, t *dayTable, c *cell, l view.Limits, others uint64, at int64) Admission {
 	quota, used := uint64(l.Quota), others+c.allowed.Load()
-	result := lease.Gone
+	result := lease.Exhausted
 	if used < quota {
 		result = m.cfg.Leases.Spend(slot, l, at)
 	}
@@ -173,7 +173,7 @@ func (m *Meter) spend(slot uint32, t *dayTable, c *cell, l view.Limits, others u
 		m.noteNearQuota(slot, quota, used, l.Unsaid)
 		t.touch(slot)
 		return Admitted
-	case lease.Gone:
+	case lease.Exhausted:
 		c.quotaDenied.Add(1)
 		t.touch(slot)
 		return Exhausted
@@ -322,5 +322,5 @@ func (m *Meter) Failures() uint64 { return m.failures.Load() }
 
 func (m *Meter) newTable(day usage.Day) *dayTable {
 	m.tables++
-	return newDayTable(day, usage.Source(m.cfg.Run+"-"+strconv.Itoa(m.tables)), m.size)
+	return newDayTable(day, usage.CounterSource(m.cfg.Run+"-"+strconv.Itoa(m.tables)), m.size)
 }

@@ -44,7 +44,7 @@ func newCounters() *counters {
 	return &counters{docs: map[string]usage.Counter{}, versions: map[string]store.CounterVersion{}, fault: func() fault { return none }}
 }
 
-func id(day usage.Day, source usage.Source, shard int) string {
+func id(day usage.Day, source usage.CounterSource, shard int) string {
 	return fmt.Sprintf("%s.%s.%d", day, source, shard)
 }
 
@@ -67,7 +67,7 @@ func (c *counters) WriteCounter(_ context.Context, w usage.Counter, base store.C
 	return c.versions[key], nil
 }
 
-func (c *counters) CounterVersion(_ context.Context, day usage.Day, source usage.Source, shard int) (store.CounterVersion, error) {
+func (c *counters) CounterVersion(_ context.Context, day usage.Day, source usage.CounterSource, shard int) (store.CounterVersion, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fault() != none {
@@ -91,7 +91,7 @@ func (c *counters) totals(day usage.Day, prefix apikey.Prefix) usage.Totals {
 func (c *counters) batch() store.Batch[usage.Counter] {
 	b := store.Batch[usage.Counter]{Reset: true, At: time.Unix(c.written, 0)}
 	for id, d := range c.docs {
-		b.Changes = append(b.Changes, store.Change[usage.Counter]{ID: id, Value: d})
+		b.Changes = append(b.Changes, store.DocChange[usage.Counter]{ID: id, Value: d})
 	}
 	return b
 }

@@ -49,9 +49,9 @@ func (t *peerCounts) drop(prefix apikey.Prefix) (counted uint64) {
 	return counted
 }
 
-// Told applies the total of a key that another replica has sent. source and shard name the
+// ApplyPeerCount applies the total of a key that another replica has sent. source and shard name the
 // document in which that replica stores it.
-func (m *Meter) Told(day usage.Day, source usage.Source, shard int, prefix apikey.Prefix, allowed uint64) {
+func (m *Meter) ApplyPeerCount(day usage.Day, source usage.CounterSource, shard int, prefix apikey.Prefix, allowed uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.state.Load()
@@ -78,7 +78,7 @@ func (m *Meter) Told(day usage.Day, source usage.Source, shard int, prefix apike
 }
 
 // stored must be called with mu held.
-func (m *Meter) stored(day usage.Day, source usage.Source, shard int, prefix apikey.Prefix) uint64 {
+func (m *Meter) stored(day usage.Day, source usage.CounterSource, shard int, prefix apikey.Prefix) uint64 {
 	for c := range m.docs[usage.CounterID(day, source, shard)].counts.All() {
 		if c.Prefix == prefix {
 			return c.Totals.Allowed
@@ -87,31 +87,33 @@ func (m *Meter) stored(day usage.Day, source usage.Source, shard int, prefix api
 	return 0
 }
 
-// SetOthers sets the number of other replicas.
-func (m *Meter) SetOthers(n int) { m.others.Store(uint64(max(n, 0))) }
+// SetPeerCount sets the number of other replicas.
+func (m *Meter) SetPeerCount(n int) { m.others.Store(uint64(max(n, 0))) }
 
-// Short returns the keys whose quota others may use up before their counts arrive through the
+// NearQuota returns the keys whose quota others may use up before their counts arrive through the
 // store.
-func (m *Meter) Short() *slots.Set { return &m.nearQuota }
+func (m *Meter) NearQuota() *slots.Set { return &m.nearQuota }
 
-// Hurry returns a channel that receives a value when such a count must be sent immediately.
-func (m *Meter) Hurry() <-chan struct{} { return m.sendNow }
+// Urgent returns a channel that receives a value when such a count must be sent immediately.
+func (m *Meter) Urgent() <-chan struct{} { return m.sendNow }
 
-// Today is the current table of a process.
-type Today struct{ table *dayTable }
+// DayCounts is the current table of a process.
+type DayCounts struct{ table *dayTable }
 
-// Today returns the table at now.
-func (m *Meter) Today(now time.Time) Today { return Today{m.state.Load().table(now.UnixNano())} }
+// DayCounts returns the table at now.
+func (m *Meter) DayCounts(now time.Time) DayCounts {
+	return DayCounts{m.state.Load().table(now.UnixNano())}
+}
 
 // Day returns the day of the table.
-func (t Today) Day() usage.Day { return t.table.day }
+func (t DayCounts) Day() usage.Day { return t.table.day }
 
-// Source returns the source of the table.
-func (t Today) Source() usage.Source { return t.table.source }
+// CounterSource returns the source of the table.
+func (t DayCounts) Source() usage.CounterSource { return t.table.source }
 
 // Of returns the key of a slot, its shard, and its allowed requests. ok is false if the slot has
 // no counts.
-func (t Today) Of(slot uint32) (prefix apikey.Prefix, shard int, allowed uint64, ok bool) {
+func (t DayCounts) Of(slot uint32) (prefix apikey.Prefix, shard int, allowed uint64, ok bool) {
 	if slot >= t.table.cells.Len() {
 		return "", 0, 0, false
 	}

@@ -83,12 +83,12 @@ func (s *sharing) age(now time.Time) time.Duration {
 }
 
 // reserve returns the part of a quota that others may use before their counts arrive.
-func (s *sharing) reserve(b bucket.Shape, now time.Time) uint64 {
+func (s *sharing) reserve(b bucket.Params, now time.Time) uint64 {
 	if s.age(now) <= s.maxUnshared {
 		return 0
 	}
 	unreceived := time.Duration(s.since(now) - s.received.Load())
-	return s.others.Load() * b.Most(unreceived+s.horizon)
+	return s.others.Load() * b.MaxWithin(unreceived+s.horizon)
 }
 
 // flush records a flush. Of the flushes that have not returned, it stores only the oldest and the

@@ -184,7 +184,7 @@ func TestQuotaHoldsThroughOutages(t *testing.T) {
 			}
 		}
 		s.run(t, 200*time.Second)
-		bound := 2 * len(s.replicas) * int(s.limits.Bucket.Most(5*time.Second))
+		bound := 2 * len(s.replicas) * int(s.limits.Bucket.MaxWithin(5*time.Second))
 		if over := s.admitted - int(l.Quota); over > bound {
 			t.Fatalf("admitted: got %d of a quota of %d, excess %d, want at most %d", s.admitted, l.Quota, over, bound)
 		}

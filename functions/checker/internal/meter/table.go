@@ -26,7 +26,7 @@ type cell struct {
 type dayTable struct {
 	day        usage.Day
 	start, end int64 // Unix nanoseconds
-	source     usage.Source
+	source     usage.CounterSource
 	cells      slots.Table[cell]
 	shards     [usage.Shards]shardState
 }
@@ -37,7 +37,7 @@ type shardState struct {
 	uncertain bool
 }
 
-func newDayTable(day usage.Day, source usage.Source, size uint32) *dayTable {
+func newDayTable(day usage.Day, source usage.CounterSource, size uint32) *dayTable {
 	t := &dayTable{day: day, start: day.Start().UnixNano(), end: (day + 1).Start().UnixNano(), source: source}
 	t.cells.Grow(size)
 	return t

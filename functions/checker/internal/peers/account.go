@@ -18,7 +18,7 @@ type account struct {
 
 type peerCharge struct {
 	run         string
-	source      usage.Source
+	source      usage.CounterSource
 	total       uint64 // charged part of the peer's total
 	fullWithout int64  // time at which the bucket would be full without this peer
 }
@@ -57,7 +57,7 @@ func (x *Exchange) accountFor(slot uint32, at int64) *account {
 	if prefix, shard, total, ok := x.source.Of(slot); ok {
 		a.prefix, a.shard, a.total = prefix, shard, total
 		if _, s, there := x.cfg.Find(prefix); there {
-			a.refilled = total - min(total, s.Tokens(x.cfg.Buckets.Behind(slot, at)))
+			a.refilled = total - min(total, s.Tokens(x.cfg.Buckets.Deficit(slot, at)))
 		}
 	}
 	x.accounts[slot] = a
@@ -67,7 +67,7 @@ func (x *Exchange) accountFor(slot uint32, at int64) *account {
 // update reports whether the key is still busy. The caller holds mu.
 func (x *Exchange) update(slot uint32, a *account, at int64) bool {
 	x.countAllowed(slot, a, at)
-	if x.cfg.Buckets.Behind(slot, at) > 0 {
+	if x.cfg.Buckets.Deficit(slot, at) > 0 {
 		a.fullSince = 0
 		return true
 	}
@@ -92,7 +92,7 @@ func (x *Exchange) countAllowed(slot uint32, a *account, at int64) {
 }
 
 // charge must be called with mu held.
-func (x *Exchange) charge(p *peer, source usage.Source, w keyCount, at int64, debt bool) {
+func (x *Exchange) charge(p *peer, source usage.CounterSource, w keyCount, at int64, debt bool) {
 	slot, s, ok := x.cfg.Find(w.prefix)
 	if !ok {
 		return
@@ -110,7 +110,7 @@ func (x *Exchange) charge(p *peer, source usage.Source, w keyCount, at int64, de
 	if w.allowed <= c.total {
 		return
 	}
-	tokens := min(w.allowed-c.total, s.Most(Silence))
+	tokens := min(w.allowed-c.total, s.MaxWithin(PeerTimeout))
 	before, by := x.cfg.Buckets.Charge(slot, s, at, tokens, debt)
 	if c.fullWithout < 0 {
 		c.fullWithout = at + before
@@ -127,10 +127,10 @@ func (x *Exchange) refund(run string, at int64) {
 				continue
 			}
 			x.countAllowed(slot, a, at)
-			by := x.cfg.Buckets.Behind(slot, at) - max(a.peers[i].fullWithout-at, 0)
+			by := x.cfg.Buckets.Deficit(slot, at) - max(a.peers[i].fullWithout-at, 0)
 			a.peers = append(a.peers[:i], a.peers[i+1:]...)
 			if by > 0 {
-				x.cfg.Buckets.GiveBack(slot, by)
+				x.cfg.Buckets.Refund(slot, by)
 				a.charge("", at, -by)
 			}
 			break

@@ -18,8 +18,8 @@ import (
 
 const minInterval = 10 * time.Millisecond
 
-// Patience is the time limit for sending a message.
-const Patience = 500 * time.Millisecond
+// Timeout is the time limit for sending a message.
+const Timeout = 500 * time.Millisecond
 
 // Link sends and receives the messages of an exchange.
 type Link struct {
@@ -43,7 +43,7 @@ func (l *Link) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	senders := map[string]*sender{}
-	hurry := l.Exchange.cfg.Meter.Hurry()
+	hurry := l.Exchange.cfg.Meter.Urgent()
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
 	for {
@@ -56,7 +56,7 @@ func (l *Link) Run(ctx context.Context) {
 			continue
 		case <-tick.C:
 			tick.Reset(Interval)
-			hurry = l.Exchange.cfg.Meter.Hurry()
+			hurry = l.Exchange.cfg.Meter.Urgent()
 		}
 		l.Exchange.Tick(l.Now())
 		if l.Client == nil {
@@ -104,7 +104,7 @@ func (l *Link) send(ctx context.Context, s *sender) {
 }
 
 func (l *Link) post(ctx context.Context, address string, message []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	u := url.URL{Scheme: "https", Host: address, Path: Path}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(message))

@@ -26,7 +26,7 @@ const (
 type message struct {
 	run    string
 	seq    uint64
-	source usage.Source
+	source usage.CounterSource
 	day    usage.Day
 	counts []keyCount
 }
@@ -72,7 +72,7 @@ func decode(b []byte) (l message, err error) {
 		return message{}, fmt.Errorf("%w: unsupported version", errInvalidMessage)
 	}
 	l.run = string(r.take(int(r.byte())))
-	l.source = usage.Source(r.take(int(r.byte())))
+	l.source = usage.CounterSource(r.take(int(r.byte())))
 	l.seq = r.uvarint()
 	day, n := binary.Varint(r.b)
 	r.skip(n)
@@ -203,11 +203,11 @@ func (x *Exchange) Receive(now time.Time, from string, b []byte) error {
 		return ErrStale
 	}
 	at := x.since(now)
-	debt := p.messageAt != 0 && at-p.messageAt <= int64(Silence)
+	debt := p.messageAt != 0 && at-p.messageAt <= int64(PeerTimeout)
 	p.seq, p.messageAt = l.seq, max(at, 1)
 	for _, w := range l.counts {
 		x.charge(p, l.source, w, at, debt)
-		x.cfg.Meter.Told(l.day, l.source, w.shard, w.prefix, w.allowed)
+		x.cfg.Meter.ApplyPeerCount(l.day, l.source, w.shard, w.prefix, w.allowed)
 		if w.short {
 			x.notePeerShortage(w.prefix, now)
 		}
@@ -217,6 +217,6 @@ func (x *Exchange) Receive(now time.Time, from string, b []byte) error {
 
 func (x *Exchange) notePeerShortage(prefix apikey.Prefix, now time.Time) {
 	if slot, _, ok := x.cfg.Find(prefix); ok {
-		x.cfg.Leases.Wanted(slot, now)
+		x.cfg.Leases.NotePeerShortage(slot, now)
 	}
 }

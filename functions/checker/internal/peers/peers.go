@@ -30,7 +30,7 @@
 // (package checkers). They use mutual TLS with the checkers' certificate, and a message must
 // come from its sender's address. A peer that sends false counts can only make keys slower.
 //
-// A peer that sends no message for [Silence] counts as unreachable. Its charges are refunded. Its
+// A peer that sends no message for [PeerTimeout] counts as unreachable. Its charges are refunded. Its
 // requests of that time, and those of a new peer, are never charged as debt. Replicas that cannot
 // reach each other thus each allow the plan's rate.
 package peers
@@ -52,8 +52,8 @@ const (
 	// Interval is the time between two messages to a peer.
 	Interval = 100 * time.Millisecond
 
-	// Silence is the time without a message after which a peer counts as unreachable.
-	Silence = 1500 * time.Millisecond
+	// PeerTimeout is the time without a message after which a peer counts as unreachable.
+	PeerTimeout = 1500 * time.Millisecond
 
 	// linger is the time for which a key stays busy after its bucket is full, so that its peers
 	// receive the count.
@@ -72,8 +72,8 @@ type Config struct {
 	Run     string
 	Buckets *bucket.Buckets
 	Meter   *meter.Meter
-	Leases  *lease.Book
-	Find    func(apikey.Prefix) (slot uint32, s bucket.Shape, ok bool)
+	Leases  *lease.Manager
+	Find    func(apikey.Prefix) (slot uint32, s bucket.Params, ok bool)
 	Start   time.Time
 	Gone    time.Duration // age of a canary from which its replica is no longer a peer
 }
@@ -87,7 +87,7 @@ type Exchange struct {
 	version  uint64
 	accounts map[uint32]*account // busy keys, by slot
 	peers    map[string]*peer    // by run
-	source   meter.Today
+	source   meter.DayCounts
 }
 
 // peer is one process of another replica.
@@ -104,7 +104,7 @@ type peer struct {
 
 // New returns an exchange without peers.
 func New(cfg Config) *Exchange {
-	return &Exchange{cfg: cfg, accounts: map[uint32]*account{}, peers: map[string]*peer{}, source: cfg.Meter.Today(cfg.Start)}
+	return &Exchange{cfg: cfg, accounts: map[uint32]*account{}, peers: map[string]*peer{}, source: cfg.Meter.DayCounts(cfg.Start)}
 }
 
 func (x *Exchange) since(now time.Time) int64 { return int64(now.Sub(x.cfg.Start)) }
@@ -144,9 +144,9 @@ func (x *Exchange) removePeer(run string, at int64) {
 
 // countPeers must be called with mu held.
 func (x *Exchange) countPeers() {
-	x.cfg.Buckets.SetOthers(len(x.peers))
-	x.cfg.Meter.SetOthers(len(x.peers))
-	x.cfg.Leases.SetOthers(len(x.peers))
+	x.cfg.Buckets.SetPeerCount(len(x.peers))
+	x.cfg.Meter.SetPeerCount(len(x.peers))
+	x.cfg.Leases.SetPeerCount(len(x.peers))
 }
 
 // Tick updates the busy keys and refunds the charges of silent peers. Call it every [Interval].
@@ -159,19 +159,19 @@ func (x *Exchange) Tick(now time.Time) {
 		if at-p.canaryAt > int64(x.cfg.Gone) {
 			x.removePeer(run, at)
 			x.countPeers()
-		} else if p.messageAt != 0 && at-p.messageAt > int64(Silence) {
+		} else if p.messageAt != 0 && at-p.messageAt > int64(PeerTimeout) {
 			x.refund(run, at)
 			p.messageAt = 0
 		}
 	}
-	x.startDay(x.cfg.Meter.Today(now))
+	x.startDay(x.cfg.Meter.DayCounts(now))
 	for slot := range x.cfg.Buckets.Busy().Drain() {
 		x.accountFor(slot, at)
 	}
-	for slot := range x.cfg.Meter.Short().Drain() {
+	for slot := range x.cfg.Meter.NearQuota().Drain() {
 		x.accountFor(slot, at)
 	}
-	for slot := range x.cfg.Leases.Wanting().Drain() {
+	for slot := range x.cfg.Leases.Shortages().Drain() {
 		if a := x.accountFor(slot, at); a != nil {
 			x.version++
 			a.totalVersion, a.shortVersion = x.version, x.version
@@ -185,7 +185,7 @@ func (x *Exchange) Tick(now time.Time) {
 }
 
 // startDay must be called with mu held.
-func (x *Exchange) startDay(today meter.Today) {
+func (x *Exchange) startDay(today meter.DayCounts) {
 	if x.source == today {
 		return
 	}

@@ -28,7 +28,7 @@ func (nothing) WriteCounter(context.Context, usage.Counter, store.CounterVersion
 	return store.CounterVersion{}, nil
 }
 
-func (nothing) CounterVersion(context.Context, usage.Day, usage.Source, int) (store.CounterVersion, error) {
+func (nothing) CounterVersion(context.Context, usage.Day, usage.CounterSource, int) (store.CounterVersion, error) {
 	return store.CounterVersion{}, nil
 }
 
@@ -75,7 +75,7 @@ func newHall(n int, l plan.Limits) *cluster {
 		now: time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC), rnd: rand.New(rand.NewPCG(1, uint64(n))),
 		step:   time.Duration(min(50, max(10, 10/l.Rate))) * time.Millisecond,
 		delay:  20 * time.Millisecond,
-		limits: view.Limits{Bucket: shape, Quota: l.Quota, Period: l.Period, Unsaid: shape.Most(5 * time.Second)},
+		limits: view.Limits{Bucket: shape, Quota: l.Quota, Period: l.Period, Unsaid: shape.MaxWithin(5 * time.Second)},
 	}
 	for range n {
 		h.join()
@@ -96,7 +96,7 @@ func (h *cluster) join() *node {
 	x.meter.Publish(1, map[apikey.Prefix]uint32{theKey: 0}, func() {})
 	x.Exchange = New(Config{
 		Replica: x.name, Run: run, Buckets: x.buckets, Meter: x.meter, Leases: lease.New(lease.Config{}), Start: h.now, Gone: 90 * time.Second,
-		Find: func(p apikey.Prefix) (uint32, bucket.Shape, bool) { return 0, h.limits.Bucket, p == theKey },
+		Find: func(p apikey.Prefix) (uint32, bucket.Params, bool) { return 0, h.limits.Bucket, p == theKey },
 	})
 	h.nodes, h.live = append(h.nodes, x), append(h.live, x)
 	h.canaries()
@@ -133,7 +133,7 @@ func (h *cluster) pass() {
 	})
 	for _, n := range h.live {
 		select {
-		case <-n.meter.Hurry():
+		case <-n.meter.Urgent():
 			if n.due.IsZero() {
 				n.due = h.now.Add(minInterval)
 			}
@@ -378,13 +378,13 @@ func TestRejectedMessages(t *testing.T) {
 			t.Errorf("%s: the message is accepted", name)
 		}
 	}
-	if a.buckets.Behind(0, int64(h.now.Sub(a.start))) != 0 {
+	if a.buckets.Deficit(0, int64(h.now.Sub(a.start))) != 0 {
 		t.Error("an invalid message was charged")
 	}
 	if err := a.Receive(h.now, b.address, good.encode()); err != nil {
 		t.Error(err)
 	}
-	if got := a.buckets.Behind(0, int64(h.now.Sub(a.start))); got != int64(5*time.Second) {
+	if got := a.buckets.Deficit(0, int64(h.now.Sub(a.start))); got != int64(5*time.Second) {
 		t.Errorf("charge of five requests: got %s, want 5s", time.Duration(got))
 	}
 	if err := a.Receive(h.now, b.address, good.encode()); !errors.Is(err, ErrStale) {
@@ -394,7 +394,7 @@ func TestRejectedMessages(t *testing.T) {
 	if err := a.Receive(h.now, b.address, changed(func(m *message) { m.seq, m.counts[0].allowed = 2000, maxCount })); err != nil {
 		t.Error(err)
 	}
-	if got := a.buckets.Behind(0, int64(h.now.Sub(a.start))); got > int64(21*time.Second) {
+	if got := a.buckets.Deficit(0, int64(h.now.Sub(a.start))); got > int64(21*time.Second) {
 		t.Errorf("charge of a false count: got %s, want at most 21s", time.Duration(got))
 	}
 }
@@ -409,7 +409,7 @@ func BenchmarkTick(b *testing.B) {
 		return uint32(i), err == nil
 	}
 	n.meter.Publish(keys, nil, func() {})
-	n.cfg.Find = func(p apikey.Prefix) (uint32, bucket.Shape, bool) {
+	n.cfg.Find = func(p apikey.Prefix) (uint32, bucket.Params, bool) {
 		slot, ok := find(p)
 		return slot, h.limits.Bucket, ok
 	}

@@ -188,7 +188,7 @@ func (f *File) word(p place, at int) *atomic.Int64 {
 
 // Add adds a record of spent requests. ok is false if the file is full or the lease cannot be
 // encoded.
-func (f *File) Add(t usage.Term, spent int64) (r Record, ok bool) {
+func (f *File) Add(t usage.QuotaPeriod, spent int64) (r Record, ok bool) {
 	prefix, term, ok := words(t)
 	if !ok {
 		return Record{}, false
@@ -298,7 +298,7 @@ func (e *Ended) read(d *Dir) error {
 	if n < chunkSize || !bytes.Equal(text[:headerSize], header) {
 		return fmt.Errorf("%s%s is damaged, or belongs to another boot or layout", e.Run, suffix)
 	}
-	spent, count := map[usage.Term]int64{}, map[usage.Term]int{}
+	spent, count := map[usage.QuotaPeriod]int64{}, map[usage.QuotaPeriod]int{}
 	for at := headerSize; at+slotSize <= n; at += slotSize {
 		slot := text[at : at+slotSize]
 		word := func(i int) int64 { return int64(binary.NativeEndian.Uint64(slot[8*i:])) } //nolint:gosec // a word
@@ -317,7 +317,7 @@ func (e *Ended) read(d *Dir) error {
 			e.Damaged += count[t]
 			continue
 		}
-		e.Spent = append(e.Spent, usage.Ended{Term: t, Process: e.Run, Spent: n})
+		e.Spent = append(e.Spent, usage.Ended{QuotaPeriod: t, Process: e.Run, Spent: n})
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-func term(i int) usage.Term {
-	return usage.TermOf(apikey.Prefix(fmt.Sprintf("key%05d", i)), plan.Periods()[i%3], time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC))
+func term(i int) usage.QuotaPeriod {
+	return usage.QuotaPeriodAt(apikey.Prefix(fmt.Sprintf("key%05d", i)), plan.Periods()[i%3], time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC))
 }
 
 func open(t *testing.T) *Dir {
@@ -71,7 +71,7 @@ func TestRecord(t *testing.T) {
 			continue
 		}
 		r.Spent.Add(5)
-		want = append(want, usage.Ended{Term: term(i), Process: "RUN1", Spent: int64(i) + 5})
+		want = append(want, usage.Ended{QuotaPeriod: term(i), Process: "RUN1", Spent: int64(i) + 5})
 	}
 	if len(f.chunks) != 2 {
 		t.Errorf("chunks: got %d, want 2", len(f.chunks))
@@ -196,7 +196,7 @@ func TestKilled(t *testing.T) {
 	check.OK(t, run.Process.Kill())
 	_ = run.Wait() // fails because the process was killed
 	e := ended(t, d)
-	if want := []usage.Ended{{Term: term(0), Process: "RUN1", Spent: 42}}; said != "42\n" || !slices.Equal(e.Spent, want) {
+	if want := []usage.Ended{{QuotaPeriod: term(0), Process: "RUN1", Spent: 42}}; said != "42\n" || !slices.Equal(e.Spent, want) {
 		t.Errorf("got %v, want %v", e.Spent, want)
 	}
 	if _, err := os.Stat(filepath.Join(d.path, "RUN1"+suffix)); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-func words(t usage.Term) (prefix, term int64, ok bool) {
+func words(t usage.QuotaPeriod) (prefix, term int64, ok bool) {
 	period := slices.Index(plan.Periods(), t.Period)
 	if !apikey.ValidPrefix(string(t.Prefix)) || period < 0 {
 		return 0, 0, false
@@ -19,14 +19,14 @@ func words(t usage.Term) (prefix, term int64, ok bool) {
 	return prefix, int64(period)<<32 | int64(uint32(t.First)), true //nolint:gosec // the bits of a day
 }
 
-func termOf(prefix, term int64) (t usage.Term, ok bool) {
+func termOf(prefix, term int64) (t usage.QuotaPeriod, ok bool) {
 	period := term >> 32
 	if period < 0 || period >= int64(len(plan.Periods())) {
-		return usage.Term{}, false
+		return usage.QuotaPeriod{}, false
 	}
-	text := binary.NativeEndian.AppendUint64(nil, uint64(prefix))                                              //nolint:gosec // a word
-	t = usage.Term{Prefix: apikey.Prefix(text), Period: plan.Periods()[period], First: usage.Day(int32(term))} //nolint:gosec // the low half
-	return t, apikey.ValidPrefix(string(text)) && usage.TermOf(t.Prefix, t.Period, t.First.Start()) == t
+	text := binary.NativeEndian.AppendUint64(nil, uint64(prefix))                                                     //nolint:gosec // a word
+	t = usage.QuotaPeriod{Prefix: apikey.Prefix(text), Period: plan.Periods()[period], First: usage.Day(int32(term))} //nolint:gosec // the low half
+	return t, apikey.ValidPrefix(string(text)) && usage.QuotaPeriodAt(t.Prefix, t.Period, t.First.Start()) == t
 }
 
 func checksum(prefix, term int64) int64 {

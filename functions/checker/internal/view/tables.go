@@ -138,7 +138,7 @@ func (t *planTable) define(c PlanChange) {
 		t.defined++
 	}
 	shape := bucket.ShapeOf(c.Limits)
-	s.limits, s.defined = Limits{Bucket: shape, Quota: c.Limits.Quota, Hard: c.Limits.Hard, Period: c.Limits.Period, Unsaid: shape.Most(storeDelay)}, true
+	s.limits, s.defined = Limits{Bucket: shape, Quota: c.Limits.Quota, Hard: c.Limits.Hard, Period: c.Limits.Period, Unsaid: shape.MaxWithin(storeDelay)}, true
 	info.Name, info.Rate, info.Burst, info.Policy = c.Name, c.Limits.Rate, c.Limits.Burst, plan.PolicyOf(c.Limits)
 }
 

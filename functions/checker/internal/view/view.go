@@ -35,7 +35,7 @@ type Key struct {
 
 // Limits are the limits of a plan as decisions need them.
 type Limits struct {
-	Bucket bucket.Shape
+	Bucket bucket.Params
 	Quota  int64 // 0 for none
 	Hard   bool
 	Period plan.Period

@@ -112,9 +112,9 @@ func (k *Keys) Find(ctx context.Context, identifier string) (Key, error) {
 		lost = errors.Join(lost, err)
 	}
 	if lost != nil {
-		return Key{}, problem.Of(problem.Unavailable).Because(lost)
+		return Key{}, problem.FromCode(problem.Unavailable).WithCause(lost)
 	}
-	return Key{}, problem.Of(problem.Unauthenticated)
+	return Key{}, problem.FromCode(problem.Unauthenticated)
 }
 
 // find returns the key, or nil if the list does not contain it. It returns an error if the list

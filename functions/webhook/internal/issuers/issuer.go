@@ -38,13 +38,13 @@ func (i *issuer) verify(ctx context.Context, raw string) error {
 	case i.waiting <- struct{}{}:
 		defer func() { <-i.waiting }()
 	default:
-		return problem.Of(problem.Unavailable).Because(fmt.Errorf("too many calls wait for issuer %s", i.address))
+		return problem.FromCode(problem.Unavailable).WithCause(fmt.Errorf("too many calls wait for issuer %s", i.address))
 	}
 	ctx, cancel := context.WithTimeout(ctx, outbound.Patience)
 	defer cancel()
 	keys, err := i.keySet(ctx)
 	if err != nil {
-		return problem.Of(problem.Unavailable).Because(err)
+		return problem.FromCode(problem.Unavailable).WithCause(err)
 	}
 	set := &trackingKeySet{KeySet: keys}
 	verifier := oidc.NewVerifier(i.address, set, &oidc.Config{
@@ -56,9 +56,9 @@ func (i *issuer) verify(ctx context.Context, raw string) error {
 	case err == nil:
 		return nil
 	case set.unavailable != nil:
-		return problem.Of(problem.Unavailable).Because(set.unavailable)
+		return problem.FromCode(problem.Unavailable).WithCause(set.unavailable)
 	}
-	return problem.Of(problem.InvalidToken).Because(err)
+	return problem.FromCode(problem.InvalidToken).WithCause(err)
 }
 
 func (i *issuer) keySet(ctx context.Context) (oidc.KeySet, error) {

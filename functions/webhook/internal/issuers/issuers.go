@@ -81,7 +81,7 @@ func New(addresses []string, transport http.RoundTripper, log *slog.Logger, now 
 }
 
 func refused(reason string) error {
-	return problem.Of(problem.InvalidToken).Because(errors.New(reason))
+	return problem.FromCode(problem.InvalidToken).WithCause(errors.New(reason))
 }
 
 // Verify verifies a token and returns its pipeline. It returns an invalid_token problem, or an
@@ -93,7 +93,7 @@ func (i *Issuers) Verify(ctx context.Context, raw string) (app.Pipeline, error) 
 	claims := jwt.MapClaims{}
 	token, _, err := jwt.NewParser(jwt.WithJSONNumber(), jwt.WithStrictDecoding()).ParseUnverified(raw, claims)
 	if err != nil {
-		return app.Pipeline{}, problem.Of(problem.InvalidToken).Because(err)
+		return app.Pipeline{}, problem.FromCode(problem.InvalidToken).WithCause(err)
 	}
 	if err := checkHeader(token.Header); err != nil {
 		return app.Pipeline{}, err

@@ -366,7 +366,7 @@ func TestTwoIssuersWithOneKey(t *testing.T) {
 		t.Errorf("accepted %+v, want an error", p)
 	}
 	trust := app.Trust{Provider: app.Other, Issuer: home, Audience: audience, Claims: map[string]string{"sub": "x"}}
-	if trust.Admits(app.Pipeline{Issuer: other, Audience: []string{audience}, Claims: map[string]string{"sub": "x"}}) {
+	if trust.Matches(app.Pipeline{Issuer: other, Audience: []string{audience}, Claims: map[string]string{"sub": "x"}}) {
 		t.Error("a trust in one issuer matches a pipeline of another")
 	}
 }

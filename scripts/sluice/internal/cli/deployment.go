@@ -113,7 +113,7 @@ func (a *application) unchanged(ctx context.Context, w work, from int64) (wire.D
 // once returns w with a client whose calls are idempotent and need the app's current revision.
 func (w work) once(ctx context.Context) (work, wire.App, error) {
 	a, err := w.App(ctx, w.project, w.environment, w.args[0])
-	w.Client = w.Once(rand.Text()).Matching(api.RevisionTag(a.Revision))
+	w.Client = w.WithIdempotencyKey(rand.Text()).Matching(api.RevisionTag(a.Revision))
 	return w, a, err
 }
 

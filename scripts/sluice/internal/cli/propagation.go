@@ -28,7 +28,7 @@ func (a *application) propagationFlags(cmd *cobra.Command) *propagationFlags {
 
 func (e *propagationFlags) withWait(w work) work {
 	if !e.noWait {
-		w.Client = w.Waiting(e.limit)
+		w.Client = w.WithWait(e.limit)
 	}
 	return w
 }

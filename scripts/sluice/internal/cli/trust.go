@@ -27,7 +27,7 @@ The operator of the installation configures the allowed issuers.`
 
 type trustFlags struct {
 	repositories map[app.Provider]*string
-	where        app.Where
+	where        app.TrustConditions
 	issuer       string
 	audience     string
 	claims       []string
