@@ -90,7 +90,7 @@ type Inventory struct {
 	others   map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured
 }
 
-// FromCode returns the objects of one app.
+// Of returns the objects of one app.
 func (v Inventory) Of(ref app.Ref) Objects {
 	named := func(name string) app.Ref { return app.Ref{Namespace: ref.Namespace, Name: name} }
 	o := Objects{Workload: v.Workloads.Of(ref), at: v.at, service: v.services[ref], ca: v.cas[named(caSecretName)]}

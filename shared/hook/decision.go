@@ -133,7 +133,7 @@ type RecordedWork struct {
 	Build    deploy.Build
 }
 
-// StoredResponse returns the response. number is the number of the recorded revision or build.
+// Answer returns the response to store. number is the number of the recorded revision or build.
 func (o RecordedWork) Answer(number int64) StoredResponse {
 	a := StoredResponse{Action: o.Action, Image: o.Image, Commit: o.Commit, Reason: o.Reason}
 	switch o.Action {

@@ -26,7 +26,7 @@ func (s Scope) RequestName() (string, error) {
 	return names[0], nil
 }
 
-// CallID returns the identity of a request about an app, for the detection of retries. It is zero
+// Delivery returns the identity of a request about an app, for the detection of retries. It is zero
 // without an Idempotency-Key. It returns an invalid_parameter problem if the header is malformed.
 func (s Scope) Delivery(body any) (hook.CallID, error) {
 	name, err := s.RequestName()

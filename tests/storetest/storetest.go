@@ -256,5 +256,5 @@ func Change(t testing.TB, project, path string, fields map[string]any) {
 	check.OK(t, err)
 }
 
-// InitialState returns the default initial history of an app.
+// First returns the default initial history of an app.
 func First(a app.App) store.InitialState { return store.InitialState{Revision: deploy.First(a)} }

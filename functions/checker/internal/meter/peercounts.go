@@ -108,7 +108,7 @@ func (m *Meter) DayCounts(now time.Time) DayCounts {
 // Day returns the day of the table.
 func (t DayCounts) Day() usage.Day { return t.table.day }
 
-// CounterSource returns the source of the table.
+// Source returns the counter source of the table.
 func (t DayCounts) Source() usage.CounterSource { return t.table.source }
 
 // Of returns the key of a slot, its shard, and its allowed requests. ok is false if the slot has
