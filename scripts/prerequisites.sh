@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# Makes sure that what the local stack and the tests need is there: installs what
-# the package manager has, and says in one line each what is missing otherwise.
-# usage: prerequisites.sh [--race | --cluster]    --race: also what the tests need; --cluster: also what a node needs
+# Checks that the programs that the local stack needs are installed. It installs missing
+# Debian packages if it can, and reports the others, one per line.
+# usage: prerequisites.sh [--lint | --race | --cluster]
+#   --lint     check only what the linters need
+#   --race     check also what the tests need
+#   --cluster  check also what a Kubernetes node needs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,11 +20,11 @@ missing() {
 	failed=1
 }
 
-# install puts Debian packages on the machine; it fails where it can't.
+# install installs a Debian package. It fails on other systems, and without root.
 install() {
 	[ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null || return 1
 	if [ "$updated" -eq 0 ]; then
-		apt-get update -qq >&2 || true # an old list may do
+		apt-get update -qq >&2 || true # an old list can suffice
 		updated=1
 	fi
 	apt-cache show "$1" >/dev/null 2>&1 || return 1
@@ -31,10 +34,10 @@ install() {
 
 check_system() {
 	[ "$(uname -s)" = Linux ] ||
-		missing "Linux: the local stack listens on many addresses of 127.0.0.0/8, which only Linux gives without set-up; use a Linux machine or container"
+		missing "Linux: the local stack listens on many addresses in 127.0.0.0/8, which other systems do not provide; use a Linux machine or container"
 }
 
-# check_go asks for the version in this folder, where Go may fetch the one of go.mod.
+# check_go reads the version in this folder, where Go can download the version in go.mod.
 check_go() {
 	local version
 	if ! version=$(go env GOVERSION 2>/dev/null); then
@@ -93,7 +96,7 @@ check_jar() {
 		missing "the Firestore emulator: install the Google Cloud CLI (https://cloud.google.com/sdk/docs/install), then gcloud components install cloud-firestore-emulator; or set FIRESTORE_EMULATOR_JAR"
 }
 
-# check_compiler: the race detector is linked by a C compiler.
+# check_compiler checks for the C compiler, which the race detector and Vale need.
 check_compiler() {
 	local cc
 	cc=$(go env CC 2>/dev/null || true)
@@ -103,11 +106,10 @@ check_compiler() {
 		install libc6-dev || true
 	fi
 	command -v "${cc:-gcc}" >/dev/null ||
-		missing "a C compiler, for go test -race: apt-get install gcc libc6-dev"
+		missing "a C compiler, for go test -race and make lint: apt-get install gcc libc6-dev"
 }
 
-# check_proxies: the tests put each in front of an app. Their packages would start
-# them as services.
+# check_proxies checks for the proxies that the tests run in front of an app.
 check_proxies() {
 	local program
 	for program in nginx caddy haproxy; do
@@ -117,7 +119,7 @@ check_proxies() {
 	done
 }
 
-# install_idle installs a package whose service must not be started.
+# install_idle installs a package without starting its service.
 install_idle() {
 	local policy=/usr/sbin/policy-rc.d made="" status=0
 	if [ "$(id -u)" -eq 0 ] && [ ! -e "$policy" ]; then
@@ -130,24 +132,24 @@ install_idle() {
 	return "$status"
 }
 
-# check_promtool: Prometheus' own tool tests the alerts.
+# check_promtool checks for the tool that tests the alerts.
 check_promtool() {
 	command -v promtool >/dev/null || install prometheus || true
 	command -v promtool >/dev/null ||
 		missing "promtool, for the tests of the alerts: apt-get install prometheus, or https://prometheus.io/download/"
 }
 
-# check_chromium: the tests of the console use it. The headless shell is the same browser
-# without its desktop parts, and takes a third of the processor time.
+# check_chromium checks for the browser that the tests of the console use. The headless shell
+# needs a third of the processor time of the desktop browser.
 check_chromium() {
 	has "${CHROMIUM:-}" chromium-headless-shell && return
 	install chromium-headless-shell && return
 	has chromium chromium-browser google-chrome && return
 	install chromium ||
-		missing "Chromium, for the tests of the console: apt-get install chromium-headless-shell, or set CHROMIUM to a program that is like it"
+		missing "Chromium, for the tests of the console: apt-get install chromium-headless-shell, or set CHROMIUM to a compatible program"
 }
 
-# has reports whether one of the programs is there.
+# has reports whether one of the programs is installed.
 has() {
 	local name
 	for name; do
@@ -156,36 +158,43 @@ has() {
 	return 1
 }
 
-# check_node: a node of Kubernetes that runs here, its containers, and what images are made of.
+# check_node checks for what a Kubernetes node on this machine needs.
 check_node() {
 	if [ "$(uname -s)" != Linux ]; then
-		return # said already
+		return # check_system reports it
 	fi
 	if [ "$(id -u)" -ne 0 ]; then
-		missing "root: make cluster makes namespaces, mounts and cgroups"
+		missing "root: make cluster creates namespaces, mounts and cgroups"
 		return
 	fi
-	[ -d /sys/fs/cgroup ] && [ -n "$(ls /sys/fs/cgroup)" ] || missing "control groups: nothing is mounted at /sys/fs/cgroup"
+	[ -d /sys/fs/cgroup ] && [ -n "$(ls /sys/fs/cgroup)" ] || missing "control groups: mount them at /sys/fs/cgroup"
 	local pair
 	for pair in containerd:containerd runc:runc /usr/lib/cni/ptp:containernetworking-plugins nft:nftables conntrack:conntrack ip:iproute2 \
 		busybox:busybox-static /usr/bin/tini-static:tini newuidmap:uidmap git:git curl:curl; do
 		PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || install_idle "${pair#*:}" || true
 		PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null ||
-			missing "${pair%%:*}, for the node: it comes with Debian's ${pair#*:}"
+			missing "${pair%%:*}, for the node: apt-get install ${pair#*:}"
 	done
 }
 
-check_system
-check_go
-check_java
-check_jar
-if [ "${1:-}" = --race ]; then
+case "${1:-}" in
+--lint)
+	check_go
+	check_compiler
+	exit "$failed"
+	;;
+--race)
 	check_compiler
 	check_proxies
 	check_promtool
 	check_chromium
-fi
-if [ "${1:-}" = --cluster ]; then
+	;;
+--cluster)
 	check_node
-fi
+	;;
+esac
+check_system
+check_go
+check_java
+check_jar
 exit "$failed"
