@@ -15,13 +15,16 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-const phrases = "scripts/vale/styles/Sluice/Phrases.yml"
+const (
+	phrases     = "scripts/vale/styles/Sluice/Phrases.yml"
+	maxSentence = 35 // words
+)
 
-// TestProse applies the word list to the texts that Vale does not read: string literals in Go,
-// and comments in YAML, shell scripts and makefiles.
+// TestProse applies the rules of Vale to the texts that Vale does not read: string literals in Go,
+// comments in YAML, shell scripts and makefiles, and sentences in HTML templates.
 func TestProse(t *testing.T) {
 	t.Parallel()
-	files := kept(t)
+	files := trackedFiles(t)
 	var list struct {
 		Swap map[string]string `json:"swap"`
 	}
@@ -36,6 +39,11 @@ func TestProse(t *testing.T) {
 	}
 	for name, text := range files {
 		for _, s := range texts(t, name, text) {
+			for _, sentence := range sentenceEnd.Split(s.text, -1) {
+				if n := len(strings.Fields(sentence)); n > maxSentence {
+					t.Errorf("%s:%d: sentence of %d words, want at most %d: %s", name, s.line, n, maxSentence, sentence)
+				}
+			}
 			for rule, replacement := range rules {
 				if found := rule.FindString(s.text); found != "" {
 					t.Errorf("%s:%d: replace %q: %s", name, s.line, found, replacement)
@@ -51,13 +59,24 @@ type passage struct {
 	text string
 }
 
-var comment = regexp.MustCompile(`(?:^|\s)#+ (.*)$`)
+var (
+	comment     = regexp.MustCompile(`(?:^|\s)#+ (.*)$`)
+	markup      = regexp.MustCompile(`(?s)<[^>]*>|\{\{.*?\}\}`)
+	sentenceEnd = regexp.MustCompile(`[.!?:;]["')\]]*\s+|\n\s*\n`)
+)
 
 func texts(t *testing.T, name, content string) (found []passage) {
 	t.Helper()
 	switch ext := path.Ext(name); {
 	case ext == ".go":
 		return literals(t, name, content)
+	case ext == ".html":
+		start := 0
+		for _, tag := range append(markup.FindAllStringIndex(content, -1), []int{len(content), len(content)}) {
+			line := 1 + strings.Count(content[:start], "\n")
+			found = append(found, passage{line, strings.Join(strings.Fields(content[start:tag[0]]), " ")})
+			start = tag[1]
+		}
 	case ext == ".yaml", ext == ".yml", ext == ".sh", path.Base(name) == "Makefile", name == ".ci/run":
 		for i, line := range strings.Split(content, "\n") {
 			if m := comment.FindStringSubmatch(line); m != nil {

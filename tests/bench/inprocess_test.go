@@ -66,7 +66,7 @@ func (b *bench) inProcess(t *testing.T) {
 	s := b.gobench(t, "^BenchmarkSpans$", "2000x", 5, checker)
 	b.row("check without span export, compared with one without span support", spread("%.2f times", s["Spans/off"]["ratio"]), "1.05 times",
 		within(s["Spans/off"]["ratio"], 1.05))
-	b.note("A check in process takes %s without spans, %s with spans of unsampled traces, and %s with spans of sampled traces.",
+	b.note("A check in process takes %s without spans. It takes %s with spans of unsampled traces, and %s with spans of sampled traces.",
 		spread("%.0f ns", s["Spans/off"]["check-ns"]), spread("%.0f ns", s["Spans/unsampled"]["check-ns"]), spread("%.0f ns", s["Spans/sampled"]["check-ns"]))
 
 	g := b.gobench(t, "^BenchmarkCollect$", "100x", 5, checker)

@@ -15,7 +15,7 @@ func TestWebhook(t *testing.T) {
 		v.clicks("Enable webhook").sees("Webhook enabled.")
 		url, token := s.hook("hello")
 		if strings.Contains(v.source(), token) {
-			v.t.Error("the page contains the token before it is requested")
+			v.t.Error("the page contains the token without a request for it")
 		}
 		v.sees(url)
 		v.clicks("Show token").sees(token)
