@@ -38,7 +38,7 @@ const (
 	lateEvery  = time.Second
 )
 
-// Cluster is a cluster during its start.
+// Cluster is a cluster that is being started.
 type Cluster struct {
 	Options
 
@@ -51,8 +51,8 @@ type Cluster struct {
 	tag      string
 }
 
-// Up starts a cluster, which outlives this process, and waits until it is ready. It removes
-// what a previous cluster left, and keeps a running one.
+// Up starts a cluster, which outlives this process, and waits until it is ready. If a cluster is
+// running, Up keeps it; otherwise it first removes the remains of a previous one.
 func Up(ctx context.Context, o Options, out io.Writer) (Info, error) {
 	if os.Geteuid() != 0 {
 		return Info{}, errors.New("a node needs root for its namespaces, mounts and control groups")

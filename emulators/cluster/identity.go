@@ -19,13 +19,13 @@ import (
 	"github.com/sluicegate/sluice/emulators/workloads"
 )
 
-// IdentityURL returns a pod's identity as a [workloads.Pod].
+// IdentityURL is the URL at which a pod reads its identity, a [workloads.Pod].
 const IdentityURL = "http://" + nodeIP + ":8083/"
 
 const callLimit = 5 * time.Second
 
-// identityServer identifies pods by address. They do not know their image, and apps may not call
-// the API server.
+// identityServer identifies pods by their IP address. A pod does not know its image, and an app
+// may not read it from the API server.
 type identityServer struct {
 	kubeconfig string
 	log        *slog.Logger

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
-// infra/tekton and Tekton's controller refer to the images with a fixed tag.
+// infra/tekton and Tekton's controller refer to images with these tags.
 const (
 	echoImage     = "platform/echo:latest"
 	shellImage    = "platform/busybox"
@@ -166,8 +166,8 @@ func shell(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// buildkit returns the rootless image. Only the registries differ from the project's: all are
-// the cluster's own, without TLS.
+// buildkit returns BuildKit's rootless image. It differs from the published one only in the
+// registries: it uses the cluster's registry, without TLS, in place of all others.
 func (o Options) buildkit(ctx context.Context, programs Programs, with func(image.Image) *image.Image) (*image.Image, error) {
 	i := with(image.Image{
 		Repository: "moby/buildkit", Tag: buildkitTag, User: "1000:1000", Entrypoint: []string{"rootlesskit"},

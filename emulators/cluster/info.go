@@ -20,7 +20,7 @@ const infoFile = "info.json"
 
 const (
 	systemNamespace = "sluice-system"
-	adminSecret     = "sluice-admin" //nolint:gosec // the name of one
+	adminSecret     = "sluice-admin" //nolint:gosec // a Secret's name
 	checkerTLS      = "sluice-checker-tls"
 	checkerService  = "sluice-checker"
 	checkerPort     = 8443
@@ -28,14 +28,14 @@ const (
 )
 
 // Info is the content of info.json. It extends the local stack's stack.json, so that tests can
-// read both. Addresses of pods are those at the time of writing.
+// read both. Pod addresses may have changed since the file was written.
 type Info struct {
 	stack.Info
 
 	Registry string `json:"registry"`
 	GitURL   string `json:"git_url"` // folder of repositories
 	GitDir   string `json:"git_dir"` // folder of the bare repositories
-	HostIP   string `json:"host_ip"` // this machine, for pods
+	HostIP   string `json:"host_ip"` // address of this machine as seen by pods
 	PID      int    `json:"pid"`     // first process of the node
 }
 
@@ -135,8 +135,8 @@ func metricsPort(p core.Pod) string {
 	return "9090"
 }
 
-// findServices sets the addresses of functions in Deployments. Knative routes to the others
-// only by host.
+// findServices sets the addresses of functions in Deployments. Knative Services have no such
+// address: Knative routes to them by host.
 func (c *Cluster) findServices(ctx context.Context, info *Info) error {
 	list, err := c.client.CoreV1().Services(systemNamespace).List(ctx, meta.ListOptions{LabelSelector: "app.kubernetes.io/part-of=sluice,!serving.knative.dev/service"})
 	if err != nil {

@@ -97,7 +97,7 @@ func (o Options) writeKubernetes() error {
 
 type object = map[string]any
 
-// kubeletConfig tolerates swap, cgroups v1 and little free disk space.
+// kubeletConfig returns a configuration that permits swap, cgroups v1 and little free disk space.
 func (o Options) kubeletConfig() object {
 	return object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
@@ -115,7 +115,7 @@ func (o Options) kubeletConfig() object {
 	}
 }
 
-// proxyConfig does not change connection tracking.
+// proxyConfig returns a configuration that leaves the machine's connection tracking unchanged.
 func (o Options) proxyConfig() object {
 	return object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
@@ -131,8 +131,8 @@ const (
 	pauseImage       = "platform/pause"
 )
 
-// containerdConfig keeps oom_score_adj, which runc may not be able to lower, and discards
-// unpacked layers.
+// containerdConfig never lowers oom_score_adj, which may not be permitted, and discards layers
+// after unpacking.
 const containerdConfig = `version = 2
 root = "%[1]s/containerd/root"
 state = "/run/containerd/state"

@@ -240,8 +240,7 @@ func (o Options) processes() (map[string]int, error) {
 		}
 		for v := range strings.SplitSeq(string(environment), "\x00") {
 			name, ok := strings.CutPrefix(v, ProcessVariable+"=")
-			// The last value counts. The lowest process ID is the program; the others are its
-			// children.
+			// The program has the lowest process ID; its children inherit the variable.
 			if ok && (found[name] == 0 || pid < found[name]) {
 				found[name] = pid
 			}

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// readyFD is a pipe that reports that the link exists.
+// readyFD is a pipe on which the parent reports that the link exists.
 const readyFD = 3
 
 func namespaces() (*syscall.SysProcAttr, error) {

@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/cgi" //nolint:gosec // Go has been mended since
+	"net/http/cgi" //nolint:gosec // Go 1.6.3 fixed the vulnerability
 	"os"
 	"os/exec"
 	"os/signal"
@@ -179,8 +179,9 @@ func (n *Node) supervise(ctx context.Context, name string, service *child.Servic
 	}
 }
 
-// Init is the first process in the node's namespaces. It waits for the link, mounts file
-// systems, runs serve, and reaps orphaned processes. When it ends, the kernel ends all others.
+// Init is the main function of the first process in the node's namespaces. It waits for the link,
+// mounts file systems, runs serve, and reaps orphaned processes. When the process ends, the
+// kernel ends all others in the namespaces.
 func Init(serve []string) error {
 	ready := os.NewFile(readyFD, "ready")
 	if _, err := ready.Read(make([]byte, 1)); err != nil {

@@ -56,7 +56,8 @@ func parts() []part {
 				"config-network": {"ingress-class": "traefik.ingress.networking.knative.dev"},
 				"config-domain":  {"knative.example.com": ""},
 				"config-deployment": {
-					// Only containerd knows the last registry.
+					// Knative cannot resolve the last registry; only containerd's mirror serves
+					// it.
 					"registries-skipping-tag-resolving": "kind.local,ko.local,dev.local," + exampleRegistry,
 					"queue-sidecar-cpu-request":         "5m",
 				},
@@ -131,7 +132,7 @@ func (s source) texts(ctx context.Context, root string) ([]string, error) {
 	return texts, nil
 }
 
-// withImages replaces the references for ko and Tekton's shell.
+// withImages replaces the ko:// references and the reference to Tekton's shell image.
 func withImages(text string, images map[string]string) (string, error) {
 	var missing error
 	text = regexp.MustCompile(`ko://[A-Za-z0-9./_-]+`).ReplaceAllStringFunc(text, func(reference string) string {
@@ -147,7 +148,8 @@ func withImages(text string, images map[string]string) (string, error) {
 	return text, missing
 }
 
-// fit removes autoscalers and disruption budgets, reduces CPU requests, and changes settings.
+// fit adapts objects to one node: it removes autoscalers and disruption budgets, reduces CPU
+// requests, and applies settings to ConfigMaps.
 func fit(all []*unstructured.Unstructured, settings map[string]map[string]string) []*unstructured.Unstructured {
 	var fitted []*unstructured.Unstructured
 	for _, o := range all {
@@ -179,7 +181,8 @@ func cutRequests(o *unstructured.Unstructured) {
 	_ = unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers")
 }
 
-// stages groups objects in the order of application. late needs running webhooks.
+// stages groups objects in the order of application. Objects in late can be applied only once
+// Knative's webhooks run.
 func stages(all []*unstructured.Unstructured) (namespaces, definitions, rest, late []*unstructured.Unstructured) {
 	for _, o := range all {
 		group := o.GroupVersionKind().Group

@@ -8,7 +8,7 @@ import (
 
 // The node is the gateway from this machine to pods and Services.
 const (
-	hostIP     = "10.88.0.1" // this machine, for the node and pods
+	hostIP     = "10.88.0.1" // address of this machine as seen by the node and pods
 	nodeIP     = "10.88.0.2"
 	linkBits   = "/30"
 	podRange   = "10.244.0.0/24"
@@ -30,7 +30,7 @@ const (
 	apiPort       = 6443
 	firestorePort = 8081
 	gitPort       = 8082
-	identityPort  = 8083 // tells pods their identity
+	identityPort  = 8083 // identityServer
 )
 
 // exampleRegistry is the registry in examples and tests. All its images are the echo app.

@@ -22,7 +22,7 @@ const (
 	tekton   = "github.com/tektoncd/pipeline"
 )
 
-// Programs are the files by package. "kube" is Kubernetes, which is one program.
+// Programs maps packages to program files. "kube" is the one program that contains Kubernetes.
 type Programs map[string]string
 
 type program struct {
@@ -31,7 +31,7 @@ type program struct {
 	tags   string
 }
 
-// programs returns the longest builds first.
+// programs returns the programs to build, those with the longest builds first.
 func programs() []program {
 	rows := []program{{module: "kube"}}
 	for _, name := range []string{"queue", "controller", "webhook", "activator", "autoscaler"} {
@@ -40,7 +40,8 @@ func programs() []program {
 	for _, name := range []string{"controller", "webhook", "events", "resolvers", "entrypoint", "nop", "workingdirinit"} {
 		rows = append(rows, program{module: "tekton", pkg: tekton + "/cmd/" + name})
 	}
-	// Eventing does not compile with the client-go of Serving and the API server.
+	// Eventing has its own module, because it does not compile with the client-go version of
+	// Serving.
 	for _, name := range []string{"controller", "webhook", "mtping"} {
 		rows = append(rows, program{module: "eventing", pkg: eventing + "/cmd/" + name})
 	}
@@ -74,7 +75,7 @@ func (p program) tool(root string, progress io.Writer) tool.Program {
 	return t
 }
 
-// Build returns all programs, and builds those with new pins.
+// Build returns all programs. It builds those whose pinned versions have changed.
 func Build(ctx context.Context, root string, progress io.Writer) (Programs, error) {
 	built := Programs{}
 	var mu sync.Mutex

@@ -93,7 +93,7 @@ func (c *Cluster) functionsReady(ctx context.Context) error {
 	return nil
 }
 
-// notReady returns the reason, or "" if a Knative Service is ready.
+// notReady returns the reason why a Knative Service is not ready, or "" if it is ready.
 func notReady(s unstructured.Unstructured) string {
 	conditions, _, err := unstructured.NestedSlice(s.Object, "status", "conditions")
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Cluster) pushFunctions(ctx context.Context) (tag string, err error) {
 	if tag, err = sourceTag(os.DirFS(c.Root)); err != nil {
 		return "", err
 	}
-	// This image is pushed last.
+	// This image is pushed last: if it exists, all others do.
 	const repository = "sluice/wiring"
 	if child.Get(ctx, http.DefaultClient, "http://"+at(registryPort)+"/v2/"+repository+"/manifests/"+tag) == nil {
 		return tag, nil

@@ -1,7 +1,7 @@
 // Package firestore runs Google's Firestore emulator, which stores its data in memory.
 //
-// After each write, the emulator sends the complete result of a listened query again, so the
-// cost of a write grows with its collection. Firestore sends only the change.
+// After each write, the emulator sends listeners the complete result of their query, so the cost
+// of a write grows with its collection. The real Firestore sends only the change.
 package firestore
 
 import (
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	startLimit = 3 * time.Minute // on a machine that also links programs; usually one second
+	startLimit = 3 * time.Minute // usually one second; longer on a machine that also links programs
 	attempts   = 5
 	mainClass  = "com.google.cloud.datastore.emulator.firestore.CloudFirestore"
 )
@@ -113,8 +113,8 @@ func answers(ctx context.Context, host string) error {
 	return child.Get(ctx, http.DefaultClient, "http://"+host+"/")
 }
 
-// output waits for the line that confirms that this emulator serves: another one could own the
-// port.
+// output waits for the line with which this emulator reports that it serves. A response on the
+// port would not suffice: another process could own it.
 type output struct {
 	next    io.Writer
 	seen    []byte

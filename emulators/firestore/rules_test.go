@@ -10,8 +10,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestRules checks that only the owner, as which the emulator treats server credentials, can
-// read and write.
+// TestRules checks that only the owner can read and write. The emulator treats server credentials
+// as the owner.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	rules := filepath.Join("..", "..", "infra", "firestore", "firestore.rules")

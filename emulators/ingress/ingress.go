@@ -20,7 +20,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
-const startLimit = 3 * time.Minute // on a machine that also links programs; usually one second
+const startLimit = 3 * time.Minute // usually one second; longer on a machine that also links programs
 
 // Options configure Traefik.
 type Options struct {
@@ -53,7 +53,7 @@ type Server struct {
 }
 
 // Start starts Traefik and waits until it is ready. It runs until Close or the end of this
-// process. Traefik logs errors until its resources are defined (definitions.Traefik).
+// process. Traefik logs errors until its resources are defined (crds.Traefik).
 func Start(ctx context.Context, o Options) (*Server, error) {
 	root, err := tool.Root(o.Root)
 	if err != nil {

@@ -6,7 +6,7 @@
 //   - Secrets are encrypted at rest with a new key at each start.
 //   - Authorization is RBAC. The kubeconfig is an administrator's.
 //
-// Start empties the data directory: no data survives a restart.
+// Start empties the data directory, so no data survives a restart.
 package kube
 
 import (

@@ -106,7 +106,8 @@ func restart(t *testing.T, client kubernetes.Interface, s *kube.Server) {
 	}
 }
 
-// names omits the Service kubernetes, which the API server creates late.
+// names returns the names of Services, except "kubernetes", which the API server creates after
+// its start.
 func names(ctx context.Context, t *testing.T, client kubernetes.Interface) []string {
 	t.Helper()
 	list, err := client.CoreV1().Services("").List(ctx, meta.ListOptions{FieldSelector: "metadata.name!=kubernetes"})

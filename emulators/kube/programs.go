@@ -15,7 +15,7 @@ import (
 
 func startEtcd(ctx context.Context, o Options, program string) (*child.Service, error) {
 	data := filepath.Join(o.Dir, "etcd")
-	// The previous data is encrypted with a lost key.
+	// The key that encrypts the previous data is lost.
 	if err := os.RemoveAll(data); err != nil {
 		return nil, fmt.Errorf("empty etcd: %w", err)
 	}
@@ -69,7 +69,8 @@ func apiArguments(o Options) []string {
 		"--service-account-key-file=" + o.pki(serviceAccountFile),
 		"--service-account-signing-key-file=" + o.pki(serviceAccountFile),
 		"--encryption-provider-config=" + o.pki(encryptionFile),
-		// Endpoints cannot be loopback addresses, and there are no service account controllers.
+		// Both are disabled because an endpoint cannot have a loopback address, and because no
+		// controller creates service accounts.
 		"--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
 		"--shutdown-delay-duration=0s",
 	}

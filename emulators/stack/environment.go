@@ -13,8 +13,8 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/ports"
 )
 
-// inheritedVariables returns the names of inherited variables. KUBECONFIG and credentials are not among
-// them: they could reach a real cluster.
+// inheritedVariables returns the names of inherited variables. They exclude KUBECONFIG and
+// credentials, with which a function could reach a real cluster.
 func inheritedVariables() []string {
 	return []string{"PATH", "HOME", "TMPDIR", "GODEBUG", "GORACE", "GOTRACEBACK", "GOCOVERDIR"}
 }
@@ -108,7 +108,7 @@ func (s *Stack) settings() map[string]map[string]string {
 	}
 }
 
-// functionURL is, for example, "http://127.60.12.3:8080".
+// functionURL returns, for example, "http://127.60.12.3:8080".
 func (s *Stack) functionURL(service string) string {
 	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(functionPort))
 }

@@ -150,7 +150,7 @@ func (s *Stack) startChecker(ctx, life context.Context, r replica) (*child.Servi
 	})
 }
 
-// startStandin starts the stand-in, which is not ready while a checker is.
+// startStandin starts the stand-in, which is ready only while no checker is.
 func (s *Stack) startStandin(ctx, life context.Context) error {
 	address := s.o.at(standinHost, checkerPort)
 	s.addPod(life, standinFunction, address)

@@ -103,8 +103,8 @@ func down(t *testing.T, file string, base int) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestKilledHalfWay kills a stack while it starts. Nothing of it remains, and the next stack
-// starts in the same directory.
+// TestKilledHalfWay kills a stack while it starts. It checks that no process remains and that the
+// next stack starts in the same directory.
 func TestKilledHalfWay(t *testing.T) {
 	file, base := buildProgram(t), freeBase(t)
 	first := up(t, file, base)

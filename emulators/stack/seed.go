@@ -49,7 +49,8 @@ func (s *Stack) seed(ctx context.Context) error {
 	})
 }
 
-// toIngress dials the ingress for every host, so that names below localhost need no resolver.
+// toIngress returns a transport that connects to the ingress for every host, so that names below
+// localhost need no DNS.
 func (s *Stack) toIngress() *http.Transport {
 	var d net.Dialer
 	return &http.Transport{

@@ -15,8 +15,8 @@
 // permissions as in a cluster. Its Service's cluster IP is a loopback address (see package
 // kube).
 //
-// The processes end with the stack, even if it is killed (see package child). The next start
-// and Down end remaining processes. All files are below one directory, by default .local.
+// The processes end with the stack, even if it is killed (see package child). The next start, or
+// Down, ends any remaining processes. All files are below one directory, by default .local.
 package stack
 
 import (
@@ -62,7 +62,8 @@ type Options struct {
 	// "127.0.0.1:20375". Empty is the server itself.
 	APIServer string
 
-	// Untimed are functions without timer events, for tests that send them.
+	// Untimed are functions that get no timer events, for tests that send these events
+	// themselves.
 	Untimed []string
 
 	// BuildFlags are additional arguments of "go build".
@@ -200,8 +201,8 @@ func (s *Stack) claim(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes processes, stack.json, logs and Secrets of a previous stack. A checker that
-// starts with an outdated certificate serves it for 5 s.
+// sweep removes the processes, stack.json, logs and Secrets of a previous stack. Otherwise a
+// checker could start with the previous certificate, and serve it for 5 s.
 func sweep(ctx context.Context, dir string) error {
 	if _, err := orphans.End(ctx, dir); err != nil {
 		return err

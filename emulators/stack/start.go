@@ -135,8 +135,8 @@ func (s *Stack) startIngress(ctx context.Context) error {
 	return nil
 }
 
-// alsoOnIPv6 serves [::1], which some clients try first for localhost. Not every machine has
-// it.
+// alsoOnIPv6 also serves the ingress on [::1], which some clients try first for localhost. Some
+// machines lack this address.
 func (s *Stack) alsoOnIPv6(ctx context.Context) {
 	address := "[::1]:" + strconv.Itoa(s.o.port(ingressPort))
 	b, err := balancer.Listen(ctx, address, []string{s.o.local(ingressPort)}, s.log)

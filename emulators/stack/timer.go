@@ -45,7 +45,7 @@ func (s *Stack) timer(life context.Context, name string, every time.Duration) {
 	}
 }
 
-// ping sends one event without retry: the next one follows soon.
+// ping sends one event. It does not retry, because the next event follows soon.
 func ping(ctx context.Context, url, name string, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, pingLimit)
 	defer cancel()

@@ -91,8 +91,8 @@ type event struct {
 	data            map[string]any
 }
 
-// eventOf returns the event for a status. Its data is a v1beta1 object, or a v1 object if the
-// script requests it, without kind and version.
+// eventOf returns the event for a status. Its data is the object without kind and version, as
+// v1beta1, or as v1 if the script requests it.
 func eventOf(object *unstructured.Unstructured, s status, script Script) event {
 	body, what := object.DeepCopy().Object, "taskRun"
 	if object.GetKind() == "PipelineRun" {

@@ -13,14 +13,14 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
-// A run has one TaskRun with the steps of the shipped Pipeline. The second step can fail. There
-// are no pods.
+// A run has one TaskRun, without a pod. It has the steps of the shipped Pipeline, of which the
+// second can fail.
 const (
 	taskName  = "build"
 	cloneStep = "clone"
 	buildStep = "build-and-push"
 
-	// failedOutput is the result ERROR.
+	// failedOutput is the value of the result ERROR.
 	failedOutput = "Dockerfile:3\nerror: failed to solve: process \"/bin/sh -c make\" did not complete successfully: exit code: 2\n"
 )
 
@@ -47,7 +47,7 @@ func taskRunOf(run *unstructured.Unstructured) *unstructured.Unstructured {
 	return task
 }
 
-// makeTaskRun creates a run's TaskRun, or reads the one of a previous process.
+// makeTaskRun creates a run's TaskRun, or reads the TaskRun that a previous process created.
 func (c *Controller) makeTaskRun(ctx context.Context, run *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, program.CallLimit)
 	defer cancel()

@@ -1,10 +1,10 @@
-// Package builds emulates Tekton. It watches PipelineRuns, sets their status and that of their
+// Package tekton emulates Tekton. It watches PipelineRuns, sets their status and that of their
 // TaskRuns, and sends Tekton's CloudEvents. Nothing is cloned or pushed: the image of a run is
 // its parameter "image" with a made-up digest.
 //
-// The annotation "emulator.sluice.dev/build" controls a run, or else a segment of the
-// repository's path, for example https://git.example.com/emulate-slow-twice/hello.git. [Script]
-// lists the words.
+// The annotation "emulator.sluice.dev/build" controls a run. Without it, a segment of the
+// repository's path does, for example in https://git.example.com/emulate-slow-twice/hello.git.
+// [Script] lists the permitted words.
 package tekton
 
 import (
@@ -75,7 +75,7 @@ func New(config *rest.Config, o Options, log *slog.Logger) (*Controller, error) 
 // Ready reports whether the controller has read the existing runs.
 func (c *Controller) Ready() bool { return c.synced.Load() }
 
-// Run runs builds until ctx ends, and waits for the interrupted builds.
+// Run runs builds until ctx ends, and waits until the interrupted builds have ended.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer c.group.Wait()

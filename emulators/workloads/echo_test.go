@@ -115,7 +115,7 @@ func TestEchoShowsHeadersAsSent(t *testing.T) {
 			},
 		},
 	}
-	// On a shared connection, headers must not leak into the next response.
+	// A response must not contain headers of an earlier request on the same connection.
 	one := dialTest(t, address)
 	for _, tt := range tests {
 		tt.want.App, tt.want.Namespace, tt.want.Image, tt.want.Revision = testPod.App, testPod.Namespace, testPod.Image, testPod.Revision

@@ -27,8 +27,8 @@ import (
 // owner stays unchanged, and the Knative Service is then not ready.
 //
 // As in Knative, a Service is public unless its label makes it cluster-local. The Kubernetes
-// Service has its labels and annotations, and a Route as its owner. Routes do not exist here.
-// The gateways avoid port 80, which needs a privilege.
+// Service has its labels and annotations, and a Route as its owner. Routes do not exist here. The
+// gateways do not use port 80, because it requires a privilege.
 const (
 	knativeNamespace = "knative-serving"
 	localGateway     = "knative-local-gateway"

@@ -183,7 +183,7 @@ func summary(configured, route knativeCondition) knativeCondition {
 	return c
 }
 
-// fields changes the time only with the status.
+// fields returns the condition's fields. The time changes only if the status does.
 func (c knativeCondition) fields(before []any, now time.Time) map[string]any {
 	fields := map[string]any{"type": c.kind, "status": c.status, "lastTransitionTime": now.UTC().Format(time.RFC3339)}
 	if c.reason != "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
-// endNamespaces empties and finalizes deleted namespaces. The lister lags, and a new namespace
-// can have a deleted one's name, so endNamespace reads each again.
+// endNamespaces empties and finalizes deleted namespaces. endNamespace reads each namespace
+// again: the lister lags, and a new namespace can have the name of a deleted one.
 func (c *Controller) endNamespaces(ctx context.Context, namespaces corelisters.NamespaceLister) (failed error) {
 	list, err := namespaces.List(labels.Everything())
 	if err != nil {

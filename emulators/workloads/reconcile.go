@@ -62,7 +62,7 @@ func (c *Controller) act(ctx context.Context, listers sources) (wakeAt time.Time
 		c.endNamespaces(ctx, listers.namespaces))
 }
 
-// earlier treats zero as the latest time.
+// earlier returns the earlier time. A zero time counts as the latest.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -96,7 +96,7 @@ func (c *Controller) report(ctx context.Context, d *apps.Deployment, s apps.Depl
 	return nil
 }
 
-// statusFields includes zeros, because a merge patch keeps omitted fields.
+// statusFields includes zero values, because a merge patch does not change omitted fields.
 func statusFields(s apps.DeploymentStatus) map[string]any {
 	return map[string]any{
 		"observedGeneration":  s.ObservedGeneration,

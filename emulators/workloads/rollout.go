@@ -106,7 +106,7 @@ func condition(t apps.DeploymentConditionType, s core.ConditionStatus, reason, m
 	return apps.DeploymentCondition{Type: t, Status: s, Reason: reason, Message: message}
 }
 
-// stamped sets a condition's times, which change only with the condition.
+// stamped sets a condition's times. They change only if the condition does.
 func stamped(c apps.DeploymentCondition, before []apps.DeploymentCondition, now time.Time) apps.DeploymentCondition {
 	c.LastUpdateTime = meta.NewTime(now.Truncate(time.Second))
 	c.LastTransitionTime = c.LastUpdateTime

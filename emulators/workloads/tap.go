@@ -34,7 +34,7 @@ func (t *tap) Read(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n > 0 && !t.full {
-		from := max(0, len(t.head)-3) // its end may span two reads
+		from := max(0, len(t.head)-3) // the end of the header section may span two reads
 		t.head = append(t.head, b[:n]...)
 		if i := bytes.Index(t.head[from:], []byte("\r\n\r\n")); i >= 0 {
 			t.head, t.full = t.head[:from+i+2], true

@@ -11,7 +11,8 @@ import (
 )
 
 // upgradable accepts an upgrade to HTTP/2 (RFC 7540, section 3.2) on every path and for any
-// method, like lenient servers. A client that gets one through a proxy bypasses the proxy.
+// method, like lenient servers. A client that upgrades its connection through a proxy bypasses
+// the proxy's checks.
 func (e *echo) upgradable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 1 && httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") &&

@@ -6,9 +6,8 @@
 // one whose path begins with "missing/" cannot be pulled. A Service without a ready pod refuses
 // connections. A deleted namespace is emptied and finalized.
 //
-// Only the process knows the serving pods. After its restart, an available Deployment serves
-// its current template immediately, and a rollout in progress begins again without the previous
-// pod.
+// The serving pods exist only in memory. After a restart, an available Deployment serves its
+// current template immediately, and a rollout in progress begins again without the previous pod.
 package workloads
 
 import (
@@ -44,7 +43,7 @@ type Controller struct {
 
 	wakeup   chan struct{}
 	synced   atomic.Bool
-	rollouts map[string]rollout // by namespace/name; for Run's goroutine, like backends
+	rollouts map[string]rollout // by namespace/name; used only by Run's goroutine, like backends
 	backends map[string]*backend
 	knative  *knative // nil without Knative
 }

@@ -3,8 +3,8 @@
 //	test [-v] [-long] [PART ...]
 //
 // The file .local/test/PART.log contains the output of all tests. The last line is "N passed, N
-// failed, N skipped": top-level tests, and one failure for each package that failed outside of
-// its tests. The exit status is 1 if anything failed or no test ran.
+// failed, N skipped". It counts top-level tests, and one failure for each package that failed
+// outside of its tests. The exit status is 1 if anything failed or no test ran.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/services"
 )
 
-// grace is the time for go test to end after an interrupt.
+// grace is the time in which go test must end after an interrupt.
 const grace = 20 * time.Second
 
 func main() {

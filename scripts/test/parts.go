@@ -5,7 +5,7 @@ import "slices"
 type part struct {
 	name      string
 	flags     []string
-	longFlags []string // additional; the last value of a flag applies
+	longFlags []string // added for -long; the last value of a flag applies
 	packages  []string // patterns, in the order of their start
 	except    []string
 	services  bool // starts Firestore and a Kubernetes API
@@ -45,8 +45,8 @@ func parts() []part {
 	}
 }
 
-// concurrent returns the packages whose unit tests use several goroutines, except reconcilers,
-// which the end-to-end tests run with the race detector.
+// concurrent returns the packages whose unit tests use several goroutines. Reconcilers are not
+// listed, because the end-to-end tests run them with the race detector.
 func concurrent() []string {
 	return []string{
 		"./functions/checker", "./functions/checker/internal/bucket", "./functions/checker/internal/canary", "./functions/checker/internal/denials",

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/workloads"
 )
 
-// In the time between SIGTERM and the shutdown, the pod leaves the endpoints.
+// drain is the time between SIGTERM and the shutdown. The pod leaves the endpoints in that time.
 const drain = 3 * time.Second
 
 func main() {

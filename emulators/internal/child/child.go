@@ -1,9 +1,9 @@
 // Package child runs programs that must not outlive this process.
 //
-// On Linux the kernel kills a child when the thread that started it ends (PR_SET_PDEATHSIG),
-// even after SIGKILL. The goroutine that starts a child therefore locks its thread until the
-// child has ended. Each child leads its own process group: Ctrl-C reaches only the parent,
-// which stops its children in order.
+// On Linux the kernel kills a child when the thread that started it ends (PR_SET_PDEATHSIG), even
+// after SIGKILL. The goroutine that starts a child therefore locks its thread until the child has
+// ended. Each child leads its own process group: therefore, Ctrl-C reaches only the parent, which
+// stops its children in order.
 package child
 
 import (
@@ -185,7 +185,7 @@ const (
 	pollLimit = 2 * time.Second
 )
 
-// Ready waits until check returns nil. It returns an error if the child or ctx ends before.
+// Ready waits until check returns nil. It returns an error if the child or ctx ends first.
 func (p *Process) Ready(ctx context.Context, check func(context.Context) error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -210,8 +210,8 @@ func (p *Process) Ready(ctx context.Context, check func(context.Context) error) 
 	}
 }
 
-// guardScript kills the process group $1 if its input ends without a line: the writer is then
-// gone.
+// guardScript kills the process group $1 if its input ends without a line, which means that the
+// writer is gone.
 const guardScript = `read -r _ || kill -KILL "-$1"`
 
 // guard kills a child's descendants when this process dies. The kernel kills only the child.
@@ -236,7 +236,7 @@ func newGuard(group int, env []string) (*guard, error) {
 }
 
 func (g *guard) dismiss() {
-	// Errors mean that the guard has ended.
+	// An error means that the guard has already ended.
 	_, _ = g.hold.WriteString("\n")
 	_ = g.hold.Close()
 	_ = g.cmd.Wait()

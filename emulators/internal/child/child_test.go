@@ -140,7 +140,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestKilledParent checks that a killed parent takes its child and the child's children along.
+// TestKilledParent checks that the child and its children end when the parent is killed.
 func TestKilledParent(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

@@ -4,5 +4,5 @@ package child
 
 import "syscall"
 
-// attributes cannot tie a child to its parent: only Linux can.
+// attributes does not end a child with its parent: only Linux supports that.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

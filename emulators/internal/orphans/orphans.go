@@ -1,9 +1,9 @@
-// Package orphans stops the processes that a stack left, and reports whether a stack is
+// Package orphans stops the remaining processes of a stack, and reports whether a stack is
 // running.
 //
-// A stack holds a file lock, which the kernel releases when the process ends. All its processes
-// have the directory in their environment; process IDs would not suffice, because the system
-// reuses them.
+// A stack holds a file lock, which the kernel releases when the process ends. Its processes are
+// found by the directory in their environment: a process ID would not suffice, because the system
+// reuses it.
 package orphans
 
 import (
@@ -52,7 +52,8 @@ func Lock(dir string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock the stack's directory: %w", err), f.Close())
 	}
-	// A program that is being started may hold a copy of the file, so closing is not enough.
+	// A program that is being started may have inherited the file, so closing it does not unlock
+	// it.
 	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 }
 
@@ -100,7 +101,7 @@ func Stop(ctx context.Context, dir string) (bool, error) {
 	}
 }
 
-// End stops the processes that a stack left, and returns their IDs. The stack must not be
+// End stops the remaining processes of a stack, and returns their IDs. The stack must not be
 // running.
 func End(ctx context.Context, dir string) ([]int, error) {
 	var ended []int
@@ -123,7 +124,7 @@ func End(ctx context.Context, dir string) ([]int, error) {
 				ended = append(ended, pid)
 			}
 			signaled[pid] = sent
-			// A stopped process must continue to receive the signal.
+			// A suspended process receives the signal only after SIGCONT.
 			_ = syscall.Kill(pid, sent)
 			_ = syscall.Kill(pid, syscall.SIGCONT)
 		}

@@ -1,6 +1,6 @@
 // Package thirdparty builds etcd, kube-apiserver and Traefik from source. One module pins them,
-// with the versions of Sluice's go.mod, and one command builds them, so each package is
-// compiled once.
+// with the versions of Sluice's go.mod. One command builds them, so each package is compiled
+// once.
 //
 // Stubs in emulators/tools/stubs replace unused parts. A configuration that names a replaced
 // part fails or logs an error.

@@ -251,7 +251,7 @@ func ModuleDir(ctx context.Context, dir, module string) (string, error) {
 	return got.Dir, nil
 }
 
-// removeOlder removes programs of previous pins, which are large.
+// removeOlder removes the programs of previous pins, because they are large.
 func (p Program) removeOlder(file string) {
 	old, err := filepath.Glob(filepath.Join(filepath.Dir(file), p.Name+"-*"))
 	if err != nil {
@@ -269,7 +269,7 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// Lock waits for an advisory lock. It ends with this process at the latest.
+// Lock waits for an advisory lock. The lock ends with this process at the latest.
 func Lock(file string) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

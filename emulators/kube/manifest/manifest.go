@@ -111,7 +111,7 @@ func (a *Applier) one(ctx context.Context, object *unstructured.Unstructured, o 
 	return err
 }
 
-// served is like resource, but waits for a new kind.
+// served is like resource, but waits until the API server serves a new kind.
 func (a *Applier) served(ctx context.Context, object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	ctx, cancel := context.WithTimeout(ctx, kindLimit)
 	defer cancel()

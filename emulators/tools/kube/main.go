@@ -1,4 +1,4 @@
-// etcd and kube-apiserver as one program; the first argument names the server to run.
+// Command kube contains etcd and kube-apiserver. The first argument selects the server.
 package main
 
 import (

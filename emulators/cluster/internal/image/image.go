@@ -1,4 +1,4 @@
-// Package image builds images of files of this machine and pushes them.
+// Package image builds container images from files of this machine, and pushes them.
 package image
 
 import (
@@ -73,8 +73,8 @@ func (i *Image) Libraries(ctx context.Context, program string) error {
 	return nil
 }
 
-// Push pushes an image unless the registry has one of the same files. It returns the reference
-// by digest.
+// Push pushes an image unless the registry already has an image of the same files. It returns the
+// reference with the digest.
 func (i *Image) Push(ctx context.Context, registry string) (string, error) {
 	key, err := i.key()
 	if err != nil {
@@ -123,7 +123,8 @@ func (i *Image) tag(repository name.Repository, made name.Tag, option remote.Opt
 	return nil
 }
 
-// key identifies the files by size and time: built programs are never overwritten.
+// key identifies the files by size and modification time. That suffices because built programs
+// are never overwritten.
 func (i *Image) key() (string, error) {
 	h := sha256.New()
 	if err := json.NewEncoder(h).Encode(i); err != nil {
@@ -141,7 +142,7 @@ func (i *Image) key() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:10]), nil
 }
 
-// make builds one uncompressed layer, because it stays on this machine.
+// make builds one layer. It is not compressed, because it stays on this machine.
 func (i *Image) make() (v1.Image, error) {
 	layer, err := i.layer()
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// These images do not exist, for tests of failed pulls.
+// These images do not exist, so that tests can pull an image that is missing or broken.
 const (
 	brokenTag = "broken"
 	missing   = "missing/"
@@ -84,7 +84,7 @@ func manifestOf(p string) (repository, reference string, ok bool) {
 	return p[:i], p[i+len("/manifests/"):], true
 }
 
-// put also stores a manifest on disk.
+// put stores a manifest in memory and on disk.
 func (r *Registry) put(w http.ResponseWriter, req *http.Request, repository, reference string) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *Registry) put(w http.ResponseWriter, req *http.Request, repository, ref
 	dir := filepath.Join(r.dir, url.PathEscape(repository))
 	text := append([]byte(req.Header.Get("Content-Type")+"\n"), body...)
 	if err := errors.Join(os.MkdirAll(dir, 0o700), replace(filepath.Join(dir, reference), text)); err != nil {
-		log.Printf("write manifest failed: %v", err) // the next start pushes it again
+		log.Printf("write manifest failed: %v", err) // the next start of the cluster pushes it again
 	}
 }
 

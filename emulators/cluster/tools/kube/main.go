@@ -1,5 +1,5 @@
-// Kubernetes' programs of a node as one, chosen by the first argument: most of them is the
-// same code.
+// Command kube contains the Kubernetes programs of a node, which share most of their code. The
+// first argument selects the program.
 package main
 
 import (

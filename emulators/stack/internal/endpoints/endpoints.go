@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// Period approximates the average delay of a kubelet: it probes every second, and notices
-	// that a container ended within another second.
+	// Period approximates the average delay of a kubelet: a kubelet probes every second, and
+	// notices within a second that a container has ended.
 	Period = 500 * time.Millisecond
 
 	// limit is the value in infra/chart/templates/checker.yaml.

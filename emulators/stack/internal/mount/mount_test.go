@@ -87,8 +87,8 @@ func TestWriteRejectsInvalidNames(t *testing.T) {
 	}
 }
 
-// TestReadersSeeOneGeneration reads while the generations change. A reader sees a matching
-// pair, or finds that its generation is gone.
+// TestReadersSeeOneGeneration reads two files while they are replaced. A reader sees either two
+// files of the same generation or that its generation was removed.
 func TestReadersSeeOneGeneration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
