@@ -40,7 +40,7 @@ func TestBrokenImage(t *testing.T) {
 	s.Settled("hello", 5, "failed")
 }
 
-// TestDigest rolls back after the tag of the image has moved.
+// TestDigest rolls back after the image's tag has moved to another digest.
 func TestDigest(t *testing.T) {
 	stacktest.Insides(t, "its registry listens on the loopback interface")
 	t.Parallel()

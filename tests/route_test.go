@@ -87,7 +87,7 @@ func TestPreflight(t *testing.T) {
 		t.Errorf("the app got %s with %v, want OPTIONS without identity headers", e.Method, identityHeaders(e))
 	}
 	s.Call("hello").Method(http.MethodOptions).Gets(http.StatusUnauthorized, "invalid_key")
-	// Only the method of the request itself counts.
+	// Only the request's own method makes it a preflight.
 	s.Call("hello").Header("X-Forwarded-Method", "OPTIONS").Header("Access-Control-Request-Method", "GET").Gets(http.StatusUnauthorized, "invalid_key")
 }
 
@@ -152,7 +152,7 @@ func TestBodiesAndMethods(t *testing.T) {
 	s.GatedApp("hello")
 	k := s.AnyKey()
 	s.Opens("hello", k)
-	// A client library would discard a body.
+	// The requests are raw, because a client library would discard the body of the response.
 	for status, key := range map[string]string{"200": "X-API-Key: " + k.Full + "\r\n", "401": ""} {
 		response := raw(t, "HEAD / HTTP/1.1\r\nHost: "+s.Host("hello")+"\r\n"+key+"Connection: close\r\n\r\n")
 		header, body, whole := strings.Cut(response, "\r\n\r\n")

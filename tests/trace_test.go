@@ -149,8 +149,8 @@ func TestSpansOfADeployment(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
 	url, token := s.Webhook("hello")
-	// A change of the pods may start the pass that records the result, outside the trace. The test
-	// then deploys again.
+	// The reconciliation that records the result may be started by a change of the pods instead,
+	// outside the trace. The test then deploys again.
 	id, recorded := "", false
 	for try := 0; try < 5 && !recorded; try++ {
 		id = hex.EncodeToString([]byte(rand.Text()[:16]))

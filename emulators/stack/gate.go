@@ -59,7 +59,8 @@ func processOf(pod string) string {
 	return checkerFunction + "-" + index
 }
 
-// host differs between consecutive generations, which run at the same time.
+// host returns the replica's address. It differs between consecutive generations, which run at
+// the same time.
 func (r replica) host() string {
 	return "127.0.0." + strconv.Itoa(firstHost+r.index+mostCheckers*(r.generation%2))
 }

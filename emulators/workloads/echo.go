@@ -13,7 +13,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Limits of /stream.
+// Limits of the path /stream.
 const (
 	defaultChunks   = 3
 	maxChunks       = 10_000

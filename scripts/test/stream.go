@@ -240,7 +240,6 @@ func (s *stream) endFailed(e event, p *running, name string) {
 	}
 }
 
-// short returns a package's path in the module.
 func (s *stream) short(pkg string) string {
 	if pkg == s.module {
 		return "."

@@ -48,8 +48,8 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
-// TestImportDirection checks cmd → function → {store, cluster, httpapi} → domain → standard
-// library.
+// TestImportDirection checks that packages import only in this direction: cmd → function →
+// {store, cluster, httpapi} → domain → standard library.
 func TestImportDirection(t *testing.T) {
 	t.Parallel()
 	domain := []string{"shared/plan", "shared/apikey", "shared/usage", "shared/app", "shared/deploy", "shared/hook", "shared/problem", "shared/reqctx", "shared/audit", "shared/event"}

@@ -18,8 +18,8 @@ var (
 
 const promisesPage = "tests/README.md"
 
-// promiseNumbers returns the numbers of the promises. The numbers of a letter, and the further
-// bounds of a promise (K4b, K4c), must be consecutive.
+// promiseNumbers returns the numbers of the promises, such as K4. The numbers with the same
+// letter must be consecutive, and so must the additional bounds of a promise (K4b, K4c).
 func promiseNumbers(t *testing.T, page string) map[string]bool {
 	t.Helper()
 	numbers, last, bound := map[string]bool{}, map[string]int{}, byte('a')
@@ -65,7 +65,7 @@ func TestPromisesHaveTests(t *testing.T) {
 	}
 }
 
-// TestCitedPromisesExist also checks that no text outside the repository is cited.
+// TestCitedPromisesExist also checks that no file cites a document outside the repository.
 func TestCitedPromisesExist(t *testing.T) {
 	t.Parallel()
 	files := trackedFiles(t, "*.go", "*.md", "*.yaml", "*.yml", "Makefile")

@@ -9,9 +9,9 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// TestBuildListsAgree checks that the modules compiled next to Sluice have the versions of its
-// go.mod. Another version recompiles all packages that import the module: for golang.org/x/sys,
-// about 400 s of processor time.
+// TestBuildListsAgree checks that the go.mod files of the tools require the same versions as
+// Sluice's. A different version recompiles all packages that import the module, which takes about
+// 400 s of processor time for golang.org/x/sys.
 func TestBuildListsAgree(t *testing.T) {
 	t.Parallel()
 	sluice := requirements(t, ".")

@@ -61,7 +61,7 @@ func sameRefusal(a, want stacktest.Answer) bool {
 	return want.Status == http.StatusNotFound && a.Status == want.Status && a.Body == want.Body && a.Header.Get(api.ChangeID) == ""
 }
 
-// changeOf renames a key. It returns the ID of that change, and the response for the change.
+// changeOf renames a key. It returns the ID of that change, and the response to a query for it.
 func changeOf(t *testing.T, project, token, key string) (string, stacktest.Answer) {
 	t.Helper()
 	a := call(t, request{method: http.MethodPatch, path: "/api/v1/projects/" + project + "/api-keys/" + key, body: `{"name":"changed"}`, token: token})
@@ -90,8 +90,8 @@ func addSilentChecker(t *testing.T) {
 	t.Cleanup(func() { _, _ = ghost.Delete(t.Context()) })
 }
 
-// preferences maps values of Prefer to the seconds that each may wait; -1 marks values that the
-// server may reject.
+// preferences maps values of Prefer to the number of seconds that the call may wait; -1 marks
+// values that the server may reject.
 func preferences() map[string]int {
 	return map[string]int{
 		"": 0, "wait": 0, "wait=": 0, "wait=0": 0, "wait=-1": 0, "wait=-9223372036854775809": 0, "wait=abc": 0, "wait=1e9": 0, "wait=1.5": 0, "wait=0x1e": 0, "wait=NaN": 0,
@@ -160,7 +160,8 @@ func preferring(t *testing.T, method, path, body, token, prefer string) (stackte
 	return a, time.Since(begun)
 }
 
-// holdWaits starts more waiting callers than the API permits, and measures other calls.
+// holdWaits starts more waiting calls than the API permits, and measures the duration of other
+// calls.
 func holdWaits(t *testing.T, s *stacktest.Site, token string, victim stacktest.Key) string {
 	t.Helper()
 	const callers = 150

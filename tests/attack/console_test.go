@@ -76,7 +76,7 @@ func (v *reader) jar() {
 	v.http = &http.Client{Transport: stacktest.Ingress(world).Transport, Jar: secureJar{cookies}, Timeout: patience}
 }
 
-// secureJar treats the ingress as served over TLS.
+// secureJar is a cookie jar that treats the ingress as if it used TLS.
 type secureJar struct{ *cookiejar.Jar }
 
 func (j secureJar) SetCookies(u *url.URL, all []*http.Cookie) { j.Jar.SetCookies(secure(u), all) }
@@ -96,7 +96,7 @@ func (v *reader) signIn() {
 		form := v.page(http.MethodGet, path, nil)
 		return v.page(http.MethodPost, path, url.Values{"csrf": {fieldOf(form, "csrf")}, "username": {username}, "password": {password}})
 	}
-	for _, text := range markup()[:2] { // few: failed sign-ins count per address
+	for _, text := range markup()[:2] { // only two, because failed sign-ins count per address
 		if got := fieldOf(send(text, "a wrong password"), "username"); got != text {
 			v.Errorf("username in the form: got %q, want %q", got, text)
 		}

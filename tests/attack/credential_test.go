@@ -13,8 +13,8 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-// withoutCredential lists the changes that a service token may make. A new route must reject
-// service tokens or be added here.
+// withoutCredential lists the state-changing routes that may accept service tokens. All others
+// must reject them; a new route must do so or be added here.
 var withoutCredential = []*api.Row{
 	api.CreateKey.Row, api.RotateKey.Row, // service tokens exist to issue API keys
 	api.UpdateProject.Row, api.DeleteProject.Row, api.CreateEnvironment.Row, api.DeleteEnvironment.Row,

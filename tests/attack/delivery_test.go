@@ -11,8 +11,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestHostileDeliveries authenticates with the token: signed calls share the address limit with
-// the floods of other tests.
+// TestHostileDeliveries authenticates with the token, because signed calls share the limit of the
+// client's address with the floods of other tests.
 func TestHostileDeliveries(t *testing.T) {
 	t.Parallel()
 	row := attacks.Test(t, "webhook calls with hostile event, delivery and request IDs; secrets in other headers",
@@ -71,7 +71,7 @@ func TestUnprovenCallsWriteNothing(t *testing.T) {
 	base, _ := strings.CutSuffix(address, "/hello")
 	large := strings.Repeat(" ", 1<<20+1)
 	calls := 0
-	for range 6 { // stay below the address limit of parallel tests
+	for range 6 { // stay below the limit of the address, which parallel tests share
 		for _, name := range []string{"hello", "quiet", "made-up"} {
 			at := base + "/" + name
 			for _, c := range []struct {

@@ -74,7 +74,7 @@ func TestKeyGuessing(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d guesses", good.Load()))
 }
 
-// forget removes the headers that differ in every response.
+// forget removes the headers that differ between any two responses.
 func forget(a stacktest.Answer) {
 	a.Header.Del("Date")
 	a.Header.Del("X-Request-Id")

@@ -22,8 +22,8 @@ func gated(t *testing.T) (*stacktest.Site, stacktest.Key) {
 	return s, k
 }
 
-// cgi returns a header's name as some backends see it, with "_" for all other characters than
-// letters and digits.
+// cgi returns a header's name as CGI backends see it: each character other than a letter or a
+// digit becomes "_".
 func cgi(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' {
@@ -33,7 +33,7 @@ func cgi(name string) string {
 	}, strings.ToLower(name))
 }
 
-// seen returns the headers that an app could mistake for the gate's or the key.
+// seen returns the headers that an app could mistake for the gate's headers or for the key.
 func seen(e stacktest.Echo) map[string][]string {
 	found := map[string][]string{}
 	for name, values := range e.Headers {
@@ -118,7 +118,7 @@ func TestTrailers(t *testing.T) {
 	}
 	a := send("X-API-Key: " + k.Full + "\r\n")
 	if a.Status != http.StatusOK {
-		// Rejecting a forbidden trailer is correct too.
+		// A server may also reject a forbidden trailer.
 		if a.Status != http.StatusBadRequest {
 			t.Errorf("got %d %s, want %d or %d", a.Status, a.Body, http.StatusOK, http.StatusBadRequest)
 		}

@@ -181,7 +181,7 @@ func keyless(s *stacktest.Site, address, token, body string, header ...string) s
 	return unflooded(s, address, body, append(header, "Authorization", "Bearer "+token)...)
 }
 
-// unflooded calls a webhook with another client address than the tests that flood it.
+// unflooded calls a webhook from another client address than the tests that flood it.
 func unflooded(s *stacktest.Site, address, body string, header ...string) stacktest.Answer {
 	s.T.Helper()
 	info := world.Info()
@@ -195,8 +195,8 @@ func unchanged(s *stacktest.Site, before stacktest.Snapshot) {
 	}
 }
 
-// onlyItself checks that nothing has changed, no internal address was called, and the pipeline
-// can deploy.
+// onlyItself checks that nothing has changed, that no internal address was called, and that the
+// trusted pipeline can still deploy.
 func onlyItself(s *stacktest.Site, f forger, before stacktest.Snapshot, address string) {
 	s.T.Helper()
 	unchanged(s, before)

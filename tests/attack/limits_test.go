@@ -147,7 +147,7 @@ func TestSlowClients(t *testing.T) {
 			}
 			continue
 		}
-		for _, c := range conns { // each has a deadline far above the limits
+		for _, c := range conns { // each connection has a deadline far above the limits
 			if _, err := io.ReadAll(c); err != nil && !closed(err) {
 				t.Fatalf("%s: still open after %v: %v", test.name, time.Since(begin), err)
 			}

@@ -34,12 +34,14 @@ var (
 	scanner = stacktest.NewScanner("scanner")
 
 	book    = report.Open("attack")
-	attacks = book.Tests("Attacks", "Attacks on a running installation.", []string{"attack", "expected"}, "measured")
+	attacks = book.Tests("Attacks", "These tests attack a running installation.", []string{"attack", "expected"}, "measured")
 
 	roleBook = report.Open("roles")
 	roles    = roleBook.Table("Role matrix",
-		"The status of every management API route for every role. *Other*: viewer, developer and owner of another project, and its service tokens. "+
-			"*Tokens*: service tokens of a viewer, a developer and an owner (one status if all get the same); revoked and expired tokens count as *anonymous*.",
+		"The table contains the status that each role gets from every route of the management API. "+
+			"*Other* stands for the viewer, developer and owner of another project, and for its service tokens. "+
+			"*Tokens* stands for the service tokens with the roles viewer, developer and owner, with one status if all get the same. "+
+			"Revoked and expired tokens count as *anonymous*.",
 		[]string{"route", "needs", "anonymous", "outsider", "viewer", "developer", "owner", "admin", "other", "tokens"})
 )
 

@@ -31,7 +31,7 @@ func TestForgedPeers(t *testing.T) {
 	s := stacktest.New(t, world)
 	rate, burst := 0.01, int64(10)
 	key := s.Key(s.Plan(wire.CreatePlan{Rate: &rate, Burst: &burst}))
-	s.Opens("hello", key) // one request at each: eight remain once both have exchanged counts
+	s.Opens("hello", key) // counts one request at each replica; eight remain when both have exchanged counts
 	at := world.Info().Checkers[0]
 	peer := readPeer(t, "checker-1")
 	real := checkersCertificate(t)
@@ -120,7 +120,7 @@ type counts struct {
 	seq             uint64
 	day             int64
 	prefix          string
-	wants           byte // 1: short of a hard quota
+	wants           byte // 1 if the sender needs more of a hard quota
 	allowed, unpaid uint64
 }
 

@@ -26,12 +26,13 @@ func routes() []string {
 	return all
 }
 
-// expectation is the expected response of a route. Requests are repeatable by all roles.
+// expectation is a request to a route and its expected response. Every role can send the request
+// again.
 type expectation struct {
 	body   string // "" for none
 	status int
 	app    string     // in the path, if not the project's app
-	need   api.Access // if it differs from the table's
+	need   api.Access // if it differs from the API table's
 }
 
 func expectations() map[string]expectation {
@@ -271,7 +272,6 @@ func TestRoles(t *testing.T) {
 		needs[row.Pattern()], people[row.Pattern()] = row.Need, row.People
 	}
 	own, other := newProject(t), newProject(t)
-	// One session is for the route that ends sessions.
 	for i, r := range own.roles {
 		own.roles[i].token = own.signIn(t, r)
 	}
@@ -311,7 +311,7 @@ func (p *project) tokenFor(t *testing.T, route string, r role) string {
 	return r.token
 }
 
-// elsewhere calls a route of the other project as the members of own. It returns the distinct
+// elsewhere calls a route of the project other as the members of own. It returns the distinct
 // statuses, or "-" for routes without a project.
 func elsewhere(t *testing.T, route string, e expectation, own, other *project) string {
 	t.Helper()
@@ -361,7 +361,7 @@ func asTokens(t *testing.T, route string, e expectation, own *project, people bo
 	return strings.Join(cells, " ")
 }
 
-// needed returns the report's name for a need.
+// needed returns the report's name of an access requirement.
 func needed(n api.Access) string {
 	if n == api.Token || n == api.Signature {
 		return "no session"
@@ -369,7 +369,7 @@ func needed(n api.Access) string {
 	return n.String()
 }
 
-// want returns a role's expected status. member reports whether the project is its own.
+// want returns a role's expected status. member reports whether the role belongs to the project.
 func (e expectation) want(name string, member bool) int {
 	has := map[string]api.Access{"viewer": api.Viewer, "developer": api.Developer, "owner": api.Owner, "admin": api.Admin}[name]
 	if !member && name != "admin" {

@@ -64,7 +64,8 @@ func notTokens(t *testing.T, own, other *project) (tried int) {
 	return tried
 }
 
-// elsewhereTokens checks that valid tokens are rejected elsewhere.
+// elsewhereTokens checks that a valid token is rejected as any credential other than an API
+// bearer token.
 func elsewhereTokens(t *testing.T, own *project) (tried int) {
 	t.Helper()
 	good := own.tokens[2].token
@@ -96,7 +97,7 @@ func elsewhereTokens(t *testing.T, own *project) (tried int) {
 	return len(asks) + 2
 }
 
-// ofOthers checks that tokens cannot access or detect other projects.
+// ofOthers checks that tokens can neither access other projects nor detect whether they exist.
 func ofOthers(t *testing.T, own, other *project) (tried int) {
 	t.Helper()
 	outsider := own.signIn(t, own.roles[1])

@@ -207,12 +207,13 @@ func TestSignInGuessing(t *testing.T) {
 	}
 	// The correct password is limited too, so the response reveals nothing.
 	if a := try(username, password, "203.0.113.200"); a.Status != http.StatusTooManyRequests {
-		t.Logf("correct password after the limit: %d", a.Status) // an attempt became available
+		t.Logf("correct password after the limit: %d", a.Status) // 200 if an attempt has become available
 	}
 	row.Measured(fmt.Sprintf("429 at attempt %d", n))
 }
 
-// TestKeptOut is not parallel: it can limit the sign-ins of other tests' new users.
+// TestKeptOut is not parallel, because it can exhaust the sign-in limits of other tests' new
+// users.
 func TestKeptOut(t *testing.T) {
 	stacktest.Insides(t, "it connects from hundreds of loopback addresses")
 	row := attacks.Test(t, "wrong passwords from 200 addresses and the user's own; wrong current passwords in a session",
@@ -288,7 +289,8 @@ func TestKeptOut(t *testing.T) {
 		t.Error("20 wrong current passwords: got no 429")
 	}
 	good(home, mine.Device)
-	// The crowd slows this machine down. A throttled client would wait for half a minute.
+	// The limit is generous because the guesses slow this machine down. A throttled client would
+	// wait for half a minute.
 	if slowest > max(15*time.Second, 50*alone) {
 		t.Errorf("sign-in took %s, without the crowd %s", slowest, alone)
 	}

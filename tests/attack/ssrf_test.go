@@ -82,7 +82,7 @@ func TestImageSSRF(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d references, %d connections", n, trap.calls.Load()))
 }
 
-// TestGitSSRF does not test Tekton's access.
+// TestGitSSRF checks Sluice's connections, but not those of Tekton.
 func TestGitSSRF(t *testing.T) {
 	t.Parallel()
 	row := attacks.Test(t, "git sources: `file://`, `ext::`, `-oProxyCommand`, options as branch, `$(…)`, credentials, internal addresses",
@@ -180,7 +180,8 @@ func TestHostSSRF(t *testing.T) {
 			t.Errorf("%q: %d %s", host, a.Status, a.Body)
 		}
 	}
-	// The proof is requested only through the ingress, whatever the host resolves to.
+	// The proof is requested only through the ingress, even if the host resolves to another
+	// address.
 	trap := newTrap(t)
 	name, host := "meta", "metadata."+s.Project+".example"
 	image := stacktest.Image

@@ -23,7 +23,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// Blocks of all kinds of keys are interleaved, so that the machine's load affects all alike.
+// The blocks of all kinds of keys are interleaved, so that the machine's load affects each kind
+// equally.
 const (
 	timingBlocks = 400
 	timingBlock  = 200
@@ -31,7 +32,7 @@ const (
 	timingEffect = 0.05
 )
 
-// TestRefusalTiming measures in process, without network noise.
+// TestRefusalTiming measures within this process, without the noise of a network.
 func TestRefusalTiming(t *testing.T) { //nolint:paralleltest // it measures
 	row := attacks.Test(t, "response times of a checker's denials, to detect existing prefixes",
 		"equal for known, disabled and unknown prefixes (rank test; medians within 5%)")
@@ -57,7 +58,7 @@ func TestOwnKeyTiming(t *testing.T) { //nolint:paralleltest // it measures
 	equallyLong(t, s, row, question, k)
 }
 
-// equallyLong compares keys that are invalid for different reasons.
+// equallyLong compares the response times for keys that are invalid for different reasons.
 func equallyLong(t *testing.T, s *stacktest.Site, row *report.Row, question func(string) *http.Request, good stacktest.Key) {
 	t.Helper()
 	active, off := pool(s), pool(s)
@@ -76,7 +77,7 @@ func equallyLong(t *testing.T, s *stacktest.Site, row *report.Row, question func
 	took := sample(h, question, kinds)
 	names := []string{"unknown", "known prefixes", "disabled prefixes", "another unknown", "disabled keys themselves"}
 	worst := 0.0
-	// The difference between the two unknown kinds is noise.
+	// Two kinds contain unknown keys; their difference is noise.
 	allowed := timingEffect + math.Abs(median(took[3])/median(took[0])-1)
 	for i := 1; i < len(took); i++ {
 		z := rankTest(took[0], took[i])

@@ -22,7 +22,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// signer returns the installation's session key. Only the claims limit a stolen key.
+// signer returns the installation's session key, as if an attacker had stolen it.
 func signer(t *testing.T) (kid string, private ed25519.PrivateKey, public []byte) {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(world.Info().LogsDir), "secrets", "session-keys")

@@ -8,7 +8,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestUpgradeTunnels tries to open connections on which an app would serve unchecked requests.
+// TestUpgradeTunnels tries to open connections on which an app would serve requests that the gate
+// has not checked.
 func TestUpgradeTunnels(t *testing.T) {
 	t.Parallel()
 	row := attacks.Test(t, "`Upgrade: h2c` in all forms, with a key and in preflights; HTTP/2 `CONNECT`; preflights with bodies",

@@ -116,7 +116,7 @@ func TestWebhookFlood(t *testing.T) {
 		senders.Go(func() { hold(ctx, atFunction("webhook"), own, i) })
 	}
 	refused, others := flood(ctx, &senders, atFunction("webhook"), own)
-	const most = 15 * time.Second // a registry lookup takes up to three seconds, and the flood uses the same processors
+	const most = 15 * time.Second // includes up to three seconds for a registry lookup; the flood uses the same processors
 	slowest := time.Duration(0)
 	for i := range 20 {
 		body := fmt.Sprintf(`{"image":"registry.example/echo:v2","commit":"%040x"}`, i)
@@ -191,7 +191,7 @@ func flood(ctx context.Context, senders *sync.WaitGroup, at, own string) (refuse
 	return refused, others
 }
 
-// hold repeatedly sends a body without its last byte, until ctx ends.
+// hold sends bodies without their last byte, one after the other, until ctx ends.
 func hold(ctx context.Context, at, own string, i int) {
 	const size = 1 << 20
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nX-Forwarded-For: 198.51.100.%d\r\n"+
@@ -209,7 +209,7 @@ func hold(ctx context.Context, at, own string, i int) {
 	}
 }
 
-// taken returns the memory of a function's runtime by its own metric, which excludes the race
+// taken returns the memory that a function's Go runtime reports, which excludes the race
 // detector's.
 func taken(t *testing.T, function string) float64 {
 	t.Helper()
@@ -223,7 +223,7 @@ func taken(t *testing.T, function string) float64 {
 	return 0
 }
 
-// TestEvents attacks from inside the cluster.
+// TestEvents sends events directly to the function, as an attacker inside the cluster could.
 func TestEvents(t *testing.T) {
 	stacktest.Insides(t, "it calls the function directly")
 	t.Parallel()

@@ -1,9 +1,9 @@
-// Package bench measures the speed that Sluice promises, and writes tests/load/RESULTS.md: make
-// bench.
+// Package bench measures the speed that Sluice promises, and writes tests/load/RESULTS.md ("make
+// bench").
 //
-// Compared measurements take turns (A B A B), because the machine's speed changes: ratios of
-// medians are more reliable than absolute values. Keys are random and have a scope, a rate and
-// a quota.
+// Compared measurements alternate (A B A B), because the speed of the machine varies. Ratios of
+// medians are therefore more reliable than absolute values. Keys are random and have a scope, a
+// rate and a quota.
 package bench
 
 import (
@@ -39,7 +39,7 @@ func TestBench(t *testing.T) {
 	for _, r := range b.rows {
 		t.Logf("%-70s %-40s %s", r.what, r.figure, r.verdict())
 	}
-	if !whole || len(b.plots) != plots { // because of -run
+	if !whole || len(b.plots) != plots { // -run excluded some measurements
 		t.Skip("the results are not written, because some measurements are missing")
 	}
 	check.OK(t, b.write(filepath.Join(root, "tests", "load")))
@@ -93,7 +93,7 @@ func spread(format string, values []float64) string {
 	return text + fmt.Sprintf(" ("+format+" to "+format+")", slices.Min(values), slices.Max(values))
 }
 
-// shares returns the ratios of paired measurements.
+// shares returns the ratio of each pair of measurements.
 func shares(of, by []float64) []float64 {
 	all := make([]float64, min(len(of), len(by)))
 	for i := range all {

@@ -24,8 +24,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// coldStart compares a checker's start with the time to receive the same documents. The
-// emulator supports 100,000 keys, but not 1,000,000.
+// coldStart compares the duration of a checker's start with the time to receive the same
+// documents. It uses 100,000 keys, because the emulator does not support 1,000,000.
 func (b *bench) coldStart(t *testing.T) {
 	t.Helper()
 	program := b.build(t, "./tests/bench/target")

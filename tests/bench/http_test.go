@@ -85,7 +85,7 @@ func fulls(n int) []string {
 
 type comparison struct{ bare, checker run }
 
-// compare loads both in turns. valid checks the checker's responses.
+// compare sends load to both servers in turns. valid checks the checker's responses.
 func compare(t *testing.T, bare, checker target, keys []string, valid func(load.Result) bool) comparison {
 	t.Helper()
 	var c comparison

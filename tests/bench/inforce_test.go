@@ -26,8 +26,8 @@ const (
 	inForceRow  = "99th percentile of a revocation that waits until both replicas have applied it"
 )
 
-// inForce measures revocations that wait for both replicas, under load, and the additional
-// canaries.
+// inForce measures revocations under load that wait for both replicas, and counts the canaries
+// that they add.
 func (b *bench) inForce(t *testing.T) {
 	t.Helper()
 	s := b.stack(t)

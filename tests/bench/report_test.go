@@ -14,7 +14,6 @@ func (b *bench) note(format string, args ...any) {
 	b.notes = append(b.notes, fmt.Sprintf(format, args...))
 }
 
-// write writes RESULTS.md and its plots.
 func (b *bench) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -93,7 +92,7 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.*f", max(0, 2-int(math.Floor(math.Log10(math.Abs(v))))), v)
 }
 
-// svg draws each point at ten times the keys of the previous one.
+// svg draws a plot. Each point has ten times the number of keys of the previous one.
 func (p plot) svg() string {
 	const width, height, left, bottom, top = 560, 260, 70, 40, 40
 	most := 0.0

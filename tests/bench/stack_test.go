@@ -59,7 +59,7 @@ func (b *bench) endToEnd(t *testing.T, site *stacktest.Site) {
 	rates := make([][]float64, len(hosts))
 	waits := make([][]float64, len(hosts))
 	ingress := strings.TrimPrefix(site.Stack.Info().IngressURL, "http://")
-	for range 2*rounds + 2 { // short turns: all share the processors
+	for range 2*rounds + 2 { // the turns are short, because all programs share the processors
 		for i, host := range hosts {
 			l := load.Load{
 				Address: ingress, Connections: connections, Head: "GET / HTTP/1.1\r\nHost: " + host + "\r\n", Keys: keys, For: window, Now: time.Now,

@@ -15,8 +15,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// witnesses is the number of keys that calls with a wait revoke under each fault: the first when
-// the fault begins, the last with longWait.
+// witnesses is the number of keys that each trial revokes by calls that wait. The first key is
+// revoked when the fault begins, and the last one with longWait.
 const witnesses = 5
 
 const (
@@ -33,7 +33,6 @@ type waitResult struct {
 	force *wire.InForce
 }
 
-// waitResults collects the results of a trial.
 type waitResults struct {
 	mu  sync.Mutex
 	all []waitResult
@@ -114,7 +113,7 @@ func unconfirmed(replicas ...int) cell {
 }
 
 // names checks that the given replicas are in state and the others have applied the change. On a
-// busy machine the given replicas may already deny.
+// busy machine, the given replicas may already deny all requests.
 func (x *trial) names(got waitResult, status int, state string, replicas []int) {
 	x.t.Helper()
 	if got.force == nil || got.status != status && got.status != http.StatusOK {

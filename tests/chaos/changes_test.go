@@ -20,20 +20,20 @@ import (
 
 const (
 	lanes     = 16 // concurrent keys
-	flips     = 6  // how often each is disabled and enabled
+	flips     = 6  // how often each key is disabled and enabled
 	laneWait  = 4 * time.Second
 	laneEvery = 50 * time.Millisecond // between a key's requests to a replica
 	laneRest  = 60 * time.Millisecond // from a confirmation to the next change: at least one request per replica
 )
 
-// crowd changes keys by calls that wait, and sends requests with them to every replica, including
-// replaced ones and replacements.
+// crowd changes keys by calls that wait, and sends requests with these keys to every replica,
+// before and after all replicas are replaced.
 type crowd struct {
 	*stacktest.Site
 
 	waiting  *client.Client
 	plan     string
-	replicas []stacktest.Replica // at all addresses, before and after the replacement
+	replicas []stacktest.Replica // those before and those after the replacement
 	asked    atomic.Int64
 	opened   atomic.Int64
 
@@ -82,12 +82,13 @@ func newCrowd(t *testing.T) *crowd {
 	c := &crowd{Site: stacktest.New(t, world), counts: map[string]*count{}, open: map[string]string{}}
 	c.App("hello")
 	info := world.Info()
-	// Checking its responses against the API description takes as long as a change.
+	// This client does not check responses against the API description: that would take as long
+	// as a change.
 	plain := client.New(info.BaseURL, client.WithTransport(&http.Transport{MaxIdleConnsPerHost: lanes}))
 	session, err := plain.SignIn(t.Context(), info.Admin.Username, info.Admin.Password)
 	c.must(err)
 	c.waiting, c.plan = plain.WithToken(session.Token).WithWait(laneWait), c.Plan(wire.CreatePlan{}).ID
-	// A replacement uses the address of the replica before the previous one.
+	// A replica alternates between two addresses, so a first roll finds both.
 	c.replicas = stacktest.Replicas(t, world)
 	check.OK(t, world.Roll(t.Context()))
 	c.replicas = append(c.replicas, stacktest.Replicas(t, world)...)
@@ -232,7 +233,7 @@ func (c *crowd) must(err error) {
 	}
 }
 
-// known checks that each change with a 202 comes into force.
+// known checks that each change with a 202 response comes into force.
 func (c *crowd) known() {
 	c.T.Helper()
 	now := stacktest.Replicas(c.T, world)

@@ -15,7 +15,7 @@ import (
 
 const flushInterval = 2 * time.Second
 
-// writeTime is the longest duration of a flush here.
+// writeTime is the assumed maximum duration of a flush.
 const writeTime = 2 * time.Second
 
 const loadConnections = 32

@@ -50,7 +50,7 @@ func closes(replicas ...int) func(*trial) {
 // closesEverywhere also checks the headers that clients get.
 func closesEverywhere(x *trial) {
 	closes(0, 1)(x)
-	// Stale replicas close the proxy's connections, so a request may fail.
+	// Replicas with a stale view close the proxy's connections, so a single request may fail.
 	a := x.Call("hello").Key(x.key).Within(30*time.Second).Gets(http.StatusServiceUnavailable, "gate_unavailable")
 	if a.Header.Get("Retry-After") != "10" || a.Header.Get("Access-Control-Allow-Origin") != "*" {
 		x.t.Errorf("got headers %v, want Retry-After 10 and Access-Control-Allow-Origin *", a.Header)
@@ -174,7 +174,7 @@ func rolls(x *trial) {
 	x.note("%.1f s", r.took.Seconds())
 }
 
-// cannotRoll checks for a 5xx, after which the event is sent again.
+// cannotRoll checks for a 5xx, after which the sender of the event retries.
 func cannotRoll(x *trial) {
 	r := x.roll()
 	if r.status < http.StatusInternalServerError {

@@ -96,8 +96,8 @@ func signedInAgain(x *trial) {
 	manages(x)
 }
 
-// signsInAhead signs in while the clock is ahead. aheadIsRefused later expects a rejection until
-// the session's issue time.
+// signsInAhead signs in while the clock is ahead. Later, aheadIsRefused expects that the session
+// is rejected until its issue time.
 func signsInAhead(x *trial) {
 	manages(x)
 	ahead := *x.scene
@@ -112,8 +112,8 @@ func aheadIsRefused(x *trial) {
 	x.gets("create a key with a session from the future", now.createKey("ahead"), http.StatusUnauthorized, "unauthenticated")
 }
 
-// fillLogs limits the size of written files in the kernel. Functions write no other files than
-// logs.
+// fillLogs limits the size of files by a limit of the kernel. The only files that functions write
+// are logs.
 func fillLogs(x *trial) {
 	x.logged = map[string]int64{}
 	x.limitLogs(1)

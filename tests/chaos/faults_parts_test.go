@@ -224,7 +224,7 @@ func allowsNothingOld(x *trial) {
 	x.note("%d queued requests: 503: %d, 401: %d", queued, got[http.StatusServiceUnavailable], got[http.StatusUnauthorized])
 }
 
-// staleLife is the time after which a stale replica closes a connection.
+// staleLife is the time after which a replica with a stale view closes a connection.
 const staleLife = time.Second
 
 func cutOne(x *trial) {

@@ -80,7 +80,7 @@ func storeFaults() []fault {
 	}
 }
 
-// lastFaults must run last.
+// lastFaults returns the faults that must run last.
 func lastFaults() []fault {
 	return []fault{{
 		name: emptyStore,

@@ -13,11 +13,14 @@ import (
 var (
 	book         = report.Open("faults")
 	expectations = book.Table("Default expectations",
-		"Each surface meets these expectations during and after a fault unless the fault's table has another one. "+
-			"Quota: further requests get 429, or 503 while the usage is unknown. "+
-			"Measured values: acknowledgement, responses with 200/202/503; shared rate, share of the rate after the fault and longest denial. "+
+		"A *surface* is a part of the product, such as the gate, that is tested under each fault. "+
+			"During and after a fault, each surface meets these expectations, unless the table of the fault states another one. "+
 			"Under every fault, requests without a key are denied, and apps without a gate are unaffected. "+
-			"A revoked key is denied after the ceiling (10 s here). Afterwards, everything works as before.",
+			"A revoked key is denied after the ceiling (10 s here) at the latest. "+
+			"After the fault, everything works as before. "+
+			"Requests beyond the quota get 429, or 503 while the usage is unknown. "+
+			"For acknowledgement, the measured values are the numbers of responses with 200/202/503. "+
+			"For the shared rate, they are the share of the rate that is allowed after the fault, and the longest denial during it.",
 		[]string{"surface", "expected"})
 )
 

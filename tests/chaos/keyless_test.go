@@ -63,7 +63,8 @@ func (s *scene) keylessHook(image, delivery, token string) reply {
 
 const issuerAway = "Token issuer down"
 
-// keylessCell expects that tokens in doubt are rejected and that each is accepted once.
+// keylessCell expects that a token is rejected if it cannot be verified, and accepted at most
+// once.
 func keylessCell(name string) cell {
 	c := cell{}
 	allowed := map[int]bool{http.StatusAccepted: true, http.StatusServiceUnavailable: true, 0: true}
@@ -98,7 +99,7 @@ func keylessCell(name string) cell {
 	return c
 }
 
-// issuerIsAway restarts webhook, which then has no cached keys of the issuer.
+// issuerIsAway also restarts webhook, so that it has no cached keys of the issuer.
 func issuerIsAway() fault {
 	return fault{
 		name: issuerAway,

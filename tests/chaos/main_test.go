@@ -1,8 +1,9 @@
 // Package chaos checks the effects of faults on clients: faults of the network, of machines and of
 // parts of the stack (promises G1, F1, F5, F7, P8, U1, A9, D14).
 //
-// [TestFaults] checks each surface under each fault, in one outage per fault, after which the
-// stack must be healthy. The replicas' ceiling is 10 s instead of 90 s.
+// [TestFaults] applies one fault after the other. Under each fault, it checks every surface: a
+// part of the product with its own expectation, such as the gate. After each fault, the stack
+// must be healthy. The ceiling of the replicas is 10 s instead of 90 s.
 //
 // Toxiproxy causes the network faults, between the store and each checker, the store and the
 // functions, and the functions and the API server. Other faults are signals to processes, a file
@@ -65,7 +66,7 @@ func prepare(dir string, o *stack.Options) error {
 	if err := errors.Join(connect(), scanner.Publish(scannersKey)); err != nil {
 		return err
 	}
-	if long.Enabled() { // only then a fault changes the clock
+	if long.Enabled() { // the faults that change the clock run only then
 		if err := steppedClock(dir, o); err != nil {
 			return err
 		}
@@ -79,7 +80,7 @@ func prepare(dir string, o *stack.Options) error {
 	}
 	o.PortBase, o.APIServer = portBase, apiPort
 	o.NoLiveness = true            // tests stop a checker for longer
-	o.Untimed = []string{"rollup"} // an event during a run starts no other run
+	o.Untimed = []string{"rollup"} // rollup ignores an event during a run
 	o.Env = map[string]map[string]string{
 		"checker":   {"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s", "MAX_UNSHARED": maxUnshared.String()},
 		"deploys":   {"EVENTS": "true", "K_SINK": "http://" + sinkPort},

@@ -14,7 +14,7 @@ import (
 // network is a proxy to a server that can simulate faults.
 type network struct {
 	proxy *toxiproxy.Proxy
-	calm  func() // waits until reset has ended
+	calm  func() // waits for the end of reset
 }
 
 func newNetwork(address, target string) (*network, error) {

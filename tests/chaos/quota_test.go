@@ -9,8 +9,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// If the replicas cannot exchange counts, the traffic of 40 requests per second to each uses
-// twice the quota within the ceiling.
+// The traffic is 40 requests per second to each replica. If the replicas could not exchange
+// counts, they would allow twice the quota within the ceiling.
 const (
 	meteredRate  = 40
 	meteredBurst = 4

@@ -25,7 +25,7 @@ func (s *scene) sharedKey() stacktest.Key {
 	return s.Key(s.Plan(wire.CreatePlan{Rate: &rate, Burst: &burst}))
 }
 
-// rateCell checks the rate after the fault; [trial.withinRate] checks the limits.
+// rateCell checks the rate after the fault; [trial.withinRate] checks the limits during it.
 func rateCell(fault string) cell {
 	if fault == emptyStore {
 		return cell{want: "default, but not afterwards: the key is gone"}
@@ -42,10 +42,10 @@ func together(x *trial) {
 			y.until(x.t, "deciding again", time.Minute, decided)
 		}
 		begin := time.Now()
-		wait(x.t, 4*time.Second) // a joined replica has used its additional tokens
+		wait(x.t, 4*time.Second) // a replica that joined uses up its additional tokens
 		from = time.Now()
 		wait(x.t, 4*time.Second)
-		lapsed = 0 // a slow store delays the freshness proof
+		lapsed = 0 // measures again if a replica made no decision, because a slow store delayed its freshness proof
 		for _, y := range x.traffic.rated {
 			lapsed += y.count(begin, time.Time{}, not(decided))
 		}
@@ -60,8 +60,8 @@ func together(x *trial) {
 	}
 }
 
-// withinRate checks that no replica exceeds its bucket and that deciding replicas do not deny for
-// long because of a dead one.
+// withinRate checks that no replica exceeds its bucket, and that a dead replica does not make the
+// others deny for long.
 func (x *trial) withinRate(r *row) {
 	x.t.Helper()
 	fail := func(format string, args ...any) {

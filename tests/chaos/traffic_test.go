@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// pause is the interval between a stream's requests, longer that for witnesses.
+// pause is the interval between the requests of a stream, and longer the one for witnesses.
 const (
 	pause  = 25 * time.Millisecond
 	longer = 100 * time.Millisecond
@@ -88,7 +88,7 @@ func (y *stream) longest(from time.Time, match func(sample) bool) (d time.Durati
 func allowed(s sample) bool { return s.status == http.StatusOK }
 func answer(sample) bool    { return true }
 
-// unclear matches requests that may have been counted although no response arrived.
+// unclear matches requests without a response, which may have been counted.
 func unclear(s sample) bool {
 	return s.status == 0 || s.status >= http.StatusInternalServerError && s.code != "gate_unavailable"
 }

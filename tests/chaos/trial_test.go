@@ -34,7 +34,8 @@ func (s surface) String() string {
 	return [...]string{"gate", "management", "webhook", "deploys", "rollup", "quota", "acknowledgement", "shared rate", "events", "keyless"}[s]
 }
 
-// cell checks a surface during a fault and after it. [trial.recovered] also checks every surface.
+// cell checks a surface during a fault and after it. After the fault, [trial.recovered] checks
+// every surface too.
 type cell struct {
 	want   string // "" for the default expectation
 	during func(*trial)
@@ -63,7 +64,7 @@ type trial struct {
 
 	witnesses [witnesses]stacktest.Key
 	results   *waitResults
-	came      *sync.WaitGroup // for the call during the fault's begin
+	came      *sync.WaitGroup // for the call while the fault begins
 
 	began   time.Time
 	there   time.Time // when the fault was effective
@@ -75,7 +76,7 @@ type trial struct {
 
 	lives *[]lived // keys with expected events
 
-	expiring stacktest.Key // within the clock's step
+	expiring stacktest.Key // expires within the step of the clock
 	before   string
 	ahead    *string
 	logged   map[string]int64

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// OK ends the test on an error.
+// OK fails and ends the test if err is not nil.
 func OK(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -19,7 +19,7 @@ func OK(tb testing.TB, err error) {
 	}
 }
 
-// Equal reports the difference between two values. what begins the message.
+// Equal fails the test if the values differ. The message begins with what.
 func Equal(tb testing.TB, what string, want, got any, options ...cmp.Option) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
@@ -27,8 +27,8 @@ func Equal(tb testing.TB, what string, want, got any, options ...cmp.Option) {
 	}
 }
 
-// Problem reports an error that is not the problem with the code. If the code is "", it reports
-// any error.
+// Problem fails the test unless err is a problem with the code. If the code is "", it fails the
+// test on any error.
 func Problem(tb testing.TB, err error, code problem.Code) {
 	tb.Helper()
 	if code == "" && err != nil || code != "" && !problem.Is(err, code) {
@@ -46,7 +46,7 @@ func Closes(tb testing.TB, c io.Closer) {
 	})
 }
 
-// Eventually calls ready until it returns nil, and ends the test after the limit.
+// Eventually calls ready until it returns nil. It fails and ends the test after the limit.
 func Eventually(tb testing.TB, what string, limit time.Duration, ready func() error) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

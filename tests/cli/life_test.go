@@ -212,7 +212,7 @@ func TestPeople(t *testing.T) {
 	if out := peter.does("whoami"); !strings.Contains(out, "peter") {
 		t.Errorf("whoami:\n%s", out)
 	}
-	elsewhere := newPerson(t) // uses a copy of the session, which logout ends too
+	elsewhere := newPerson(t) // has a copy of the session, which logout ends too
 	elsewhere.run("", "cp", "-r", peter.home+"/.config", elsewhere.home)
 	elsewhere.does("whoami")
 	peter.does("logout")

@@ -22,8 +22,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// Maximum failures: requests in progress at a killed checker, and requests that wait for a hung
-// one.
+// Maximum numbers of failed requests: those in progress at a killed checker, and those that wait
+// for a hung checker.
 const (
 	killed  = 3
 	stopped = streams * 8

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// rounds is SLUICE_ROUNDS for measurements.
+// rounds returns the number of measurements: SLUICE_ROUNDS, or 2.
 func rounds() int {
 	if n, err := strconv.Atoi(os.Getenv("SLUICE_ROUNDS")); err == nil {
 		return n
@@ -28,7 +28,7 @@ func rounds() int {
 	return 2
 }
 
-// TestFromZero makes Knative scale down within seconds. Scaling up is unchanged.
+// TestFromZero reconfigures Knative to scale down within seconds. It does not affect scaling up.
 func TestFromZero(t *testing.T) {
 	if !strings.Contains(string(read(t, values(t))), "runtime: knative") {
 		t.Skip("Knative does not run the functions")

@@ -20,8 +20,8 @@ var world *stack.Stack
 
 var (
 	book = report.Open("cluster")
-	seen = book.Tests("Cluster tests", "One node with real Kubernetes, Knative, Tekton and Traefik (`make cluster`). It also runs the tests of "+
-		"`tests`, `tests/attack` and `tests/runtime` that need no local stack.", []string{"event", "expected"}, "measured")
+	seen = book.Tests("Cluster tests", "`make cluster-test` runs these tests on one node with real Kubernetes, Knative, Tekton and Traefik (`make cluster`). "+
+		"It also runs the tests of `tests`, `tests/attack` and `tests/runtime` that do not need a local stack.", []string{"event", "expected"}, "measured")
 )
 
 func TestMain(m *testing.M) {

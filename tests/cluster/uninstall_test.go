@@ -16,7 +16,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestUninstall also installs over the same store, with both runtimes.
+// TestUninstall also installs Sluice again over the same store, with the other runtime and then
+// with the first.
 func TestUninstall(t *testing.T) {
 	row := seen.Test(t, "`helm uninstall`, and `helm install` over the same store, with the other runtime and then with the first",
 		"only the objects in the guide remain; apps, keys, history and sign-in still work")
@@ -59,7 +60,8 @@ func TestUninstall(t *testing.T) {
 	row.Measured(strings.Join(took, "; "))
 }
 
-// waitAPI uses a separate client: the ingress's first responses are not described.
+// waitAPI uses a client that does not check responses against the API description: the first ones
+// come from the ingress.
 func waitAPI(t *testing.T) {
 	t.Helper()
 	bare := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
@@ -84,7 +86,7 @@ func read(t *testing.T, file string) []byte {
 	return text
 }
 
-// left checks that the guide lists all remaining objects.
+// left checks that the uninstall guide lists all objects that remain.
 func left(t *testing.T) {
 	t.Helper()
 	api := stacktest.Kubernetes(t, world)

@@ -39,7 +39,7 @@ func TestEvents(t *testing.T) {
 	tests := []struct {
 		name   string
 		call   call
-		status int // hundreds
+		status int // first digit
 	}{
 		{"binary", ping, 2},
 		{"binary with what is optional", ping.with(map[string]string{"Ce-Time": "2026-01-02T03:04:05.678Z", "Ce-Subject": "shop-prod.hello", "Ce-Dataschema": "https://example.com/schema"}), 2},

@@ -82,7 +82,7 @@ func (p *process) asks(t *testing.T, function string) {
 	}
 }
 
-// TestAnswers starts every function from its image, sends concurrent requests, and stops it.
+// TestAnswers starts every function from its image, sends it concurrent requests, and stops it.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for _, function := range functions() {

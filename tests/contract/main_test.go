@@ -1,6 +1,6 @@
 // Package contract tests the shipped images of the functions. It builds, pushes, pulls and
 // unpacks them, and starts them as a container engine would: with the image's entry point, user,
-// environment and (as root) root directory. Missing files and settings are thus detected.
+// environment and (as root) root directory. This detects missing files and settings.
 //
 // The functions must fulfill the contract of the functions framework and of their platforms, and
 // start fast. Their settings come from infra/openfaas/stack.yaml.

@@ -149,7 +149,8 @@ func checkStackFunction(t *testing.T, function string, f stackFunction) {
 	}
 }
 
-// TestStackRoutes checks that OpenFaaS' gateway gets the same routes as the functions elsewhere.
+// TestStackRoutes checks that the routes to OpenFaaS' gateway equal those to the functions in
+// other installations.
 func TestStackRoutes(t *testing.T) {
 	t.Parallel()
 	faas, err := chart("openfaas")

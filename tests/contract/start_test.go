@@ -10,7 +10,7 @@ import (
 
 const (
 	starts = 5
-	rounds = 4 // repeated if other programs disturb a round
+	rounds = 4 // repeated if other programs slow a round down
 
 	// startLimit is the limit of the median time to the first response. It exceeds the limit of
 	// "make bench", because other tests run too.

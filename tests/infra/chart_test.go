@@ -287,8 +287,8 @@ func routeRights(t *testing.T, all []*unstructured.Unstructured, role, verb stri
 	return kinds
 }
 
-// TestInstall checks that upgrades and reinstallations keep the generated Secrets, and an
-// uninstall the webhooks' namespace.
+// TestInstall checks that upgrades and reinstallations keep the generated Secrets, and that an
+// uninstall keeps the webhooks' namespace.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	kubeconfig, config := newAPIServer(t)

@@ -32,8 +32,8 @@ type life struct {
 
 type interval struct{ from, made, to time.Time }
 
-// covers reports whether a call was denied while the namespace or the rights in it were missing.
-// For wiring, this ends when it has created the namespace.
+// covers reports whether a call was made while the namespace or the rights in it were missing.
+// For wiring, the interval ends when the namespace exists again.
 func (s *interval) covers(e event) bool {
 	to := s.to
 	if e.function() == "wiring" {
@@ -135,8 +135,8 @@ func (l life) webhooks(t *testing.T) {
 	check.OK(t, l.s.Client.DisableWebhook(t.Context(), l.s.Project, l.s.Env, "hello"))
 }
 
-// builds deploys a build whose events are lost. It stops wiring, which would also create the
-// Deployment.
+// builds deploys a build whose events are lost. It stops wiring, which would otherwise also
+// create the Deployment.
 func (l life) builds(t *testing.T) {
 	t.Helper()
 	check.OK(t, world.Signal("wiring", syscall.SIGSTOP))

@@ -149,7 +149,7 @@ func (c *changer) call(what string, call func(context.Context) error) bool {
 	return true
 }
 
-// confirm ends the states before the changes at end.
+// confirm ends, at the time end, the states that preceded the changes.
 func (c *changer) confirm(made []func(time.Time), end time.Time) {
 	for _, f := range made {
 		f(end)

@@ -24,7 +24,7 @@ type measure int
 const (
 	memory     measure = iota // resident, bytes
 	files                     // open descriptors
-	goroutines                // threads of other programs
+	goroutines                // threads if the program reports no goroutines
 	measures
 )
 
@@ -32,8 +32,8 @@ func (m measure) String() string {
 	return [...]string{"memory", "file descriptors", "goroutines or threads"}[m]
 }
 
-// slack is the growth that counts as noise: a checker accumulates 32 MiB of garbage, more with the
-// race detector. At 3,000 requests per second for ten minutes, a leak of 36 bytes per request
+// slack is the growth that counts as noise: a checker accumulates 32 MiB of garbage, or more with
+// the race detector. At 3,000 requests per second for ten minutes, a leak of 36 bytes per request
 // exceeds it.
 func (m measure) slack(mean float64) float64 {
 	switch m {
@@ -174,8 +174,8 @@ func (s *sampler) fitAll(warm time.Time, minPoints int) (all []growth) {
 	return all
 }
 
-// leakSlope returns the mean and the lower slope per second of the two halves. A heap that fills
-// up, or a single jump, does not grow in both.
+// leakSlope returns the mean, and the lower of the slopes per second of the two halves. A heap
+// that fills up, or a single jump, does not raise both slopes.
 func leakSlope(points []point, m measure) (mean, slope float64) {
 	half := len(points) / 2
 	mean, _ = fit(points, m)

@@ -75,9 +75,9 @@ func prepare(t *testing.T, lasts time.Duration) *load {
 
 func restarts(lasts time.Duration) int { return max(2, min(6, int(lasts/time.Minute))) }
 
-// restart restarts the replicas in turn, in the first half of the time, and returns the time of
-// the last restart. A restarting replica does not respond; the new process may deny requests for a
-// second.
+// restart restarts the replicas in turn, in the first half of the load, and returns the time of
+// the last restart. A replica does not respond while it restarts, and may then deny requests for
+// a second.
 func (l *load) restart(ctx context.Context, begin time.Time, lasts time.Duration) (last time.Time) {
 	for i := range restarts(lasts) {
 		pause(ctx, time.Until(begin.Add(lasts/10+lasts*3/10*time.Duration(i)/time.Duration(restarts(lasts)))))

@@ -1,21 +1,22 @@
-// Package load sends a stack as many requests as the machine sustains, with ten thousand keys.
-// Meanwhile keys and plans change, checkers restart and apps are deployed. Every response must
-// match a model (promises P7, F3, U1), usage reports must match the client's counts, and no
+// Package load sends a stack as many requests as the machine sustains, with up to ten thousand
+// keys. Meanwhile keys and plans change, checkers restart and apps are deployed. Every response
+// must match a model (promises P7, F3, U1), usage reports must match the client's counts, and no
 // process may grow.
 //
 // LOAD_TIME is the duration: 15s by default, 30s in "make test-long", ten minutes in "make load".
 //
 // # The model
 //
-// A change of a key begins an epoch, whose responses are allowed from the start of the call. Those
-// of the previous epoch are allowed until both replicas have applied the change, at most 20 s
-// after the call returns. (The product promises 90 s; the report has the measured time.) A request
-// may get a response of any epoch between its start and its end.
+// A change of a key begins an epoch. Responses of the new epoch are allowed from the start of the
+// call. Responses of the previous epoch are allowed until both replicas have applied the change,
+// at most 20 s after the call returns. (The product promises 90 s; the report has the measured
+// time.) A request may get a response of any epoch between its start and its end.
 //
 // # The emulator
 //
-// After each write, Firestore's emulator resends the whole result of a listened query: ten
-// thousand documents to both replicas. The test therefore makes only about one change per second.
+// After each write, Firestore's emulator resends the whole result of a listened query: for ten
+// thousand keys, ten thousand documents to each replica. The test therefore makes only about one
+// change per second.
 package load
 
 import (
@@ -45,7 +46,7 @@ var world *stack.Stack
 func TestMain(m *testing.M) {
 	os.Exit(book.Close(stacktest.Main(m, func(_ string, o *stack.Options) error {
 		o.PortBase = portBase
-		o.Race = false // its memory would hide that of the programs
+		o.Race = false // the race detector's memory would hide that of the programs
 		return nil
 	}, func(s *stack.Stack) { world = s })))
 }

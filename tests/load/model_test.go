@@ -52,8 +52,8 @@ type timeline struct {
 
 func newTimeline(may verdict) *timeline { return &timeline{epochs: []epoch{{may: may}}} }
 
-// change begins a state. The returned function ends the previous one, and is called only if the
-// change succeeded.
+// change begins a state. The caller ends the previous state with the returned function, but only
+// if the change succeeded.
 func (l *timeline) change(begin time.Time, may verdict) (made func(time.Time)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

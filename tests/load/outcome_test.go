@@ -17,10 +17,12 @@ import (
 
 var (
 	book     = report.Open("load")
-	promises = book.Table("Load report", "`make load` runs for ten minutes. `make test` runs for half a minute with fewer keys and compares the verdicts.",
+	promises = book.Table("Load report", "`make load` sends requests for ten minutes. `make test` does so for 15 s with fewer keys, and compares the verdicts.",
 		[]string{"expected", "verdict"}, "measured")
-	growths = book.Table("Growth under load", "No Sluice process and no ingress process may grow after the last restart. A line is fitted to each half of the measurements; "+
-		"the flatter one may rise by 15% (or 64 MiB, 12 descriptors, 24 goroutines). For the ingress, threads are counted.",
+	growths = book.Table("Growth under load", "No process of Sluice or of the ingress may grow in the second half of the load, after the last restart. "+
+		"The test fits a line to each half of these measurements and limits the rise of the flatter one: "+
+		"for memory to 15% or 64 MiB, for goroutines to 15% or 24 (whichever is more), for file descriptors to 12. "+
+		"For the ingress, it counts threads.",
 		[]string{"process", "verdict"}, "memory", "file descriptors", "goroutines or threads", "period")
 )
 
@@ -178,8 +180,8 @@ func (l *load) equal(k *key) bool {
 	return got.Covers(want) && all(got) <= all(want)+more
 }
 
-// quota allows as many requests beyond a quota as the replicas may serve before they exchange
-// counts.
+// quota checks the allowed requests of each key with a quota. They may exceed the quota by the
+// requests that replicas serve before they exchange counts.
 func (l *load) quota() {
 	exhausted, maxOver, held := 0, int64(0), true
 	for _, k := range l.keys.quotas {

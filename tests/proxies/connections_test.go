@@ -14,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestConnections checks that the proxy reuses connections and TLS sessions, and sends only
-// checked requests.
+// TestConnections checks that the proxy reuses connections and TLS sessions, and sends the app
+// only checked requests.
 func TestConnections(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")

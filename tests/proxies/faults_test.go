@@ -14,7 +14,8 @@ import (
 // TestContract uses both protocols.
 const protocol = "HTTP/2.0"
 
-// TestFaults checks that the gate stays closed with its own 503 behind every proxy.
+// TestFaults checks that, behind every proxy, the gate denies with its own 503 while it cannot
+// decide.
 func TestFaults(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
@@ -92,7 +93,8 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestOtherAuthority checks that a proxy denies if its CA did not sign the checkers' certificate.
+// TestOtherAuthority checks that a proxy denies requests if the checkers' certificate is not from
+// its CA.
 func TestOtherAuthority(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")

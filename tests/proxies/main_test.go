@@ -1,6 +1,6 @@
-// Package proxies runs other proxies than the cluster's ingress with the configurations in
-// infra/proxies, in front of an app and a running stack's checkers. All must fulfill the same
-// contract.
+// Package proxies runs proxies with the configurations in infra/proxies, in front of an app and
+// the checkers of a running stack. Each proxy must fulfill the contract that the cluster's
+// ingress fulfills.
 package proxies
 
 import (

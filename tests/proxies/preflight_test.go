@@ -14,8 +14,8 @@ import (
 
 const endlessLimit = 10 * time.Second
 
-// endless checks that a client without a key gets its response before the end of the body, so
-// that no proxy stores it.
+// endless checks that a client without a key gets its response before the body ends: a proxy must
+// not buffer the body.
 func (g *gated) endless(t *testing.T, protocol string) {
 	t.Helper()
 	for what, r := range map[string]request{"preflight": preflight(), "no key": {method: http.MethodPost, header: http.Header{}}} {

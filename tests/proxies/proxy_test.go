@@ -33,7 +33,7 @@ type proxy struct {
 	name  string
 	files []string // below infra/proxies/{name}
 	port  int
-	from  string // directory of all proxies' files; the shipped one if empty
+	from  string // directory with the files of all proxies; infra/proxies if empty
 	app   string // the app's address; its Service's if empty
 	alone bool   // returns the gate's 503 even without the stand-in
 

@@ -123,8 +123,8 @@ func (h *hard) spend(t *testing.T, rate float64, asked int64) {
 	all.Wait()
 }
 
-// finish waits until all replicas have reported an exhausted quota for a while: they notice
-// released requests in the store only later.
+// finish waits until all replicas have reported an exhausted quota for 3 s. A replica notices
+// requests that another one releases to the store only after a delay.
 func (h *hard) finish(t *testing.T) {
 	t.Helper()
 	const limit, settled = time.Minute, 3 * time.Second

@@ -29,7 +29,7 @@ var (
 
 var (
 	book     = report.Open("replicas")
-	together = book.Tests("Several checkers together", "Requests go directly to the checkers, evenly distributed unless stated otherwise.",
+	together = book.Tests("Several checkers together", "The tests send requests directly to the checkers, and distribute them evenly unless the load is described otherwise.",
 		[]string{"checkers", "load", "expected"}, "measured")
 )
 

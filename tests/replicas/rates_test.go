@@ -22,7 +22,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// again is the time after which the rate is accurate again when a replica has stopped or joined.
+// again is the time in which the rate becomes accurate again after a replica has stopped or
+// joined.
 const again = 2 * time.Second
 
 func short() time.Duration     { return long.Pick(6*time.Second, 10*time.Second) }
@@ -141,13 +142,13 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// tries limits the measurements on a slow machine.
+// tries is the maximum number of measurements if the machine is too slow.
 const tries = 3
 
 // slack is the permitted temporary difference from the rate.
 type slack struct {
-	given bool // plus one burst: the counts of a dead replica are refunded
-	debt  int  // minus some requests: until a new replica and the others exchange counts, they may allow the same tokens
+	given bool // permits an additional burst, because the counts of a dead replica are refunded
+	debt  int  // permits this many requests less: before a new replica exchanges counts with the others, they may spend the same tokens
 }
 
 // measure checks each lane's rate for d.

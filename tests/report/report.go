@@ -5,7 +5,7 @@
 //
 //	var (
 //		book    = report.Open("attack")
-//		attacks = book.Tests("Attacks", "Attacks on a running installation.",
+//		attacks = book.Tests("Attacks", "These tests attack a running installation.",
 //			[]string{"attack", "expected"}, "measured")
 //	)
 //

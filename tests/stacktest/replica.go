@@ -66,7 +66,8 @@ func (r Replica) Check(ctx context.Context, namespace, app, key string, header .
 	return Do(r.client, req)
 }
 
-// propagation is the limit on a busy machine; promise F3 is seconds, and the ceiling 90 s.
+// propagation is the time limit for a change on a busy machine. Promise F3 is a few seconds; the
+// ceiling is 90 s.
 const propagation = 30 * time.Second
 
 // Opens waits until every replica allows a key at an app. Each allows and counts one request.

@@ -170,7 +170,7 @@ func (s *Site) Key(p wire.Plan, change ...func(*wire.CreateKey)) Key {
 	}
 	k, full, err := s.Client.CreateKey(s.T.Context(), s.Project, s.Env, req)
 	if e := (*client.Error)(nil); errors.As(err, &e) && e.Status >= http.StatusInternalServerError {
-		// The emulator may fail once while hundreds of keys are created. A second key does no
+		// The store emulator may fail while hundreds of keys are created. A second key does no
 		// harm.
 		s.T.Logf("create a key again after: %v", err)
 		k, full, err = s.Client.CreateKey(s.T.Context(), s.Project, s.Env, req)

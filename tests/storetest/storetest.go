@@ -192,8 +192,8 @@ func CopyKey(t testing.TB, project string, id apikey.ID, n int) {
 	copyOf(t, project, "keys", id, n)
 }
 
-// CopyEntry copies the key's entry in the list of keys for the copies of [CopyKey]. Searches find
-// them only by the ID of the stored key.
+// CopyEntry adds the copies of [CopyKey] to the list of keys. Their entries equal that of the
+// stored key, so a search finds them only by its ID.
 func CopyEntry(t testing.TB, project string, id apikey.ID, n int) {
 	t.Helper()
 	copyOf(t, project, "keylist", id, n)

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/tests/bench/load"
 )
 
-// memory is a store with constant keys. It returns canaries and discards counters.
+// memory is a store with a fixed set of keys. It sends back canaries and discards counters.
 type memory struct {
 	keys     iter.Seq[load.Key]
 	canaries map[store.CanaryType]chan store.Canary

@@ -30,8 +30,8 @@ func Now() time.Time {
 	return t
 }
 
-// step maps the clock file, or returns nil without one. It panics on an error: the clock would
-// never jump.
+// step maps the clock file, or returns nil without one. It panics on an error, because the clock
+// would otherwise never jump.
 var step = sync.OnceValue(func() *atomic.Int64 {
 	name := os.Getenv(Variable)
 	if name == "" {
