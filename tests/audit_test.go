@@ -268,7 +268,7 @@ func (a *auditor) check(c change, id string, actor wire.AuditActor) {
 	}
 }
 
-func TestWhoReadsTheAuditLog(t *testing.T) {
+func TestAuditLogAccess(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	password := "pass-" + rand.Text()

@@ -64,8 +64,8 @@ func TestScope(t *testing.T) {
 	s.Call("hello").Key(scoped).Gets(http.StatusUnauthorized, "invalid_key")
 }
 
-// TestRefusalsAreAlike compares the responses to all invalid keys, except date and request ID.
-func TestRefusalsAreAlike(t *testing.T) {
+// TestInvalidKeysGetIdenticalResponses compares the responses to all invalid keys, except date and request ID.
+func TestInvalidKeysGetIdenticalResponses(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")

@@ -71,7 +71,7 @@ func TestRollbacks(t *testing.T) {
 	}
 }
 
-func TestDeploysAtOnce(t *testing.T) {
+func TestConcurrentDeployments(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.App("hello")

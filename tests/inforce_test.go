@@ -13,9 +13,9 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestInForce checks that a call with wait returns only when its change is in force at every
+// TestWaitForPropagation checks that a call with wait returns only when its change is in force at every
 // replica. It is not parallel; see [TestPropagation].
-func TestInForce(t *testing.T) {
+func TestWaitForPropagation(t *testing.T) {
 	const lanes, keysPerLane, maxP99 = 2, 100, 2 * time.Second
 	s := stacktest.New(t, world)
 	waiting := s.Client.WithWait(10 * time.Second)

@@ -136,7 +136,7 @@ func TestRefusedPreflight(t *testing.T) {
 	preflight().Key(k).Gets(http.StatusOK)
 }
 
-func TestTwoKeysAreNoKey(t *testing.T) {
+func TestMultipleKeysAreDenied(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")

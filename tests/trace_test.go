@@ -22,8 +22,8 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestDenialIsFound looks up denials by request ID on the checkers' private ports and in the logs.
-func TestDenialIsFound(t *testing.T) {
+// TestDenialLookup looks up denials by request ID on the checkers' private ports and in the logs.
+func TestDenialLookup(t *testing.T) {
 	stacktest.Insides(t, "it reads all logs")
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -107,8 +107,8 @@ func containsAll(line string, parts []string) bool {
 	return true
 }
 
-// TestRequestIDGoesOn checks that functions pass the request ID and the trace to each other.
-func TestRequestIDGoesOn(t *testing.T) {
+// TestRequestIDIsPropagated checks that functions pass the request ID and the trace to each other.
+func TestRequestIDIsPropagated(t *testing.T) {
 	stacktest.Insides(t, "it reads all logs")
 	t.Parallel()
 	s := stacktest.New(t, world)

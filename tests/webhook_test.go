@@ -62,7 +62,7 @@ func TestWebhookDeploys(t *testing.T) {
 	s.Runs("hello", image("v3"))
 }
 
-func TestWebhookTellsTheOutcome(t *testing.T) {
+func TestWebhookReportsResult(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.App("hello")

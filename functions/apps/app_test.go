@@ -554,7 +554,7 @@ func TestDeletedWhileBeingMade(t *testing.T) {
 	}
 }
 
-func TestOneNameManyTimes(t *testing.T) {
+func TestConcurrentCreationsCreateOneApp(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	var mu sync.Mutex

@@ -185,8 +185,8 @@ func TestWebhookTestUnreachable(t *testing.T) {
 	}
 }
 
-// TestPingBodyMeansNothing tests that the signed body is neither a push nor a pipeline's call.
-func TestPingBodyMeansNothing(t *testing.T) {
+// TestPingBodyIsOnlyAPing tests that the signed body is neither a push nor a pipeline's call.
+func TestPingBodyIsOnlyAPing(t *testing.T) {
 	t.Parallel()
 	if _, err := hook.ParseEvent(hook.Push, []byte(pingBody)); err == nil {
 		t.Error("the body is a push")

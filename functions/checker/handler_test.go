@@ -387,7 +387,7 @@ func TestFreshness(t *testing.T) {
 	})
 }
 
-func TestDoubt(t *testing.T) {
+func TestMissedChangesDenyRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, full := serving(t, nil)

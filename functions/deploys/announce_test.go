@@ -232,7 +232,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-func TestSinkAway(t *testing.T) {
+func TestUnavailableSinkDelaysDelivery(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string

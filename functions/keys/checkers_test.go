@@ -225,7 +225,7 @@ func TestWaitEndsWithTheProcess(t *testing.T) {
 	}
 }
 
-func TestWhoIsBelieved(t *testing.T) {
+func TestTrustedLeakReporters(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(w *world, m *member){
 		"another process":    func(_ *world, m *member) { m.run = "next" },
@@ -254,7 +254,7 @@ func TestWhoIsBelieved(t *testing.T) {
 	}
 }
 
-func TestNobodyWaits(t *testing.T) {
+func TestCallsWithoutWaitReturnImmediately(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.makePlan(prod)

@@ -93,7 +93,7 @@ func TestExplainRequest(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWhoWasHeard(t *testing.T) {
+func TestExplainListsRespondingCheckers(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(w *world, m *member){
 		"an earlier release": func(w *world, m *member) { m.key = checkers.QueryKey{}; w.canaries(m, time.Time{}) },
@@ -127,7 +127,7 @@ func TestExplainSaysWhoWasHeard(t *testing.T) {
 
 func forbid(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }
 
-func TestWhoMayExplain(t *testing.T) {
+func TestExplainAccess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, id := range []string{"a%20b", "%00", strings.Repeat("a", 65), "a.b", "%C3%A9", "%3Cb%3E"} {
@@ -167,7 +167,7 @@ func TestExplainsOfACaller(t *testing.T) {
 	}
 }
 
-func TestCallersAreToldApart(t *testing.T) {
+func TestCallersHaveSeparateLimits(t *testing.T) {
 	t.Parallel()
 	now, c := time.Now(), newCallerLimiter(explainBurst, explainEvery, "questions")
 	named := func(id string) identity.Caller {

@@ -273,7 +273,7 @@ func TestLeakSender(t *testing.T) {
 	}
 }
 
-func TestLeakStrangersAreLimited(t *testing.T) {
+func TestUnauthenticatedLeakReportsAreLimited(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
 	handler := s.handler

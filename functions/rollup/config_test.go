@@ -7,7 +7,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-func TestOnce(t *testing.T) {
+func TestOnceRunsOnEmptyStore(t *testing.T) {
 	t.Setenv("GOOGLE_CLOUD_PROJECT", storetest.Project(t))
 	if err := Once(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)

@@ -21,7 +21,7 @@ import (
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
-func TestWhatIsNoLongerNeededGoes(t *testing.T) {
+func TestExpiredCountersAreDeleted(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	write(t, s, "2024-01-31", "a-1", 0, one("aaaaaaaa"))
@@ -160,7 +160,7 @@ func TestAuditRecordsGo(t *testing.T) {
 	check.Equal(t, "metrics", want, got)
 }
 
-func TestReceiptsGo(t *testing.T) {
+func TestOldReceiptsAreDeleted(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	now, ref := time.Now().UTC().Truncate(time.Microsecond), app.Ref{Namespace: "shop-prod", Name: "hello"}

@@ -122,7 +122,7 @@ func TestSignOutIsAtOnceAndEverywhere(t *testing.T) {
 	}
 }
 
-func TestSessionNeedsOne(t *testing.T) {
+func TestRoutesRequireSession(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
 	for _, c := range []functest.Call{
@@ -140,7 +140,7 @@ func TestSessionNeedsOne(t *testing.T) {
 	check.Equal(t, "users", []string{"root"}, d.usernames())
 }
 
-func TestServiceTokenIsNobody(t *testing.T) {
+func TestServiceTokenIsNotASession(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
 	p := app.Project{Name: "shop", Members: map[string]app.Role{"root": app.Owner}}

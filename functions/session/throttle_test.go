@@ -38,7 +38,7 @@ func TestThrottlePerUserAndAddress(t *testing.T) {
 }
 
 // Unknown clients do not count against the limits of known devices and addresses.
-func TestNobodyKeepsAnotherOut(t *testing.T) {
+func TestUnknownClientsDoNotLockOutUser(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
 	d.addUser("ada", adaPassword)
@@ -137,7 +137,7 @@ func TestThrottleHoldsUnderConcurrency(t *testing.T) {
 }
 
 // A known user signs in without delay while many addresses fail. The test uses the real hasher.
-func TestCrowd(t *testing.T) {
+func TestKnownUserSignsInDuringGuessing(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	begin := time.Now()
@@ -245,7 +245,7 @@ func TestChargeRefusedByOneLimitCostsNoneOfTheOther(t *testing.T) {
 	charge("eve", "192.0.2.2", identity.Stranger) // rejected attempts cost nothing
 }
 
-func TestPlaces(t *testing.T) {
+func TestKnownAddressesAndDevices(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	th := newThrottle(testConfig(), now)

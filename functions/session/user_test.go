@@ -156,7 +156,7 @@ func TestFirstAdmin(t *testing.T) {
 
 // A session is invalid for a user who was created again with the same name, e.g. after the store
 // was lost.
-func TestLostStore(t *testing.T) {
+func TestRecreatedUserInvalidatesSession(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
 	before := d.signIn("root", adminPassword)

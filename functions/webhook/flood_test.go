@@ -48,7 +48,7 @@ func TestRefusedFromMemory(t *testing.T) {
 	w.provider(site, "ping", `{}`).sentFrom("198.51.100.7").is(http.StatusOK, wire.WebhookPong{Status: "pong"})
 }
 
-func TestTokenThatTheWatchHasNotTold(t *testing.T) {
+func TestRotatedTokenIsAcceptedBeforeWatchEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	body := `{"image":"` + image2 + `"}`

@@ -202,7 +202,7 @@ func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
 	}
 }
 
-func TestEngagedIsProvenAnew(t *testing.T) {
+func TestEngagedGateIsVerifiedAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.ready()

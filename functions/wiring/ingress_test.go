@@ -84,7 +84,7 @@ func TestAfterFailedProbe(t *testing.T) {
 	}
 }
 
-func TestEveryAddressIsAsked(t *testing.T) {
+func TestEveryIngressAddressIsProbed(t *testing.T) {
 	t.Parallel()
 	hello, key := app.App{Name: "hello", Namespace: "shop-prod", Host: "hello.example.com"}, checkers.ProofKey{}
 	gate := func(w http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 )
 
-func TestAnswersAreWhole(t *testing.T) {
+func TestResponsesHaveEveryField(t *testing.T) {
 	t.Parallel()
 	seen := map[reflect.Type]bool{}
 	var walk func(reflect.Type)
@@ -42,7 +42,7 @@ func TestAnswersAreWhole(t *testing.T) {
 	}
 }
 
-func TestBegunWorkHasALocation(t *testing.T) {
+func TestAcceptedOperationHasLocation(t *testing.T) {
 	t.Parallel()
 	begins := 0
 	for _, row := range api.Table() {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestFound(t *testing.T) {
+func TestSearchMatchesWordPrefixes(t *testing.T) {
 	t.Parallel()
 	k := Key{Prefix: "ab12cd34", Name: "Checkout-Team (EU) Ärzte"}
 	tests := []struct {

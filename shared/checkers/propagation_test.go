@@ -30,7 +30,7 @@ func at(seconds float64) time.Time {
 	return time.Unix(1_800_000_000, 0).Add(time.Duration(seconds * float64(time.Second))).UTC()
 }
 
-func TestOf(t *testing.T) {
+func TestReplicaStateFromMember(t *testing.T) {
 	t.Parallel()
 	c, read := at(100), at(101)
 	tests := []struct {

@@ -106,7 +106,7 @@ func TestReplayGuardIsBounded(t *testing.T) {
 	}
 }
 
-func TestSees(t *testing.T) {
+func TestQuerySeesOnlyItsNamespaces(t *testing.T) {
 	t.Parallel()
 	q := Query{Namespaces: []string{"shop-prod", ""}}
 	for namespace, want := range map[string]bool{"shop-prod": true, "shop": false, "bank-prod": false, "": false} {

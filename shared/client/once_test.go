@@ -10,7 +10,7 @@ import (
 )
 
 // Only POST requests of the copy contain an Idempotency-Key.
-func TestOnce(t *testing.T) {
+func TestOnlyPostSendsIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	var got [][]string
 	c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-func TestPlace(t *testing.T) {
+func TestAppliedObjectsMatchApp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	if !b.objects().None() {

@@ -102,7 +102,7 @@ func TestRefusedAndDelayed(t *testing.T) {
 	}
 }
 
-func TestRuns(t *testing.T) {
+func TestRunsIncludesDigest(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, image, digest, want string }{
 		{"a tag", "hello:v1", "", "hello:v1"},
@@ -149,7 +149,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-func TestAfter(t *testing.T) {
+func TestRevisionAfterKeepsBuildNumbers(t *testing.T) {
 	t.Parallel()
 	current := Revision{Number: 5, NewestBuild: 3, HeldBuild: 2}
 	for trigger, held := range map[Trigger]int64{Webhook: 2, Manual: 2, Promotion: 2, Rollback: 7} {

@@ -35,7 +35,7 @@ func TestOfKeyChange(t *testing.T) {
 	}
 }
 
-func TestOfGate(t *testing.T) {
+func TestGateTransitionEvents(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		before, now app.GateState
@@ -56,7 +56,7 @@ func TestOfGate(t *testing.T) {
 	}
 }
 
-func TestReached(t *testing.T) {
+func TestQuotaThresholdReached(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		used  uint64

@@ -60,7 +60,7 @@ func sign(key, body string) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-func TestProven(t *testing.T) {
+func TestWebhookAuthentication(t *testing.T) {
 	t.Parallel()
 	other := Token(strings.Repeat("B", 42) + "A")
 	good := sign(string(ours), body)

@@ -121,9 +121,9 @@ func TestRecordedReadIsNotForged(t *testing.T) {
 	}
 }
 
-// TestForPeople checks that service tokens cannot use routes for users. A token of another project
+// TestServiceTokenIsRejectedOnUserRoutes checks that service tokens cannot use routes for users. A token of another project
 // gets the same response as a user who is not a member.
-func TestForPeople(t *testing.T) {
+func TestServiceTokenIsRejectedOnUserRoutes(t *testing.T) {
 	t.Parallel()
 	for _, row := range []*api.Row{api.SignOut.Row, api.ChangePassword.Row, api.SetMembers.Row, api.RemoveMember.Row, api.CreateToken.Row, api.RevokeToken.Row, api.EnableWebhook.Row, api.AddTrust.Row} {
 		if _, err := new(office).ask(t, "own", row, "shop", "prod", "hello"); err != nil {
@@ -147,7 +147,7 @@ func TestForPeople(t *testing.T) {
 	}
 }
 
-func TestNoOracle(t *testing.T) {
+func TestForeignAndUnknownProjectsLookAlike(t *testing.T) {
 	t.Parallel()
 	var o office
 	_, there := o.ask(t, "out", api.GetProject.Row, "shop")

@@ -152,7 +152,7 @@ func TestCallerByCredentials(t *testing.T) {
 	}
 }
 
-func TestForgeable(t *testing.T) {
+func TestCookieRequestNeedsCSRFToken(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	s, token := d.open(t, "ada", true)

@@ -15,7 +15,7 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func TestTell(t *testing.T) {
+func TestNotifySendsCloudEvent(t *testing.T) {
 	t.Parallel()
 	got := make(chan http.Header, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header }))

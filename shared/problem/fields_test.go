@@ -17,7 +17,7 @@ func codes(err error) []string {
 	return all
 }
 
-func TestAll(t *testing.T) {
+func TestJoinedErrorsListEachField(t *testing.T) {
 	t.Parallel()
 	rate, burst, conflict := FromCode(InvalidRate), FromCode(InvalidBurst), FromCode(Conflict)
 	missing := ForField("rate", FromCode(MissingField))

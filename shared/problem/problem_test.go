@@ -165,7 +165,7 @@ func TestRetryAfterSeconds(t *testing.T) {
 	}
 }
 
-func TestFrom(t *testing.T) {
+func TestProblemFromWrappedError(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("disk on fire")
 	conflict := FromCode(Conflict).WithCause(cause)

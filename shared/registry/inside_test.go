@@ -31,9 +31,9 @@ func (l lure) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answering{status: l.status, header: l.header}.RoundTrip(r)
 }
 
-// TestNothingInsideIsAsked tests redirects, token servers, and names that resolve to internal
+// TestInternalAddressIsNotContacted tests redirects, token servers, and names that resolve to internal
 // addresses.
-func TestNothingInsideIsAsked(t *testing.T) {
+func TestInternalAddressIsNotContacted(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

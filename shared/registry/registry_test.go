@@ -67,7 +67,7 @@ func TestResolveFollowsTheTag(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeResolved(t *testing.T) {
+func TestUnresolvableImageIsRejected(t *testing.T) {
 	t.Parallel()
 	host := serve(t)
 	push(t, host+"/shop/hello:v1", "first")

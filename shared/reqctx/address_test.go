@@ -135,7 +135,7 @@ func TestProxiesByName(t *testing.T) {
 	}
 }
 
-func TestVouch(t *testing.T) {
+func TestSignedClientAddressIsVerified(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	const session = "Bearer one"

@@ -170,7 +170,7 @@ func TestConsume(t *testing.T) {
 	}
 }
 
-func TestOff(t *testing.T) {
+func TestDisabledTracerDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // waits for all goroutines
 		for _, cfg := range []Settings{{Queue: 1}, {Endpoint: "http://127.0.0.1:4318", Disabled: true}, {Endpoint: "http://127.0.0.1:4318", Exporter: "none"}} {
 			tracer, err := Open(t.Context(), cfg, "test", quiet())
@@ -199,7 +199,7 @@ func TestOff(t *testing.T) {
 }
 
 // A failing collector is logged once, without its response.
-func TestTrouble(t *testing.T) {
+func TestFailingCollectorIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
@@ -235,7 +235,7 @@ func (h hanging) ExportSpans(ctx context.Context, _ []sdktrace.ReadOnlySpan) err
 func (hanging) Shutdown(context.Context) error { return nil }
 
 // Requests do not wait for a blocked collector.
-func TestFull(t *testing.T) {
+func TestBlockedCollectorDoesNotDelayRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

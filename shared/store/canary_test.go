@@ -43,7 +43,7 @@ func TestDeleteStaleCanaries(t *testing.T) {
 	}
 }
 
-func TestMembers(t *testing.T) {
+func TestMembersAreReadFromCanaries(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
 	s, raw := storetest.Open(t, project), rawClient(t, project)

@@ -55,7 +55,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestDeleteWhatIsNotEmpty(t *testing.T) {
+func TestNonEmptyProjectIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	ctx := t.Context()

@@ -359,9 +359,9 @@ func eachFile(t *testing.T, look func(f *ast.File), folders ...string) {
 	}
 }
 
-// TestOverrides verifies that the file names only existing fields, and a TTL only for documents
+// TestIndexOverridesNameStoredFields verifies that the file names only existing fields, and a TTL only for documents
 // that may be deleted.
-func TestOverrides(t *testing.T) {
+func TestIndexOverridesNameStoredFields(t *testing.T) {
 	t.Parallel()
 	stored := map[string]bool{}
 	eachFile(t, func(f *ast.File) {

@@ -99,7 +99,7 @@ func TestCompacted(t *testing.T) {
 	}
 }
 
-func TestClosed(t *testing.T) {
+func TestDayClosingTime(t *testing.T) {
 	t.Parallel()
 	d := day(t, "2028-02-29")
 	closes := day(t, "2028-03-03").Start()

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/tests/check"
 )
 
-func TestPacked(t *testing.T) {
+func TestPackedCountsRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := []Count{{"ab12cd34", Totals{1, 2, 3}}, {"zzzzzzzz", Totals{1 << 60, 0, 127}}}
 	var p Packed

@@ -56,7 +56,7 @@ func TestHostileDeliveries(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d texts", len(texts)))
 }
 
-func TestUnprovenCallsWriteNothing(t *testing.T) {
+func TestUnverifiedCallsWriteNothing(t *testing.T) {
 	t.Parallel()
 	row := attacks.Test(t, "unauthenticated webhook calls to apps with and without a webhook and to unknown apps",
 		"401, 413 or 429 for all; one receipt counts them, only for the existing webhook")

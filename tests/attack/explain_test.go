@@ -20,7 +20,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-func TestForgedQuestions(t *testing.T) {
+func TestForgedQueriesAreRejected(t *testing.T) {
 	t.Parallel()
 	stacktest.Insides(t, "it connects to the checkers' ports")
 	row := attacks.Test(t, "denial queries to a checker: unsigned, wrongly signed, outdated, repeated, too large",

@@ -203,7 +203,7 @@ func TestMassAssignment(t *testing.T) {
 	row.Measured(fmt.Sprintf("%d fields", n))
 }
 
-func TestOthersThings(t *testing.T) {
+func TestForeignResourceIDsAreRejected(t *testing.T) {
 	t.Parallel()
 	row := attacks.Test(t, "IDs of another project's resources in the caller's project", "404 or 422, as for unknown IDs; nothing changes")
 	s, username, password := person(t)

@@ -97,7 +97,7 @@ func logs(t *testing.T) []string {
 	return files
 }
 
-func TestErrorsTellNothing(t *testing.T) {
+func TestErrorsRevealNothing(t *testing.T) {
 	t.Parallel()
 	row := attacks.Test(t, "broken requests; responses are searched for internal names and addresses", "only the API's code and message")
 	admin := adminToken(t)

@@ -212,9 +212,9 @@ func TestSignInGuessing(t *testing.T) {
 	row.Measured(fmt.Sprintf("429 at attempt %d", n))
 }
 
-// TestKeptOut is not parallel, because it can exhaust the sign-in limits of other tests' new
+// TestGuessesDoNotLockOutUser is not parallel, because it can exhaust the sign-in limits of other tests' new
 // users.
-func TestKeptOut(t *testing.T) {
+func TestGuessesDoNotLockOutUser(t *testing.T) {
 	stacktest.Insides(t, "it connects from hundreds of loopback addresses")
 	row := attacks.Test(t, "wrong passwords from 200 addresses and the user's own; wrong current passwords in a session",
 		"known devices and addresses can always sign in; each address and session has ten attempts")

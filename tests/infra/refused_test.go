@@ -38,8 +38,8 @@ func binding(role, function string) *rbac.RoleBinding {
 	}
 }
 
-// TestTakenOver tries the calls that a compromised function would try.
-func TestTakenOver(t *testing.T) {
+// TestCompromisedFunctionIsLimited tries the calls that a compromised function would try.
+func TestCompromisedFunctionIsLimited(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
 	environment := s.Project + "-" + s.Env

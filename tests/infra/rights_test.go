@@ -24,9 +24,9 @@ func unexercised() map[right]string {
 	}
 }
 
-// TestRights runs the scenario of [life]. No call may be denied, and no right outside
+// TestGrantedRightsAreUsed runs the scenario of [life]. No call may be denied, and no right outside
 // [unexercised] may be unused.
-func TestRights(t *testing.T) {
+func TestGrantedRightsAreUsed(t *testing.T) {
 	s := stacktest.New(t, world)
 	l := life{s: s, client: clientOf(t, adminConfig(t)), namespace: s.Project + "-" + s.Env, recreated: &interval{}}
 	var err error

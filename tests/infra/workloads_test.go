@@ -39,9 +39,9 @@ const (
 	build      = `{apiVersion: tekton.dev/v1, kind: PipelineRun, metadata: {name: trial}, spec: {pipelineRef: {resolver: cluster, params: [{name: kind, value: pipeline}, {name: name, value: sluice-build}, {name: namespace, value: sluice-system}]}, taskRunTemplate: {serviceAccountName: builder}}}`
 )
 
-// TestTakenOverWorkloads tries to reach nodes, Secrets, accounts and the console's hosts through
+// TestCompromisedFunctionWorkloads tries to reach nodes, Secrets, accounts and the console's hosts through
 // workloads, builds and routes.
-func TestTakenOverWorkloads(t *testing.T) {
+func TestCompromisedFunctionWorkloads(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
 	environment := s.Project + "-" + s.Env

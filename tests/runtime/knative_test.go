@@ -153,7 +153,7 @@ func (r *runtime) placeholder(name string) {
 	}
 }
 
-func TestKnativeImageThatIsMissing(t *testing.T) {
+func TestKnativeMissingImage(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	t.Run("at first", func(t *testing.T) {

@@ -22,7 +22,7 @@ func newToken(t *testing.T) (Token, Full) {
 	return token, full
 }
 
-func TestForm(t *testing.T) {
+func TestTokenFormat(t *testing.T) {
 	t.Parallel()
 	token, full := newToken(t)
 	if len(full) != 61 || !strings.HasPrefix(string(full), "sluice_st_"+strings.TrimPrefix(string(token.ID), "token-")+"_") {
@@ -80,7 +80,7 @@ func other(c byte) byte {
 	return 'a'
 }
 
-func TestOpens(t *testing.T) {
+func TestTokenIsValidUntilExpiry(t *testing.T) {
 	t.Parallel()
 	token, full := newToken(t)
 	_, another := newToken(t)
@@ -103,7 +103,7 @@ func TestOpens(t *testing.T) {
 	}
 }
 
-func TestUseDue(t *testing.T) {
+func TestLastUseIsUpdatedAfterFiveMinutes(t *testing.T) {
 	t.Parallel()
 	for since, want := range map[time.Duration]bool{0: false, 5*time.Minute - 1: false, 5 * time.Minute: true, time.Hour: true, -time.Hour: false} {
 		if got := (Token{LastUsed: noon()}).UseDue(noon().Add(since)); got != want {

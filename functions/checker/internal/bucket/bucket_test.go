@@ -88,7 +88,7 @@ func TestNeverMoreThanTheBurstAtOnce(t *testing.T) {
 	}
 }
 
-func TestLeft(t *testing.T) {
+func TestAvailableTokensMatchWait(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b, shape := newBuckets(), ShapeOf(plan.Limits{

@@ -54,7 +54,7 @@ func TestLateEcho(t *testing.T) {
 	}
 }
 
-func TestLapse(t *testing.T) {
+func TestLapsesAreCounted(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name   string
@@ -118,8 +118,8 @@ func TestDoubtClearsAnswers(t *testing.T) {
 	}
 }
 
-// TestBound tests that for any order of events, every type needs a young canary.
-func TestBound(t *testing.T) {
+// TestFreshnessNeedsRecentCanaryOfEachType tests that for any order of events, every type needs a young canary.
+func TestFreshnessNeedsRecentCanaryOfEachType(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		start := time.Now()

@@ -592,8 +592,8 @@ func TestLateWrite(t *testing.T) {
 	}
 }
 
-// TestServed tests that a quota is served completely, and up to its last 2% without Unleased.
-func TestServed(t *testing.T) {
+// TestHardQuotaIsServedCompletely tests that a quota is served completely, and up to its last 2% without Unleased.
+func TestHardQuotaIsServedCompletely(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 3, 8} {
 		for _, first := range []float64{1 / float64(n), 0.99} {

@@ -125,7 +125,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func TestDoubt(t *testing.T) {
+func TestDamagedRecordsAreDiscarded(t *testing.T) {
 	t.Parallel()
 	second := (headerSlots + 1) * slotSize
 	for _, test := range []struct {
@@ -172,10 +172,10 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// helper is the variable with the directory for the process that TestKilled kills.
+// helper is the variable with the directory for the process that TestRecordsSurviveKill kills.
 const helper = "SPENT_HELPER"
 
-func TestKilled(t *testing.T) {
+func TestRecordsSurviveKill(t *testing.T) {
 	if dir := os.Getenv(helper); dir != "" {
 		spend(t, dir)
 	}
@@ -183,7 +183,7 @@ func TestKilled(t *testing.T) {
 	d := open(t)
 	self, err := os.Executable()
 	check.OK(t, err)
-	run := exec.CommandContext(t.Context(), self, "-test.run=^TestKilled$")
+	run := exec.CommandContext(t.Context(), self, "-test.run=^TestRecordsSurviveKill$")
 	run.Env = append(os.Environ(), helper+"="+d.path)
 	out, err := run.StdoutPipe()
 	check.OK(t, err)

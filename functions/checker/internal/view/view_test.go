@@ -21,7 +21,7 @@ func key(prefix, namespace string, apps ...string) apikey.Key {
 
 func put(k apikey.Key) KeyChange { return KeyChange{Prefix: k.Prefix, Key: &k} }
 
-func TestAgainstMap(t *testing.T) {
+func TestViewMatchesMap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		prefixes := rapid.SliceOfNDistinct(rapid.StringMatching(`[0-9a-z]{8}`), 1, 40, rapid.ID[string]).Draw(t, "prefixes")

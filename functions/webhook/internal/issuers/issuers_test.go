@@ -190,7 +190,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func TestSkew(t *testing.T) {
+func TestClockSkewIsTolerated(t *testing.T) {
 	t.Parallel()
 	now := time.Now().Unix()
 	is, s := world(t)
@@ -239,7 +239,7 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-func TestFloodAsksLittle(t *testing.T) {
+func TestFloodCausesFewKeyDownloads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		is, s := world(t)
