@@ -25,7 +25,7 @@ import (
 
 const (
 	root      = "../.."
-	portCount = 10 // see environment.go
+	portCount = 11 // see environment.go
 )
 
 func freeBase(t *testing.T) int {

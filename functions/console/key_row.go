@@ -215,6 +215,8 @@ func leakOf(k wire.Key) *leakNote {
 		n.Text = "The leaked secret is no longer valid. Clients that still use it need the current secret."
 	case k.Status == string(apikey.Active):
 		n.Tone, n.Text = toneBad, "The leaked secret is still valid. Rotate the key now."
+	case k.Status == "expired": // it cannot be rotated
+		n.Tone, n.Text = toneBad, "The key has expired. Create a new key for its user, then revoke this one."
 	default:
 		n.Tone, n.Text = toneBad, "The gate rejects the key. Rotate it, give the new secret to its user, then enable the key again."
 	}

@@ -59,7 +59,7 @@ func TestLeakNote(t *testing.T) {
 	}{
 		{"active", wire.LeakedCurrent, toneBad, "still valid", badge{toneBad, "Leaked"}},
 		{"disabled", wire.LeakedCurrent, toneBad, "enable the key again", badge{toneBad, "Leaked"}},
-		{"expired", wire.LeakedCurrent, toneBad, "Rotate it", badge{toneBad, "Leaked"}},
+		{"expired", wire.LeakedCurrent, toneBad, "Create a new key", badge{toneBad, "Leaked"}},
 		{"revoked", wire.LeakedCurrent, toneAmber, "is revoked", badge{}},
 		{"active", wire.LeakedEnded, toneAmber, "no longer valid", badge{}},
 	} {

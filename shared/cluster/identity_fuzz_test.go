@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// FuzzTakenHeaders tests that the gate removes exactly the identity headers and the key's header,
+// FuzzIdentityHeaders tests that the gate removes exactly the identity headers and the key's header,
 // with any separators, and the headers of an upgrade.
-func FuzzTakenHeaders(f *testing.F) {
+func FuzzIdentityHeaders(f *testing.F) {
 	for _, name := range []string{
 		"X-Service-Key-Prefix", "x_service_key_name", "X.API.Key", "X~Service!Key|Name", "X-Api-Keys", "XX-Api-Key", "X--Api-Key", "XApiKey",
 		"X-Service-Key", "X-Service-Key-Prefix-", "\u212a", "X-Api-\u212aey", "X-\u017fervice-Key-Name", "X-Api-Key\n", "",
