@@ -20,7 +20,7 @@ import (
 const witnesses = 5
 
 const (
-	shortWait  = 2 * time.Second
+	shortWait  = 4 * time.Second
 	normalWait = ceiling
 	longWait   = ceiling + 10*time.Second
 )

@@ -14,7 +14,7 @@ import (
 // clockUse matches calls of the clock and its use as a value.
 var clockUse = regexp.MustCompile(`\btime\.Now\b`)
 
-const local = "steppedNow"
+const local = "testclockNow"
 
 // helper is added to each package that uses the clock.
 const helper = `package %s
@@ -25,7 +25,7 @@ import (
 	"github.com/sluicegate/sluice/tests/chaos/testclock"
 )
 
-func ` + local + `() time.Time { return stepped.Now() }
+func ` + local + `() time.Time { return testclock.Now() }
 `
 
 // Overlay writes copies of the sources below root that use this package's clock, and the file for
@@ -74,7 +74,7 @@ func (o *overlay) take(path string) error {
 	if err := o.put(path, changed); err != nil {
 		return err
 	}
-	return o.put(filepath.Join(filepath.Dir(path), "zz_stepped.go"), fmt.Sprintf(helper, name))
+	return o.put(filepath.Join(filepath.Dir(path), "zz_testclock.go"), fmt.Sprintf(helper, name))
 }
 
 func (o *overlay) put(path, text string) error {
