@@ -22,7 +22,7 @@ const about = `Sluice is an API-key gate for apps. This API manages usage plans,
 Request and response bodies are JSON in UTF-8. Times are RFC 3339 in UTC. A request with a field that is not in its schema is rejected. An error is an object with a stable ` +
 	"`code`" + ` for programs and a ` + "`message`" + ` for people. Each operation lists the problems that it can return. If fields of the request are invalid, ` + "`errors`" + ` lists all of them. Each response has an ` + "`X-Request-Id`" + `, which also appears in the logs.
 
-Webhooks are the events that an installation with an event sink sends. They are CloudEvents 1.0 in HTTP binary mode, and the type is the name of the webhook. Events are delivered at least once and retried for one day. Events about the same subject, a key or an app, are sent in order. A redelivered event has the same id. The end of a deployment is also sent as a CDEvent (version 0.4.1).
+The webhooks in this document are the events that an installation with an event sink sends: CloudEvents 1.0 in HTTP binary mode. The type of an event is the name of its webhook. Events are delivered at least once and retried for one day. Events about the same subject, a key or an app, are sent in order. A redelivered event has the same id. The end of a deployment is also sent as a CDEvent (version 0.4.1).
 
 Lists are paged. While ` + "`next_page_token`" + ` is not empty, send it as ` + "`page_token`" + ` to get the next page.`
 
@@ -104,10 +104,10 @@ func securitySchemes() map[string]openapi.SecurityScheme {
 	}
 	return map[string]openapi.SecurityScheme{
 		bearer:    *(&openapi.SecurityScheme{}).WithDescription("Session token or service token.").WithHTTPBearer(openapi.SecuritySchemeHTTPBearer{Scheme: "bearer"}),
-		cookie:    in(openapi.SecuritySchemeAPIKeyInCookie, identity.CookieName, "Browser session. Changes and recorded reads also need the CSRF token."),
+		cookie:    in(openapi.SecuritySchemeAPIKeyInCookie, identity.CookieName, "Browser session. All changes, and the reads that the audit log records, also need the CSRF token."),
 		csrf:      in(openapi.SecuritySchemeAPIKeyInHeader, identity.CSRFHeader, "The csrf_token of the session."),
 		hookToken: in(openapi.SecuritySchemeAPIKeyInHeader, "X-Service-Token", "Token of the app's webhook."),
-		apiKey:    in(openapi.SecuritySchemeAPIKeyInHeader, "X-API-Key", "Full API key. It gives access to gated apps. In this API, it is valid only for GET /key."),
+		apiKey:    in(openapi.SecuritySchemeAPIKeyInHeader, "X-API-Key", "Full API key. In this API, it is valid only for GET /key."),
 		program: in(openapi.SecuritySchemeAPIKeyInHeader, "Github-Public-Key-Signature",
 			"Signature of the body: base64 of an ASN.1 ECDSA signature (P-256, SHA-256) with the key in Github-Public-Key-Identifier."),
 		signature: in(openapi.SecuritySchemeAPIKeyInHeader, "X-Hub-Signature-256",
@@ -122,7 +122,7 @@ func headers() map[string]openapi.Header {
 	return map[string]openapi.Header{
 		"X-Request-Id": of("string", "ID of the request in the logs."),
 		api.ETag:       of("string", "Version of the resource, for If-Match. Observed values, such as the state of a gate or last_seen of a key, do not change it."),
-		api.Location:   of("string", "URL of the work that the call started."),
+		api.Location:   of("string", "URL of the deployment or build that the call started."),
 		"Retry-After":  of("integer", "Number of seconds to wait before a retry."),
 
 		"RateLimit-Policy": of("string", "Call budget of the caller, as defined in draft-ietf-httpapi-ratelimit-headers-11."),
@@ -260,13 +260,13 @@ func (d *document) parameters(row *api.Row) ([]openapi.ParameterOrReference, err
 //nolint:gochecknoglobals // a constant table
 var requestHeaders = map[string]string{
 	api.IdempotencyKey:  "Identifies the call for 24 hours. A repeated call changes nothing and returns the first response, or already_issued if that response contained a full key.",
-	"Prefer":            "wait=SECONDS waits up to that time for the result. The maximum is 300 for webhook calls and 30 for changes of keys and plans.",
+	"Prefer":            "wait=SECONDS waits up to that time for the result. The maximum is 300 for webhook calls and 30 for changes to keys and plans.",
 	"X-GitHub-Event":    "Event in a git provider's call: push starts a build, ping returns pong, others are ignored.",
 	"X-Gitea-Event":     "Event in a call from Gitea or Forgejo, like X-GitHub-Event.",
 	"X-Gitlab-Event":    "Event in a call from GitLab: Push Hook starts a build, others are ignored.",
 	"X-Gitlab-Token":    "Token of the app's webhook in a call from GitLab.",
-	"X-GitHub-Delivery": "Idempotency-Key of a git provider.",
-	"X-Gitea-Delivery":  "Idempotency-Key of a git provider.",
+	"X-GitHub-Delivery": "ID of a call from a git provider, used as its Idempotency-Key.",
+	"X-Gitea-Delivery":  "ID of a call from a git provider, used as its Idempotency-Key.",
 	api.IfMatch:         "One or more ETags, or *. Nothing is changed if the resource matches none of them. For deployments and builds, use the ETag of the app or of its deployments; the latter is the number of the current revision in quotes.",
 	"If-None-Match":     "ETag of the client's copy. If it is current, the response has status 304 and no body.",
 }

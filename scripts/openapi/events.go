@@ -31,9 +31,9 @@ var events = map[event.Type]eventDoc{
 	event.KeyDisabled:   {"A key was disabled.", reflect.TypeFor[wire.KeyEvent]()},
 	event.KeyEnabled:    {"A key was enabled again.", reflect.TypeFor[wire.KeyEvent]()},
 	event.KeyRevoked:    {"A key was revoked permanently.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyExpiring:   {"A key expires in 14 days or in one day. The event is not sent for a key that is created with, or changed to, an expiry closer than that.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyExpiring:   {"A key expires in 14 days or in one day. It is not sent if the expiry was closer than that when it was set.", reflect.TypeFor[wire.KeyEvent]()},
 	event.KeyExpired:    {"A key has expired.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyLeaked:     {"A full key was reported as leaked.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyLeaked:     {"A secret of a key was reported as leaked.", reflect.TypeFor[wire.KeyEvent]()},
 	event.QuotaReached:  {"A key has used 80% or 100% of its quota.", reflect.TypeFor[wire.QuotaEvent]()},
 	event.GateEngaged:   {"The gate of an app is verified to be in place, after it was turned on or after a disruption.", reflect.TypeFor[wire.GateEvent]()},
 	event.GateReleased:  {"The gate of an app was turned off and is verified to be removed. The event is not sent when an app is deleted.", reflect.TypeFor[wire.GateEvent]()},
@@ -56,7 +56,7 @@ func (d *document) addEvents(spec *openapi.Spec) error {
 			return err
 		}
 		body := (&openapi.RequestBody{}).WithRequired(true).WithContentItem("application/json", *(&openapi.MediaType{Schema: schema}).WithExample(sample))
-		taken := openapi.ResponseOrReference{Response: (&openapi.Response{Description: "The event is accepted. It is retried for one day after any other response."})}
+		taken := openapi.ResponseOrReference{Response: (&openapi.Response{Description: "The event is accepted. After any other response, it is retried for one day."})}
 		op := (&openapi.Operation{}).WithID(operationOf(t)).WithSummary(of.about).WithSecurity(map[string][]string{}).
 			WithRequestBody(openapi.RequestBodyOrReference{RequestBody: body}).
 			WithResponses(*(&openapi.Responses{}).WithMapOfResponseOrReferenceValuesItem("2XX", taken))

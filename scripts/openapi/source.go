@@ -25,7 +25,7 @@ func readSource() (*source, error) {
 	for _, pattern := range []string{"shared/api/*.go", "shared/wire/*.go"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
-			return nil, fmt.Errorf("%s: no such files here: %w", pattern, err)
+			return nil, fmt.Errorf("no files match %s: %w", pattern, err)
 		}
 		for _, name := range names {
 			if strings.HasSuffix(name, "_test.go") {

@@ -103,7 +103,7 @@ type Row struct {
 	People   bool           // service tokens cannot use the route, regardless of their role
 	Recorded bool           // a GET that the audit log records
 	Free     bool           // calls do not count against the caller's budget
-	Request  reflect.Type   // of the body, or of the query for a GET; None for neither
+	Request  reflect.Type   // of the body, or of the query for a GET; None without both
 	Answer   reflect.Type   // of the response
 	Status   int            // on success
 	Summary  string         // at most 80 characters
@@ -224,7 +224,7 @@ type KeysOf struct {
 	Status string `query:"status" kind:"key_status"` // status of the keys
 	App    string `query:"app" kind:"app"`           // app that the keys can access
 	Search string `query:"search" kind:"search"`     // prefix of the key's ID or of a word in its name; case-insensitive
-	Sort   string `query:"sort" kind:"key_sort"`     // sort order; by default by ID, or by expiry with status=expired
+	Sort   string `query:"sort" kind:"key_sort"`     // sort order; with status=expired, id sorts by expiry
 }
 
 // KeysIn filters a list of a project's keys.
@@ -244,9 +244,9 @@ type Audit struct {
 	Page
 	From     string `query:"from" kind:"instant"`      // start: RFC 3339 time or UTC day, inclusive
 	To       string `query:"to" kind:"instant"`        // end: RFC 3339 time or UTC day, inclusive
-	Actor    string `query:"actor"`                    // exact name of the caller that made the change
+	Actor    string `query:"actor"`                    // exact name of the caller
 	Action   string `query:"action"`                   // exact action
-	Resource string `query:"resource" kind:"resource"` // resource, including all resources below it
+	Resource string `query:"resource" kind:"resource"` // path of the resource; matches it and all resources below it
 }
 
 // Activity filters a list of an environment's activity.

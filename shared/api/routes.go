@@ -151,7 +151,7 @@ var (
 var (
 	ListProjects = route[Page, wire.List[wire.Project]]("apps", "GET "+Base+"/projects", SignedIn, http.StatusOK,
 		"List the caller's projects", problem.InvalidPage).
-		details("Admins get all projects, a service token gets its own project.")
+		details("The list contains all projects for admins, and only its own project for a service token.")
 	CreateProject = route[wire.CreateProject, wire.Project]("apps", "POST "+Base+"/projects", Admin, http.StatusCreated,
 		"Create a project", problem.MissingField, problem.InvalidName, problem.AlreadyExists)
 	GetProject = route[None, wire.Project]("apps", "GET "+project, Viewer, http.StatusOK,
@@ -165,9 +165,9 @@ var (
 		"List a project's members", problem.InvalidPage).etag()
 	GetMember = route[None, wire.Member]("apps", "GET "+project+"/members/{username}", Viewer, http.StatusOK,
 		"Get a project member").etag().
-		details("The ETag is that of the list of members.")
+		details("The ETag is that of the member list.")
 	SetMembers = route[wire.SetMembers, wire.List[wire.Member]]("apps", "PUT "+project+"/members", Owner, http.StatusOK,
-		"Replace a project's list of members",
+		"Replace a project's members",
 		problem.MissingField, problem.InvalidRole, problem.InvalidName, problem.LastOwner, problem.UnknownUser).noServiceTokens().ifMatch().etag()
 	RemoveMember = route[None, None]("apps", "DELETE "+project+"/members/{username}", Owner, http.StatusNoContent,
 		"Remove a member from a project", problem.LastOwner).noServiceTokens().ifMatch()
@@ -239,13 +239,13 @@ var (
 	TestWebhook = route[Empty, wire.WebhookTest]("apps", "POST "+anApp+"/webhook/test", Developer, http.StatusOK,
 		"Send a git provider's ping to an app's webhook URL and return the result",
 		problem.Conflict).optional().
-		details("The ping takes the route that pipelines take. It changes nothing.")
+		details("The ping takes the same route as calls from pipelines. It changes nothing.")
 	ListAudit = route[Audit, wire.List[wire.AuditRecord]]("apps", "GET "+project+"/audit", Owner, http.StatusOK,
 		"List the changes in a project", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
 	ListActivity = route[Activity, wire.List[wire.Activity]]("apps", "GET "+environment+"/activity", Viewer, http.StatusOK,
 		"List the activity in an environment, newest first", problem.InvalidPage, problem.InvalidParameter, problem.InvalidDate, problem.InvalidWindow)
 	ListInstallationAudit = route[Audit, wire.List[wire.AuditRecord]]("apps", "GET "+Base+"/audit", Admin, http.StatusOK,
-		"List the changes outside of projects", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
+		"List the changes outside projects", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
 	GetDescription = route[None, map[string]any]("apps", "GET "+Base+"/openapi.json", Nothing, http.StatusOK,
 		"Get the OpenAPI description of this API").file()
 	GetReference = route[None, string]("apps", "GET "+Base+"/docs", Nothing, http.StatusOK,
@@ -263,7 +263,7 @@ var (
 		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota, problem.AlreadyExists,
 		problem.TooManyPlans).
 		preferWait().etag().
-		details("The ID is derived from the name. It is random if the name contains no letters a-z and no digits.")
+		details("The ID is derived from the name, or random if the name contains no letters a-z and no digits.")
 	GetPlan = route[None, wire.Plan]("keys", "GET "+aPlan, Viewer, http.StatusOK,
 		"Get a usage plan").etag()
 	UpdatePlan = route[wire.UpdatePlan, wire.Plan]("keys", "PATCH "+aPlan, Developer, http.StatusOK,
@@ -287,8 +287,7 @@ var (
 	UpdateKey = route[wire.UpdateKey, wire.Key]("keys", "PATCH "+aKey, Developer, http.StatusOK,
 		"Update a key; absent fields stay unchanged",
 		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
-		problem.InvalidStatus, problem.KeyRevoked).preferWait().ifMatch().etag().
-		details("A null name, apps or expires_at removes the name, the restriction to apps or the expiry.")
+		problem.InvalidStatus, problem.KeyRevoked).preferWait().ifMatch().etag()
 	RevokeKey = route[Empty, wire.Key]("keys", "POST "+aKey+"/revoke", Developer, http.StatusOK,
 		"Revoke a key permanently; repeated calls succeed").optional().preferWait().ifMatch().etag()
 	RotateKey = route[wire.RotateKey, wire.IssuedKey]("keys", "POST "+aKey+"/rotate", Developer, http.StatusOK,
@@ -300,7 +299,7 @@ var (
 		details("This affects only the current quota period.")
 	GetChange = route[None, wire.InForce]("keys", "GET "+project+"/changes/{change_id}", Viewer, http.StatusOK,
 		"Report whether a key or plan change is in force at every checker").free().preferWait().
-		details("The header Sluice-Change of the response to the change contains its ID.")
+		details("The ID is in the Sluice-Change header of the response to the change.")
 	ReportLeaks = route[[]wire.FoundSecret, wire.LeaksReceived]("keys", "POST "+Base+"/leaks", Signature, http.StatusOK,
 		"Report leaked secrets, as a secret-scanning program does",
 		problem.Unauthenticated, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge).
@@ -350,8 +349,7 @@ var (
 	RollBack = route[wire.Rollback, wire.Deployment]("deploys", "POST "+anApp+"/rollback", Developer, http.StatusAccepted,
 		"Deploy an earlier revision again",
 		problem.NoPreviousRevision, problem.RegistryNotAllowed, problem.Conflict).
-		begins(GetDeployment.Row).optional().repeats().ifMatch().etag().
-		details("The default is the last revision that had a ready pod.")
+		begins(GetDeployment.Row).optional().repeats().ifMatch().etag()
 	Promote = route[wire.Promote, wire.Deployment]("deploys", "POST "+anApp+"/promote", Developer, http.StatusAccepted,
 		"Deploy a revision of the app with the same name in another environment",
 		problem.MissingField, problem.InvalidParameter, problem.GitSourceAttached, problem.RevisionNotLive, problem.RegistryNotAllowed, problem.Conflict).
@@ -380,7 +378,7 @@ var (
 		problem.InvalidToken, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType,
 		problem.ImageRequired, problem.InvalidImage, problem.RegistryNotAllowed, problem.InvalidCommit, problem.GitSourceAttached, problem.TooManyBuilds, problem.Conflict).
 		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-Gitea-Event", "X-Gitlab-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, Prefer).
-		or(http.StatusAccepted, "an event that changes nothing", reflect.TypeFor[wire.WebhookIgnored]()).
+		or(http.StatusAccepted, "the event was ignored", reflect.TypeFor[wire.WebhookIgnored]()).
 		or(http.StatusOK, "the result, if the call waited for it", reflect.TypeFor[wire.WebhookStatus]()).
 		or(http.StatusOK, "the response to a provider's ping", reflect.TypeFor[wire.WebhookPong]()).
 		raw("authenticates the sender before it reads the body")

@@ -7,12 +7,12 @@ type App struct {
 	Name          string     `json:"name" kind:"app"`
 	Project       string     `json:"project" kind:"project"`
 	Environment   string     `json:"environment" kind:"environment"`
-	Host          string     `json:"host" kind:"host"`           // host name of the app at the ingress
-	URL           string     `json:"url" kind:"url"`             // public URL of the app
+	Host          string     `json:"host" kind:"host"` // public host name of the app
+	URL           string     `json:"url" kind:"url"`
 	Port          int        `json:"port" kind:"port"`           // port that the app's container listens on
-	Kind          string     `json:"kind" kind:"app_kind"`       // kind of the app: image apps are deployed from images, git apps are built from git
+	Kind          string     `json:"kind" kind:"app_kind"`       // kind of the app: deployed from images, or built from its git source
 	Image         string     `json:"image"`                      // image of the current revision; "" before the first deployment
-	GitSource     *GitSource `json:"git_source"`                 // git source of the app; null for image apps
+	GitSource     *GitSource `json:"git_source"`                 // null for image apps
 	RequireAPIKey bool       `json:"require_api_key"`            // desired state of the gate; see gate for the current state
 	Preflight     string     `json:"preflight" kind:"preflight"` // handling of CORS preflights to a gated app: app passes them to the app without a key, refuse denies them
 	Gate          Gate       `json:"gate"`                       // observed state of the gate
@@ -35,26 +35,26 @@ type Gate struct {
 
 // GitSource is the source of a git app.
 type GitSource struct {
-	Repository string `json:"repository" kind:"repository"`       // clone URL with https, http or ssh, without a password
-	Branch     string `json:"branch" kind:"branch"`               // branch to build
+	Repository string `json:"repository" kind:"repository"` // clone URL with https, http or ssh, without a password
+	Branch     string `json:"branch" kind:"branch"`
 	Path       string `json:"path" optional:"true" kind:"folder"` // folder in the repository; "" for the root
 }
 
-// CreateApp is the body of POST …/apps. It needs name, and either image or git_source.
+// CreateApp is the body of POST …/apps. Either image or git_source is required.
 type CreateApp struct {
 	Name      *string    `json:"name,omitempty" required:"true" kind:"app_name"`
 	Host      *string    `json:"host,omitempty" kind:"host"` // host of the app; default: a name below the installation's domain
 	Port      *int       `json:"port,omitempty" kind:"port"` // port that the app's container listens on; default 8080
 	Image     *string    `json:"image,omitempty" kind:"image"`
 	GitSource *GitSource `json:"git_source,omitempty"`
-	Preflight *string    `json:"preflight,omitempty" kind:"preflight"` // app or refuse; see App; default app
+	Preflight *string    `json:"preflight,omitempty" kind:"preflight"` // as in App; default app
 }
 
 // UpdateApp is the body of PATCH …/apps/{app}.
 type UpdateApp struct {
 	RequireAPIKey *bool   `json:"require_api_key,omitempty"`            // true to require a valid key for each request
-	Preflight     *string `json:"preflight,omitempty" kind:"preflight"` // app to pass CORS preflights to the app without a key, refuse to deny them
-	Host          *string `json:"host,omitempty" kind:"host"`           // host that no other app uses; the previous host stops working
+	Preflight     *string `json:"preflight,omitempty" kind:"preflight"` // as in App
+	Host          *string `json:"host,omitempty" kind:"host"`           // new host, which no other app uses; the previous host stops working
 	Port          *int    `json:"port,omitempty" kind:"port"`           // port that the app's container listens on; a change restarts the pods
 }
 
@@ -80,7 +80,7 @@ type NarrowedKey struct {
 	KeyID string   `json:"key_id" kind:"key_id"`
 	Name  string   `json:"name" kind:"key_name"`    // name of the key; "" if unnamed
 	Apps  []string `json:"apps" kind:"scope"`       // remaining apps of the scope
-	Scope string   `json:"scope" kind:"scope_kind"` // apps, or none if no app remains
+	Scope string   `json:"scope" kind:"scope_kind"` // kind of the remaining scope; none if no app remains
 }
 
 // Project is a project and the caller's role in it.
@@ -95,7 +95,7 @@ type Project struct {
 
 // UpdateProject is the body of PATCH /projects/{project}.
 type UpdateProject struct {
-	LeakPolicy Optional[string] `json:"leak_policy,omitzero" nullable:"false" kind:"leak_policy"` // disable, which can be undone, or revoke, which is permanent
+	LeakPolicy Optional[string] `json:"leak_policy,omitzero" nullable:"false" kind:"leak_policy"` // new policy; a disabled key can be enabled again, a revoked key cannot
 
 	Registries Optional[[]string] `json:"registries,omitzero" kind:"registries"` // registries from which images are allowed; null or [] for any
 }
@@ -111,7 +111,7 @@ type Member struct {
 	Role     string `json:"role" kind:"role"`
 }
 
-// SetMembers is the body of PUT …/members. It replaces the list.
+// SetMembers is the body of PUT …/members. It replaces all members.
 type SetMembers struct {
 	Members []Member `json:"members"`
 }

@@ -35,7 +35,7 @@ func Attentions() []Attention {
 type KeyAttention struct {
 	NamedKey
 	Reason Attention `json:"reason" kind:"attention"`
-	At     time.Time `json:"at"`                 // time of the leak report, of the expiry, of the quota reset or of the end of the day, depending on reason
+	At     time.Time `json:"at"`                 // time of the leak report, the expiry, the quota reset or the end of the day, depending on reason
 	Share  *float64  `json:"share" kind:"share"` // used share of the quota, or share of the day's requests that exceeded the rate; null for other reasons
 }
 

@@ -16,23 +16,23 @@ type Deployment struct {
 	Status            string    `json:"status" kind:"deploy_status"`
 	Message           Text      `json:"message"` // reason why the status is not live
 	DeployedAt        time.Time `json:"deployed_at"`
-	Current           bool      `json:"current"` // true for the newest revision, which the app should run
+	Current           bool      `json:"current"` // true for the newest revision
 
 	ReadyAt *time.Time `json:"ready_at"` // time at which a pod was first ready; null if none was
 }
 
-// CreateDeployment is the body of POST …/deployments. image is required.
+// CreateDeployment is the body of POST …/deployments.
 type CreateDeployment struct {
 	Image *string `json:"image,omitempty" required:"true" kind:"image"`
 }
 
 // Rollback is the optional body of POST …/rollback.
 type Rollback struct {
-	Revision *int64 `json:"revision,omitempty" kind:"number"` // revision to deploy; default: the last earlier one that ever had a ready pod, otherwise the nearest that did not fail
+	Revision *int64 `json:"revision,omitempty" kind:"number"` // revision to deploy; default: the newest earlier revision that ever had a ready pod, or else the newest that did not fail
 }
 
-// Promote is the body of POST …/promote. from_environment is required.
+// Promote is the body of POST …/promote.
 type Promote struct {
 	FromEnvironment *string `json:"from_environment,omitempty" required:"true" kind:"environment"`
-	Revision        *int64  `json:"revision,omitempty" kind:"number"` // revision to deploy; default: the newest there that ever had a ready pod
+	Revision        *int64  `json:"revision,omitempty" kind:"number"` // revision to deploy; default: the newest revision in from_environment that ever had a ready pod
 }

@@ -9,8 +9,8 @@ type KeyEvent struct {
 	Project     string     `json:"project"     kind:"project"`
 	Environment string     `json:"environment" kind:"environment"`
 	Plan        string     `json:"plan"        kind:"plan_id"`
-	Apps        []string   `json:"apps"        kind:"scope"`      // apps in the key's scope; see scope
-	Scope       string     `json:"scope"       kind:"scope_kind"` // kind of scope: all apps of the environment, the apps in apps, or none because those were deleted
+	Apps        []string   `json:"apps"        kind:"scope"`      // apps in the key's scope; empty if scope is all or none
+	Scope       string     `json:"scope"       kind:"scope_kind"` // scope of the key: all apps of the environment, those in apps, or none because those were deleted
 	Status      string     `json:"status"      kind:"key_status"` // status of the key; expired once expires_at has passed
 	ExpiresAt   *time.Time `json:"expires_at"`                    // expiry of the key; null if it never expires
 
@@ -18,7 +18,7 @@ type KeyEvent struct {
 }
 
 // QuotaEvent is the data of an event about the used share of a key's quota. Each percentage is
-// reported once per period. If both are reached between two checks, only the higher one is.
+// reported once per period. If both are reached between two checks, only the higher percentage is reported.
 type QuotaEvent struct {
 	KeyID       string    `json:"key_id"       kind:"key_id"`
 	Name        string    `json:"name"         kind:"key_name"`

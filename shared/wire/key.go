@@ -10,8 +10,8 @@ type Key struct {
 	Environment             string     `json:"environment" kind:"environment"`
 	Plan                    string     `json:"plan" kind:"plan_id"`
 	Name                    string     `json:"name" kind:"key_name"`     // name of the key; "" if unnamed
-	Apps                    []string   `json:"apps" kind:"scope"`        // apps in the key's scope; see scope
-	Scope                   string     `json:"scope" kind:"scope_kind"`  // kind of scope: all apps of the environment, the apps in apps, or none because those were deleted
+	Apps                    []string   `json:"apps" kind:"scope"`        // apps in the key's scope; empty if scope is all or none
+	Scope                   string     `json:"scope" kind:"scope_kind"`  // scope of the key: all apps of the environment, those in apps, or none because those were deleted
 	Status                  string     `json:"status" kind:"key_status"` // status of the key; expired once expires_at has passed
 	ExpiresAt               *time.Time `json:"expires_at"`               // expiry of the key; null if it never expires
 	CreatedAt               time.Time  `json:"created_at"`
@@ -19,20 +19,20 @@ type Key struct {
 	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"` // time until which the previous secret is valid; null if there is none
 	RevokedAt               *time.Time `json:"revoked_at"`                 // time of the revocation; null if the key is not revoked
 	RevokedBy               *string    `json:"revoked_by"`                 // caller that revoked the key; null if it is not revoked or the caller is unknown
-	LastSeen                *string    `json:"last_seen" kind:"day"`       // last stored day with traffic
-	Leak                    *KeyLeak   `json:"leak"`                       // report about the key's last leaked secret; null if there is none
+	LastSeen                *string    `json:"last_seen" kind:"day"`       // last day with requests; null if no day is stored
+	Leak                    *KeyLeak   `json:"leak"`                       // latest leak report; null if there is none
 	Usage                   *KeyUsage  `json:"usage"`                      // recent usage; null in the response to a change if the counts cannot be read
 
 	Effect
 }
 
-// OwnKey is the information about a key that a client with the key can read (promise G17).
+// OwnKey contains the limits and the usage of a key, for the client that has the key (promise G17).
 type OwnKey struct {
 	Prefix      string     `json:"prefix" kind:"prefix"`
 	Name        string     `json:"name" kind:"key_name"` // name of the key; "" if unnamed
 	Environment string     `json:"environment" kind:"environment"`
-	Apps        []string   `json:"apps" kind:"scope"`       // apps in the key's scope; see scope
-	Scope       string     `json:"scope" kind:"scope_kind"` // kind of scope: all apps of the environment, the apps in apps, or none because those were deleted
+	Apps        []string   `json:"apps" kind:"scope"`       // apps in the key's scope; empty if scope is all or none
+	Scope       string     `json:"scope" kind:"scope_kind"` // scope of the key: all apps of the environment, those in apps, or none because those were deleted
 	Plan        string     `json:"plan" kind:"plan_id"`
 	PlanName    string     `json:"plan_name" kind:"plan_name"`
 	Rate        float64    `json:"rate" kind:"rate"`           // requests per second
@@ -45,13 +45,13 @@ type OwnKey struct {
 	ExpiresAt   *time.Time `json:"expires_at"`                 // expiry of the key; null if it never expires
 }
 
-// IssuedKey is a key with its full key. Only the response to its creation or rotation contains it.
+// IssuedKey is a key with its full key, which only the response to a creation or rotation contains.
 type IssuedKey struct {
 	Key
 	FullKey string `json:"key" kind:"full_key"` // full key, shown only once
 }
 
-// CreateKey is the body of POST …/api-keys. plan is required.
+// CreateKey is the body of POST …/api-keys.
 type CreateKey struct {
 	Plan      *string  `json:"plan,omitempty" required:"true" kind:"plan_id"`
 	Name      string   `json:"name,omitempty" kind:"key_name"` // name that the app receives with each request
@@ -76,7 +76,7 @@ type FindKey struct {
 // FoundKey is the key that a full key belongs to.
 type FoundKey struct {
 	Key    Key    `json:"key"`
-	Secret string `json:"secret" kind:"secret_state"` // state of the secret
+	Secret string `json:"secret" kind:"secret_state"` // state of the secret in the full key: previous is valid until previous_secret_expires_at, unknown is not valid
 }
 
 // The states of a full key's secret.
@@ -100,24 +100,24 @@ type UpdateKey struct {
 
 // RotateKey is the optional body of POST …/rotate.
 type RotateKey struct {
-	Grace *string `json:"grace,omitempty" kind:"grace"` // time for which the previous secret stays valid
+	Grace *string `json:"grace,omitempty" kind:"grace"` // duration, from 0s to 720h, for which the previous secret stays valid
 }
 
 // InForce reports whether a change is in force: no checker can allow a request by the previous
 // version (promise F7).
 type InForce struct {
 	Change     string           `json:"change"`     // ID for GET …/changes/{change}; "" if nothing was changed
-	Everywhere bool             `json:"everywhere"` // true if no checker can allow a request by the previous version; false if not confirmed yet
+	Everywhere bool             `json:"everywhere"` // false if not confirmed yet
 	At         *time.Time       `json:"at"`         // time at which the change was confirmed everywhere; null before that
-	Replicas   []ReplicaInForce `json:"replicas"`   // checkers that may allow requests; empty if there are none
+	Replicas   []ReplicaInForce `json:"replicas"`   // checkers that may allow requests
 }
 
 // ReplicaInForce is the state of a change at a checker.
 type ReplicaInForce struct {
 	Replica    string     `json:"replica"`
-	State      string     `json:"state" kind:"replica_state"`
-	AfterMS    *int64     `json:"after_ms"`    // time from the commit to the checker's confirmation, in milliseconds; only set if the call waited
-	DeniesFrom *time.Time `json:"denies_from"` // time from which an unconfirmed checker denies all requests, unless it applies the change before
+	State      string     `json:"state" kind:"replica_state"` // state of the checker: it has applied the change, denies all requests, or has not confirmed the change
+	AfterMS    *int64     `json:"after_ms"`                   // time from the commit to the checker's confirmation, in milliseconds; null unless the call waited
+	DeniesFrom *time.Time `json:"denies_from"`                // time from which an unconfirmed checker denies all requests, unless it applies the change first
 }
 
 // Effect is the part of a response that reports whether the change is in force.

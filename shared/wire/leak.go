@@ -5,8 +5,8 @@ import "time"
 // FoundSecret is an item of the list in the body of POST /leaks. Unknown fields are ignored.
 type FoundSecret struct {
 	Token  string `json:"token"`                  // found secret
-	Type   string `json:"type" optional:"true"`   // the program's name for the type of secret; ignored
-	URL    string `json:"url" optional:"true"`    // location of the secret; "" if not specified
+	Type   string `json:"type" optional:"true"`   // ignored
+	URL    string `json:"url" optional:"true"`    // location of the secret
 	Source string `json:"source" optional:"true"` // kind of location, e.g. "commit"
 }
 
@@ -39,12 +39,12 @@ const (
 // LeakedSecrets returns all states of a leaked secret.
 func LeakedSecrets() []string { return []string{LeakedCurrent, LeakedEnded} }
 
-// LeakedToken is a service token that was revoked because it was reported as leaked.
+// LeakedToken is a service token that was revoked because of a leak report. The report is as in KeyLeak.
 type LeakedToken struct {
 	TokenID string    `json:"token_id" kind:"token_id"`
 	Name    string    `json:"name" kind:"token_name"`
-	At      time.Time `json:"at"`                       // time of the report
-	By      string    `json:"by"`                       // reporter: a user, a service token, or a program as program:NAME
-	FoundAt string    `json:"found_at" kind:"found_at"` // location of the token; "" if not specified
-	FoundIn string    `json:"found_in"`                 // kind of location, e.g. "commit"; "" if not specified
+	At      time.Time `json:"at"`
+	By      string    `json:"by"`
+	FoundAt string    `json:"found_at" kind:"found_at"`
+	FoundIn string    `json:"found_in"`
 }

@@ -8,19 +8,19 @@ type Plan struct {
 	Burst       int64   `json:"burst" kind:"burst"`           // maximum number of requests at once
 	Quota       *int64  `json:"quota" kind:"quota"`           // requests per period; null for no quota
 	QuotaPeriod *string `json:"quota_period" kind:"period"`   // UTC calendar period, weeks from Monday; null without a quota
-	QuotaMode   *string `json:"quota_mode" kind:"quota_mode"` // quota mode: soft can be exceeded by a limited number of requests, hard cannot; null without a quota
+	QuotaMode   *string `json:"quota_mode" kind:"quota_mode"` // quota mode: a limited number of requests can exceed a soft quota, none a hard quota; null without a quota
 
 	Effect
 }
 
-// CreatePlan is the body of POST …/plans. name, rate and burst are required.
+// CreatePlan is the body of POST …/plans.
 type CreatePlan struct {
 	Name        *string  `json:"name,omitempty" required:"true" kind:"plan_name"`
 	Rate        *float64 `json:"rate,omitempty" required:"true" kind:"rate"`   // requests per second
 	Burst       *int64   `json:"burst,omitempty" required:"true" kind:"burst"` // maximum number of requests at once
 	Quota       *int64   `json:"quota,omitempty" kind:"quota"`                 // requests per period; requires quota_period
 	QuotaPeriod *string  `json:"quota_period,omitempty" kind:"period"`
-	QuotaMode   *string  `json:"quota_mode,omitempty" kind:"quota_mode"` // quota mode; requires quota; default soft
+	QuotaMode   *string  `json:"quota_mode,omitempty" kind:"quota_mode"` // as in Plan; requires quota; default soft
 }
 
 // UpdatePlan is the body of PATCH …/plans/{plan_id}. A new name does not change the ID. A null
@@ -31,5 +31,5 @@ type UpdatePlan struct {
 	Burst       Optional[int64]   `json:"burst,omitzero" nullable:"false" kind:"burst"` // maximum number of requests at once
 	Quota       Optional[int64]   `json:"quota,omitzero" kind:"quota"`                  // requests per period
 	QuotaPeriod Optional[string]  `json:"quota_period,omitzero" kind:"period"`
-	QuotaMode   Optional[string]  `json:"quota_mode,omitzero" kind:"quota_mode"` // quota mode; requires quota; null for soft
+	QuotaMode   Optional[string]  `json:"quota_mode,omitzero" kind:"quota_mode"` // as in Plan; requires a quota; null for soft
 }

@@ -12,7 +12,7 @@ type SignIn struct {
 // User is a user who can sign in.
 type User struct {
 	Username string `json:"username" kind:"username"`
-	Admin    bool   `json:"admin"` // true for an owner of all projects who manages users
+	Admin    bool   `json:"admin"` // true for an admin, who owns all projects and manages users
 }
 
 // Session is the response to GET /session.
@@ -27,7 +27,7 @@ type Session struct {
 // Caller is the user or service token of a session.
 type Caller struct {
 	Username string `json:"username" kind:"caller"` // username, or "token:" and the name of a service token
-	Admin    bool   `json:"admin"`                  // true for an owner of all projects who manages users
+	Admin    bool   `json:"admin"`
 }
 
 // SessionToken is the service token of a request.
@@ -35,7 +35,7 @@ type SessionToken struct {
 	ID      string `json:"id" kind:"token_id"`
 	Name    string `json:"name" kind:"token_name"`
 	Project string `json:"project" kind:"project"` // only project that the token can access
-	Role    string `json:"role" kind:"role"`       // role in the project
+	Role    string `json:"role" kind:"role"`
 }
 
 // OpenedSession is the response to POST /session.

@@ -22,7 +22,7 @@ type IssuedToken struct {
 	FullToken string `json:"token" kind:"full_token"` // full token for Authorization: Bearer, shown only once
 }
 
-// CreateToken is the body of POST …/tokens. name and role are required.
+// CreateToken is the body of POST …/tokens.
 type CreateToken struct {
 	Name      *string `json:"name,omitempty" required:"true" kind:"token_name"` // name of the token, unique in the project
 	Role      *string `json:"role,omitempty" required:"true" kind:"role"`

@@ -6,7 +6,7 @@ import "time"
 type Usage struct {
 	KeyID string `json:"key_id" kind:"key_id"`
 	UsageReport
-	LastSeen *string   `json:"last_seen" kind:"day"` // last stored day with traffic, in or outside the window
+	LastSeen *string   `json:"last_seen" kind:"day"` // last day with requests, even outside the window; null if no day is stored
 	AsOf     time.Time `json:"as_of"`                // time of the oldest counts in the response
 }
 
@@ -78,7 +78,7 @@ type QuotaUse struct {
 
 // UsageTotals are the numbers of requests by result.
 type UsageTotals struct {
-	Allowed     uint64 `json:"allowed" kind:"count"`      // allowed requests
+	Allowed     uint64 `json:"allowed" kind:"count"`
 	RateDenied  uint64 `json:"rate_denied" kind:"count"`  // requests denied because of the plan's rate
 	QuotaDenied uint64 `json:"quota_denied" kind:"count"` // requests denied because of the plan's quota
 }

@@ -4,7 +4,7 @@ package wire
 type CreateUser struct {
 	Username *string `json:"username,omitempty" required:"true" kind:"username"`
 	Password *string `json:"password,omitempty" required:"true" kind:"password"`
-	Admin    bool    `json:"admin,omitempty"` // true for an owner of all projects who manages users
+	Admin    bool    `json:"admin,omitempty"`
 }
 
 // ChangePassword is the body of PUT /users/{username}/password. current_password is required

@@ -5,7 +5,7 @@ import "time"
 // Webhook is an app's deploy webhook.
 type Webhook struct {
 	Enabled bool    `json:"enabled"`
-	URL     string  `json:"url" kind:"url"` // URL for pipelines
+	URL     string  `json:"url" kind:"url"` // URL for calls from pipelines and git providers
 	Token   *string `json:"token"`          // webhook token; null while disabled, and for viewers and service tokens
 
 	Issuers []string `json:"issuers" kind:"issuers"` // token issuers that apps of this installation can trust
@@ -54,7 +54,7 @@ type WebhookStatus struct {
 	Build     Ordinal `json:"build" kind:"ordinal"`    // build of a git app
 	Revision  Ordinal `json:"revision" kind:"ordinal"` // deployed revision; null before the deployment
 	Image     Text    `json:"image"`
-	Commit    string  `json:"commit"`                // commit that the call named; "" if none, a build then uses the head of the branch
+	Commit    string  `json:"commit"`                // commit in the call; "" if none: a build then uses the head of the branch
 	Message   Text    `json:"message"`               // reason for a failure, or a note
 	StatusURL string  `json:"status_url" kind:"url"` // URL that returns the current status; requires the webhook token
 }
@@ -105,7 +105,7 @@ type WebhookDelivery struct {
 
 // WebhookTest is the result of a ping to an app's webhook.
 type WebhookTest struct {
-	Result     string  `json:"result" kind:"hook_test"`
+	Result     string  `json:"result" kind:"hook_test"`   // result of the ping: the response was pong, another response (refused), or missing (unreachable)
 	Status     Ordinal `json:"status" kind:"http_status"` // HTTP status of the response; null if there was none
 	Message    string  `json:"message"`
 	RequestID  string  `json:"request_id"` // request ID of the ping

@@ -12,14 +12,14 @@ type Error struct {
 	Code    string `json:"code"`    // stable code for programs
 	Message string `json:"message"` // message for people; may change
 
-	Errors []FieldError `json:"errors,omitempty"` // all invalid fields of the request; code and message are those of the first; absent if no field is invalid
+	Errors []FieldError `json:"errors,omitempty"` // invalid fields of the request; code and message are those of the first field; absent if no field is invalid
 }
 
 // FieldError is a problem with a field of a request.
 type FieldError struct {
-	Field   string `json:"field"`   // path of the field, e.g. rate, git_source.branch or members[1].role
-	Code    string `json:"code"`    // stable code for programs
-	Message string `json:"message"` // message for people; may change
+	Field   string `json:"field"` // path of the field, e.g. rate, git_source.branch or members[1].role
+	Code    string `json:"code"`
+	Message string `json:"message"`
 }
 
 // Problem is the error response for clients that accept application/problem+json (RFC 9457).
