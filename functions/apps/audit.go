@@ -46,7 +46,7 @@ func (s *Service) listActivity(ctx context.Context, in httpapi.Scope, asked api.
 	}
 	kind := audit.Kind(asked.Kind)
 	if kind != "" && !slices.Contains(audit.Kinds(), kind) {
-		return list, problem.ForField("kind", problem.New(problem.InvalidParameter, "kind is not a kind of activity."))
+		return list, problem.ForField("kind", problem.New(problem.InvalidParameter, "kind must be deployments, keys, settings or calls."))
 	}
 	if q.From.Before(in.Environment.CreatedAt) {
 		q.From = in.Environment.CreatedAt

@@ -118,7 +118,7 @@ func (c Config) defaultHost(ref app.Ref) (string, error) {
 	switch {
 	case checkHost(host) != nil:
 		return "", problem.New(problem.InvalidHost,
-			"The app's default host, %s, is too long: a DNS name has at most %d characters in each part and %d in all. Set host to a shorter name.",
+			"The app's default host, %s, is too long: a DNS name must have at most %d characters in each part and %d in total. Set host to a shorter name.",
 			host, maxHostLabel, maxHost)
 	case c.reservedHost(host):
 		return "", problem.New(problem.InvalidHost, "The app's default host, %s, is reserved. Set host to another name.", host)

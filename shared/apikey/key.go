@@ -132,7 +132,7 @@ func (k Key) Revoke(now time.Time, by string) Key {
 func CheckName(name string) error {
 	bad := func(c rune) bool { return !unicode.IsPrint(c) }
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxName || strings.ContainsFunc(name, bad) || strings.TrimSpace(name) != name {
-		return problem.New(problem.InvalidName, "name must have at most %d printable characters, and no space at its ends.", MaxName)
+		return problem.New(problem.InvalidName, "name must have at most %d printable characters, and no space at either end.", MaxName)
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func CheckExpiry(expires, now time.Time) error {
 func Scope(apps []string) ([]string, error) {
 	sorted := slices.Sorted(slices.Values(apps))
 	if len(sorted) > MaxApps || len(slices.Compact(slices.Clone(sorted))) != len(sorted) {
-		return nil, problem.New(problem.InvalidScope, "apps must contain at most %d apps, each once.", MaxApps)
+		return nil, problem.New(problem.InvalidScope, "apps must contain at most %d apps, each at most once.", MaxApps)
 	}
 	return sorted, nil
 }

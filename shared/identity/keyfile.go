@@ -53,7 +53,7 @@ func (s *keySet) add(dir, name string) error {
 		}
 	}
 	if !validKid(kid) {
-		return errors.New("a key's name must be 1 to 64 of [0-9A-Za-z._-] and start with a letter or digit")
+		return errors.New("a key's name must have 1 to 64 characters [0-9A-Za-z._-] and start with a letter or digit")
 	}
 	content, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {

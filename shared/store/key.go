@@ -283,7 +283,7 @@ func (s *Store) appsExist(tx *firestore.Transaction, namespace string, apps []st
 }
 
 func unknownApp(name string) error {
-	return problem.New(problem.InvalidScope, "The key's environment has no app %.40q.", name)
+	return problem.New(problem.InvalidScope, "The app %.40q does not exist in the key's environment.", name)
 }
 
 func timeOrNull(t time.Time) *time.Time {

@@ -51,6 +51,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (checkers.Change, e
 		if n >= plan.MaxPlans {
 			return problem.FromCode(problem.TooManyPlans)
 		}
+		b.what = "plan" // for already_exists
 		b.update(environment, firestore.Update{Path: "plan_created_at", Value: firestore.ServerTimestamp})
 		b.create(s.planRef(p.Namespace, p.ID), planToDoc(p))
 		s.record(ctx, b, audit.Change{Action: audit.CreatePlan, Project: e.Project, Resource: planPath(e, p.ID), New: planView(p)})

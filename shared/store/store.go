@@ -80,6 +80,14 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return snaps[0].ReadTime, nil
 }
 
+// article returns the indefinite article for a word. It is right for "user", but not for "hour".
+func article(word string) string {
+	if strings.ContainsAny(word[:1], "aeio") {
+		return "An"
+	}
+	return "A"
+}
+
 func problemOf(err error, what string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return problem.FromCode(problem.Unavailable).WithCause(err)
@@ -90,7 +98,7 @@ func problemOf(err error, what string) error {
 	case codes.NotFound:
 		return problem.New(problem.NotFound, "The %s does not exist.", what)
 	case codes.AlreadyExists:
-		return problem.New(problem.AlreadyExists, "Another %s already has this name.", what).WithCause(err)
+		return problem.New(problem.AlreadyExists, "%s %s with this name already exists.", article(what), what).WithCause(err)
 	case codes.Aborted, codes.FailedPrecondition:
 		return problem.FromCode(problem.Conflict).WithCause(err)
 	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled:

@@ -75,7 +75,7 @@ func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 		}
 		for _, other := range there {
 			if other.Name == t.Name {
-				return problem.New(problem.AlreadyExists, "The project has a service token with that name. Revoke it first, or use another name.")
+				return problem.New(problem.AlreadyExists, "A service token with this name already exists. Revoke it first, or use another name.")
 			}
 		}
 		if len(there) >= servicetoken.MaxPerProject {

@@ -21,7 +21,7 @@ func TestServiceTokens(t *testing.T) {
 		v.submits("Create service token", "Name", "nightly").sees("Copy the token now")
 		full := regexp.MustCompile(`sluice_st_[0-9a-z]{12}_[0-9A-Za-z]{38}`).FindString(v.text())
 		v.shot("token-issued")
-		v.reloads().sees("The project has a service token with that name")
+		v.reloads().sees("A service token with this name already exists.")
 
 		c := client.New(world.Info().BaseURL).WithToken(client.Token(full))
 		if p, err := c.Project(v.t.Context(), s.Project); err != nil || p.Role != "developer" {
