@@ -151,7 +151,7 @@ func TestNotInForce(t *testing.T) {
 		t.Errorf("wait: got %s", took)
 	}
 	if f == nil || f.Everywhere || f.At != nil || len(f.Replicas) != 2 || f.Replicas[0].State != "applied" || f.Replicas[1].State != "silent" {
-		t.Fatalf("%s", a.Body)
+		t.Fatalf("response: got %s", a.Body)
 	}
 	denies := f.Replicas[1].DeniesFrom
 	if denies == nil || denies.Before(before.Add(80*time.Second)) || denies.After(time.Now().Add(91*time.Second)) {
@@ -183,11 +183,11 @@ func TestListReadTooEarly(t *testing.T) {
 	key := shop + "/api-keys/" + w.makeKey().ID
 	a, _ := w.preferring(http.MethodPost, key+"/revoke", "", "wait=1")
 	if f := read[wire.Effect](a, http.StatusAccepted).InForce; f == nil || f.Everywhere {
-		t.Errorf("%s", a.Body)
+		t.Errorf("response: got %s", a.Body)
 	}
 	a, _ = w.preferring(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter"}`, "wait=1")
 	if k := read[wire.IssuedKey](a, http.StatusCreated); k.InForce == nil || k.InForce.Everywhere || k.FullKey == "" {
-		t.Errorf("%s", a.Body)
+		t.Errorf("response: got %s", a.Body)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestTrustedLeakReporters(t *testing.T) {
 			spoil(w, w.join(atOnce)[0])
 			a, _ := w.preferring(http.MethodPost, key+"/revoke", "", "wait=1")
 			if f := read[wire.Effect](a, http.StatusAccepted).InForce; f == nil || f.Everywhere || len(f.Replicas) != 1 || f.Replicas[0].State != "silent" {
-				t.Errorf("%s", a.Body)
+				t.Errorf("response: got %s", a.Body)
 			}
 		})
 	}

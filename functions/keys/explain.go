@@ -40,11 +40,11 @@ const (
 type callerLimiter struct {
 	seed  maphash.Seed
 	slots [callerSlots]*rate.Limiter
-	much  string // the limited calls, e.g. "explanations of denied requests"
+	calls string // plural noun for the message, e.g. "explanations of denied requests"
 }
 
-func newCallerLimiter(burst int, every time.Duration, much string) *callerLimiter {
-	c := &callerLimiter{seed: maphash.MakeSeed(), much: much}
+func newCallerLimiter(burst int, every time.Duration, calls string) *callerLimiter {
+	c := &callerLimiter{seed: maphash.MakeSeed(), calls: calls}
 	for i := range c.slots {
 		c.slots[i] = rate.NewLimiter(rate.Every(every), burst)
 	}
@@ -63,7 +63,7 @@ func (c *callerLimiter) takeNamed(name [2]string, now time.Time) error {
 	taken := c.slot(name).ReserveN(now, 1)
 	if wait := taken.DelayFrom(now); wait > 0 {
 		taken.CancelAt(now)
-		return problem.New(problem.RateLimited, "Too many %s. Retry after the time in Retry-After.", c.much).WithRetryAfter(wait)
+		return problem.New(problem.RateLimited, "Too many %s. Retry after the time in Retry-After.", c.calls).WithRetryAfter(wait)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func parseExpiry(text *string, now time.Time) (time.Time, error) {
 }
 
 // parseGrace parses a grace period, such as "24h" or "90s". It returns the default for nil, and an
-// invalid_grace problem for a malformed duration. It does not check the range.
+// invalid_grace problem for a malformed duration. The caller checks the range.
 func parseGrace(text *string) (time.Duration, error) {
 	if text == nil {
 		return apikey.DefaultGrace, nil

@@ -19,7 +19,7 @@
 //
 // A list that is filtered only by plan reads the keys. Other lists read the list of keys (package
 // store) and then the keys of the page. A page reads at most 200 entries, so it can have fewer
-// keys than requested and still a next page. It costs at most 200 document reads for 50 keys, plus
+// keys than requested although a next page exists. It costs at most 200 document reads for 50 keys, plus
 // one for each plan. While the list of keys is not ready (before rollup's first comparison, or
 // after 15 minutes without a run), the keys are scanned instead.
 //

@@ -41,7 +41,7 @@ const (
 	personBurst, personEvery     = 10, 6 * time.Second
 
 	// minResponseTime is the minimum time for the response to a user. It is longer than the
-	// processing, so the time does not reveal whether a key exists.
+	// processing takes, so the time does not reveal whether a key exists.
 	minResponseTime = time.Second
 )
 
@@ -105,8 +105,8 @@ func (s *Service) reportLeaks(w http.ResponseWriter, r *http.Request, in httpapi
 	return httpapi.WriteJSON(w, api.ReportLeaks.Status, wire.LeaksReceived{Received: len(found)})
 }
 
-// provenLeaks reads a report and verifies its signature before decoding it. name is the program,
-// or "" if the signature is not verified.
+// provenLeaks reads a report, verifies its signature, and then decodes it. name is the program, or
+// "" if the signature is invalid.
 func (s *Service) provenLeaks(w http.ResponseWriter, r *http.Request, network string) (name string, found []wire.FoundSecret, err error) {
 	unsigned := problem.New(problem.Unauthenticated, "A valid signature of a trusted program is required.")
 	connection := http.NewResponseController(w) // does nothing without a connection

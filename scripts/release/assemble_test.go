@@ -28,12 +28,12 @@ func TestAssemble(t *testing.T) {
 	first, err := img.Digest()
 	check.OK(t, err)
 	if second, err := make().Digest(); err != nil || first != second {
-		t.Errorf("the same sources made %s and %s, %v", first, second, err)
+		t.Errorf("second image from the same sources: got %s, %v, want %s", second, err, first)
 	}
 	config, err := img.ConfigFile()
 	check.OK(t, err)
 	if config.Config.User != user || !cmp.Equal(config.Config.Entrypoint, []string{"/keys"}) || config.OS != "linux" || config.Architecture != "arm64" {
-		t.Errorf("config %+v", config)
+		t.Errorf("config: got %+v", config)
 	}
 	manifest, err := img.Manifest()
 	check.OK(t, err)
@@ -71,12 +71,12 @@ func TestCertificates(t *testing.T) {
 	t.Parallel()
 	text := certificates()
 	if !x509.NewCertPool().AppendCertsFromPEM(text) {
-		t.Fatal("no certificates")
+		t.Fatal("got no valid certificates")
 	}
 	if n := bytes.Count(text, []byte("BEGIN CERTIFICATE")); n < 80 {
-		t.Errorf("only %d certificates", n)
+		t.Errorf("certificates: got %d, want at least 80", n)
 	}
 	if !bytes.Equal(text, certificates()) {
-		t.Error("two bundles differ")
+		t.Error("got different certificates from two calls")
 	}
 }

@@ -48,13 +48,13 @@ func checkPush(t *testing.T, repository string) {
 	manifest, err := index.IndexManifest()
 	check.OK(t, err)
 	if got := manifest.Annotations["org.opencontainers.image.title"]; got != "sluice-keys" {
-		t.Errorf("title %q", got)
+		t.Errorf("title: got %q, want sluice-keys", got)
 	}
 	var platforms []string
 	for _, m := range manifest.Manifests {
 		platforms = append(platforms, m.Platform.String())
 		if got, want := attached(t, ref.Context().Digest(m.Digest.String())), `{"for":"`+m.Platform.Architecture+`"}`; got != want {
-			t.Errorf("%s has %s attached", m.Platform, got)
+			t.Errorf("attachment of %s: got %s, want %s", m.Platform, got, want)
 		}
 	}
 	check.Equal(t, "platforms", []string{"linux/amd64", "linux/arm64"}, platforms)
@@ -74,7 +74,7 @@ func attached(t *testing.T, img name.Digest) string {
 	check.OK(t, err)
 	layers, err := artifact.Layers()
 	if err != nil || len(layers) != 1 {
-		t.Fatalf("%d layers, %v", len(layers), err)
+		t.Fatalf("layers: got %d, error %v, want 1", len(layers), err)
 	}
 	content, err := layers[0].Uncompressed()
 	check.OK(t, err)

@@ -42,7 +42,7 @@ func TestPackageChart(t *testing.T) {
 	second, err := packageChart(chart, "9.8.7-rc.1", at)
 	check.OK(t, err)
 	if !bytes.Equal(first, second) {
-		t.Error("two packages of the same chart differ")
+		t.Error("got different packages of the same chart")
 	}
 	files := unpack(t, first)
 	for _, line := range []string{"\nversion: 9.8.7-rc.1\n", "\nappVersion: v9.8.7-rc.1\n", "\nname: sluice\n"} {

@@ -51,7 +51,7 @@ func TestTrace(t *testing.T) {
 	api := httpapi.New(log)
 	api.Handle("POST /things/{name}", func(_ http.ResponseWriter, r *http.Request) error {
 		sender.Notify(r.Context(), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
-		return problem.New(problem.NotFound, "There is no planted.")
+		return problem.New(problem.NotFound, "The planted does not exist.")
 	})
 	first := serveWith(t, &Function{Handler: api}, exported)
 

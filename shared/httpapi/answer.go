@@ -84,7 +84,7 @@ func write(w http.ResponseWriter, media string, status int, body []byte) {
 }
 
 // File is a constant response that is the same for all clients, plain and compressed. It must not
-// contain secrets: compression would reveal something about them.
+// contain secrets: the compressed size would reveal something about them.
 type File struct {
 	Tag string // hash of the content, e.g. "9f86d081884c"
 

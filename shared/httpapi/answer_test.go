@@ -14,12 +14,12 @@ import (
 func TestFail(t *testing.T) {
 	t.Parallel()
 	const (
-		plain = `{"code":"not_found","message":"There is nothing."}` + "\n"
-		told  = `{"code":"not_found","message":"There is nothing.","type":"about:blank","title":"Not Found","status":404,"detail":"There is nothing."}` + "\n"
+		plain = `{"code":"not_found","message":"The resource does not exist."}` + "\n"
+		told  = `{"code":"not_found","message":"The resource does not exist.","type":"about:blank","title":"Not Found","status":404,"detail":"The resource does not exist."}` + "\n"
 	)
 	m, _ := testMux()
 	m.Handle("GET /x", func(http.ResponseWriter, *http.Request) error {
-		return problem.New(problem.NotFound, "There is nothing.")
+		return problem.New(problem.NotFound, "The resource does not exist.")
 	})
 	for accept, want := range map[string]string{
 		"":                         plain,

@@ -184,7 +184,7 @@ func (r *recorder) status() int {
 	return r.code
 }
 
-// discardWriter is a ResponseWriter that keeps only the headers.
+// discardWriter is a ResponseWriter that stores only the headers.
 type discardWriter http.Header
 
 func (d discardWriter) Header() http.Header       { return http.Header(d) }

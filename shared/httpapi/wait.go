@@ -14,8 +14,8 @@ import (
 
 const writeTimeout = 30 * time.Second
 
-// PreferredWait returns the time that the caller is willing to wait for the result, at most most.
-// It is the first "Prefer: wait=SECONDS" (RFC 7240), or 0 if that is missing or invalid.
+// PreferredWait returns the time that the caller is willing to wait for the result, limited to
+// most. It is the first "Prefer: wait=SECONDS" (RFC 7240), or 0 if that is missing or invalid.
 func PreferredWait(h http.Header, most time.Duration) time.Duration {
 	for _, line := range h.Values(api.Prefer) {
 		for preference := range strings.SplitSeq(line, ",") {

@@ -43,16 +43,16 @@ func TestJoinedErrorsListEachField(t *testing.T) {
 		}
 	}
 	if err := Join(nil, nil); err != nil {
-		t.Errorf("All(nil, nil): got %v, want nil", err)
+		t.Errorf("Join(nil, nil): got %v, want nil", err)
 	}
 	if err := ForField("rate", nil); err != nil {
-		t.Errorf("At(nil): got %v, want nil", err)
+		t.Errorf("ForField(nil): got %v, want nil", err)
 	}
 	if err := Nest("plan", nil); err != nil {
-		t.Errorf("Within(nil): got %v, want nil", err)
+		t.Errorf("Nest(nil): got %v, want nil", err)
 	}
 	if diff := cmp.Diff([]string{"invalid_rate", "rate invalid_rate"}, codes(rate)); diff != "" {
-		t.Errorf("argument of All (-want +got):\n%s", diff)
+		t.Errorf("argument of Join (-want +got):\n%s", diff)
 	}
 	var many []error
 	for i := range 3 * maxWrong {

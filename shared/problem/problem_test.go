@@ -205,7 +205,7 @@ func TestChangesAreCopies(t *testing.T) {
 	_ = p.WithRetryAfter(time.Hour)
 	_ = p.WithCause(errors.New("x"))
 	if p.RetryAfter != time.Second || p.Unwrap() != nil {
-		t.Errorf("after After and Because: got %+v, want it unchanged", p)
+		t.Errorf("after WithRetryAfter and WithCause: got %+v, want it unchanged", p)
 	}
 	own := New(RateLimited, "Only %d a minute.", 60)
 	if own.Message != "Only 60 a minute." || own.RetryAfter != time.Second {
