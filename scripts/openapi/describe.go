@@ -257,7 +257,7 @@ func (d *document) parameters(row *api.Row) ([]openapi.ParameterOrReference, err
 
 // requestHeaders contains the descriptions of request headers.
 //
-//nolint:gochecknoglobals // a constant table
+//nolint:gochecknoglobals,gosec // a constant table without credentials
 var requestHeaders = map[string]string{
 	api.IdempotencyKey:  "Identifies the call for 24 hours. A repeated call changes nothing and returns the first response, or already_issued if that response contained a full key.",
 	"Prefer":            "wait=SECONDS waits up to that time for the result. The maximum is 300 for webhook calls and 30 for changes to keys and plans.",

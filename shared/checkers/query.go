@@ -25,7 +25,10 @@ const (
 
 	// QueryWindow is the maximum difference between the time of a query and the checker's clock.
 	QueryWindow = time.Minute
+)
 
+// Limits of queries and responses.
+const (
 	MaxQuery    = 128 << 10 // bytes in a query
 	MaxQueries  = 4096      // queries in a window
 	MaxDenials  = 20        // denials in a response: a client can use a request ID many times

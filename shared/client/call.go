@@ -145,10 +145,9 @@ func (c *Client) send(ctx context.Context, row *api.Row, path []string, query st
 }
 
 func (c *Client) once(ctx context.Context, row *api.Row, address string, body []byte) (answer []byte, tag string, err error) {
-	timeout, prefer := c.timeout, ""
-	if c.wait >= time.Second && slices.Contains(row.Headers, api.Prefer) {
+	timeout, waits := c.timeout, c.wait >= time.Second && slices.Contains(row.Headers, api.Prefer)
+	if waits {
 		timeout += c.wait
-		prefer = fmt.Sprintf("wait=%d", c.wait/time.Second)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -160,8 +159,8 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if prefer != "" {
-		req.Header.Set(api.Prefer, prefer)
+	if waits {
+		req.Header.Set(api.Prefer, fmt.Sprintf("wait=%d", c.wait/time.Second))
 	}
 	if c.request != "" && row.Method == http.MethodPost {
 		req.Header.Set(api.IdempotencyKey, c.request)
