@@ -20,8 +20,8 @@ var (
 	promises = book.Table("Load report", "`make load` sends requests for ten minutes. `make test` does so for 15 s with fewer keys, and compares the verdicts.",
 		[]string{"expected", "verdict"}, "measured")
 	growths = book.Table("Growth under load", "No process of Sluice or of the ingress may grow in the second half of the load, after the last restart. "+
-		"The test fits a line to each half of these measurements and limits the rise of the flatter one: "+
-		"for memory to 15% or 64 MiB, for goroutines to 15% or 24 (whichever is more), for file descriptors to 12. "+
+		"The test fits a line to each half of these measurements. "+
+		"The flatter line may rise by 15% or 64 MiB for memory, 15% or 24 for goroutines (whichever is more), and 12 for file descriptors. "+
 		"For the ingress, it counts threads.",
 		[]string{"process", "verdict"}, "memory", "file descriptors", "goroutines or threads", "period")
 )
