@@ -40,7 +40,7 @@ cluster: ## start a Kubernetes node with Sluice in the background; needs root
 
 cluster-test: ## run the black-box tests against the cluster
 	@if [ -z "$${SLUICE_STACK:-}" ] && [ -n "$${KUBECONFIG:-}" ]; then \
-		echo "KUBECONFIG names another cluster: let SLUICE_STACK name a file that describes it (emulators/README.md says how)" >&2; exit 1; fi
+		echo "KUBECONFIG names another cluster: set SLUICE_STACK to a file that describes it (see emulators/README.md)" >&2; exit 1; fi
 	SLUICE_STACK=$${SLUICE_STACK:-$(CURDIR)/.local/cluster/info.json} go test -count=1 -p 1 -timeout 60m -v ./tests/runtime ./tests ./tests/attack ./tests/cluster
 
 cluster-down: ## stop the node and remove its data

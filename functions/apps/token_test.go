@@ -166,8 +166,8 @@ func TestTokenMayWhatItsRoleMay(t *testing.T) {
 	for _, token := range []wire.IssuedToken{viewer, developer, owner} {
 		as := o.with(token.FullToken)
 		for _, elsewhere := range []string{"/projects/" + other, "/projects/none", "/projects/" + other + "/tokens", "/projects/" + other + "/members"} {
-			if got, stranger := as.get(elsewhere).Is(403), o.as("eve").get(elsewhere).Is(403); string(got.Body) != string(stranger.Body) {
-				t.Errorf("%s: got %s, want %s as without access", elsewhere, got.Body, stranger.Body)
+			if got, outsider := as.get(elsewhere).Is(403), o.as("eve").get(elsewhere).Is(403); string(got.Body) != string(outsider.Body) {
+				t.Errorf("%s: got %s, want %s as without access", elsewhere, got.Body, outsider.Body)
 			}
 		}
 		as.post("/projects", `{"name":"mine"}`).Refused(403, "forbidden")

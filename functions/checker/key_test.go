@@ -134,9 +134,9 @@ func TestKeyIsShown(t *testing.T) {
 			wantShown(t, r.getKey("GET", "X-Api-Key", full), left(3, 0))
 		}
 		wantCode(t, r.getKey("GET", "X-Api-Key", full), http.StatusTooManyRequests, "rate_limited")
-		planless := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-gone" })
+		withoutPlan := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-gone" })
 		synctest.Wait()
-		wantCode(t, r.getKey("GET", "X-Api-Key", planless), http.StatusServiceUnavailable, "gate_unavailable")
+		wantCode(t, r.getKey("GET", "X-Api-Key", withoutPlan), http.StatusServiceUnavailable, "gate_unavailable")
 	})
 }
 

@@ -231,12 +231,12 @@ func TestLeakSender(t *testing.T) {
 	}
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check.OK(t, err)
-	stranger := &scanner{s.world, other}
+	otherSigner := &scanner{s.world, other}
 	var first []byte
 	for name, head := range map[string]http.Header{
 		"no headers":            {},
 		"of another body":       s.sign(body + " "),
-		"of another key":        stranger.sign(body),
+		"of another key":        otherSigner.sign(body),
 		"an unknown key":        with(func(h http.Header) { h.Set(program.IdentifierHeader, "second") }),
 		"two signatures":        with(func(h http.Header) { h.Add(program.SignatureHeader, h.Get(program.SignatureHeader)) }),
 		"two identifiers":       with(func(h http.Header) { h.Add(program.IdentifierHeader, scannersKey) }),

@@ -80,7 +80,7 @@ func (t *throttle) charge(now time.Time, f attempt) (lane identity.Lane, refund 
 		return identity.Known, refund, err
 	}
 	address := bucket{t.addresses, t.slot(f.address, "")}
-	lane = identity.Stranger
+	lane = identity.Unknown
 	if !address.isFull(at) {
 		lane = identity.Failing
 	}

@@ -234,7 +234,7 @@ func TestChargeRefusedByOneLimitCostsNoneOfTheOther(t *testing.T) {
 			t.Errorf("%s from %s: got lane %d, %v; want %d", username, address, lane, err, want)
 		}
 	}
-	charge("ada", "192.0.2.1", identity.Stranger)
+	charge("ada", "192.0.2.1", identity.Unknown)
 	for _, address := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.1"} { // by both, and by the user's
 		if _, _, err := th.charge(now, attempt{username: "ada", address: address}); !problem.Is(err, problem.RateLimited) {
 			t.Fatalf("got %v, want rate_limited", err)
@@ -242,7 +242,7 @@ func TestChargeRefusedByOneLimitCostsNoneOfTheOther(t *testing.T) {
 	}
 	charge("bob", "192.0.2.1", identity.Failing)
 	charge("vic", "192.0.2.1", identity.Failing)
-	charge("eve", "192.0.2.2", identity.Stranger) // rejected attempts cost nothing
+	charge("eve", "192.0.2.2", identity.Unknown) // rejected attempts cost nothing
 }
 
 func TestKnownAddressesAndDevices(t *testing.T) {
@@ -256,9 +256,9 @@ func TestKnownAddressesAndDevices(t *testing.T) {
 		want identity.Lane
 	}{
 		{attempt{username: "ada", address: "192.0.2.1"}, now, identity.Known},
-		{attempt{username: "ada", address: "192.0.2.2"}, now, identity.Stranger},
-		{attempt{username: "bob", address: "192.0.2.1"}, now, identity.Stranger},
-		{attempt{username: "ada", address: "192.0.2.1"}, now.Add(addressMemory), identity.Stranger},
+		{attempt{username: "ada", address: "192.0.2.2"}, now, identity.Unknown},
+		{attempt{username: "bob", address: "192.0.2.1"}, now, identity.Unknown},
+		{attempt{username: "ada", address: "192.0.2.1"}, now.Add(addressMemory), identity.Unknown},
 		{attempt{username: "ada", address: "192.0.2.3", proof: "DEVICE"}, now, identity.Known},
 	} {
 		lane, refund, err := th.charge(tt.at, tt.who)

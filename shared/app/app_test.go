@@ -78,9 +78,9 @@ func TestRoles(t *testing.T) {
 			}
 		}
 	}
-	for _, stranger := range []Role{"", "admin", "Owner"} {
-		if stranger.Valid() || stranger.Allows(Viewer) || stranger.Allows(stranger) || Owner.Allows(stranger) {
-			t.Errorf("%q is accepted as a role", stranger)
+	for _, invalid := range []Role{"", "admin", "Owner"} {
+		if invalid.Valid() || invalid.Allows(Viewer) || invalid.Allows(invalid) || Owner.Allows(invalid) {
+			t.Errorf("%q is accepted as a role", invalid)
 		}
 	}
 }

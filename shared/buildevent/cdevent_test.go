@@ -40,10 +40,10 @@ func TestEvent(t *testing.T) {
 		"customData":{"project":"shop","app":"hello","revision":3,"image":"registry.example.com/shop/hello:v2","digest":"sha256:9f86",
 			"commit":"abc","trigger":"webhook","actor":"webhook","status":"live"},
 		"customDataContentType":"application/json"}`
-	var is, shall any
+	var is, expected any
 	check.OK(t, json.Unmarshal(e.Data(), &is))
-	check.OK(t, json.Unmarshal([]byte(want), &shall))
-	check.Equal(t, "data", shall, is)
+	check.OK(t, json.Unmarshal([]byte(want), &expected))
+	check.Equal(t, "data", expected, is)
 }
 
 func TestEventTypes(t *testing.T) {

@@ -77,9 +77,9 @@ func TestCloudEvents(t *testing.T) {
 			want := []string{tt.id, tt.kind, tt.sub, "/sluice", "1.0", tt.sub}
 			got := []string{e.ID(), e.Type(), e.Subject(), e.Source(), e.SpecVersion(), e.Extensions()["partitionkey"].(string)}
 			check.Equal(t, "attributes", want, got)
-			var is, shall any
-			check.OK(t, errors.Join(json.Unmarshal(e.Data(), &is), json.Unmarshal([]byte(tt.data), &shall)))
-			check.Equal(t, "data", shall, is)
+			var is, expected any
+			check.OK(t, errors.Join(json.Unmarshal(e.Data(), &is), json.Unmarshal([]byte(tt.data), &expected)))
+			check.Equal(t, "data", expected, is)
 		})
 	}
 }

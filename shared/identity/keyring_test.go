@@ -153,8 +153,8 @@ func TestBrokenDirectoryKeepsKeysForAWhile(t *testing.T) {
 	if _, err := k.Verify(token); err != nil {
 		t.Fatalf("known key with a broken directory: %v", err)
 	}
-	stranger := sign(t, testKeyring(t, c, "zz"), c.now())
-	_, err := k.Verify(stranger)
+	foreign := sign(t, testKeyring(t, c, "zz"), c.now())
+	_, err := k.Verify(foreign)
 	wantCode(t, err, problem.Unavailable)
 	c.advance(keysStale)
 	_, err = k.Verify(token)

@@ -14,17 +14,17 @@ type Lane int
 
 // The lanes in order of priority.
 const (
-	Known    Lane = iota // has a session, or a known device or address
-	Stranger             // from an address without failures
-	Failing              // from an address with failures
+	Known   Lane = iota // has a session, or a known device or address
+	Unknown             // from an address without failures
+	Failing             // from an address with failures
 
 	lanes = 3
 )
 
 const (
-	maxWaiting      = 64              // per lane
-	maxHashWait     = 5 * time.Second // for known clients
-	maxStrangerWait = 2 * time.Second // for other clients, which can retry
+	maxWaiting     = 64              // per lane
+	maxHashWait    = 5 * time.Second // for known clients
+	maxUnknownWait = 2 * time.Second // for other clients, which can retry
 )
 
 // queue limits concurrent hashes by lane. If it has several places, one is reserved for known
@@ -61,7 +61,7 @@ func (q *queue) enter(ctx context.Context, lane Lane) error {
 
 	wait := maxHashWait
 	if lane != Known {
-		wait = maxStrangerWait
+		wait = maxUnknownWait
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

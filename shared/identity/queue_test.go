@@ -24,10 +24,10 @@ func TestQueue(t *testing.T) {
 			synctest.Wait()
 		}
 		giveUp, cancel := context.WithCancel(t.Context())
-		wait(t.Context(), Stranger, "the first") // the other place is reserved
-		wait(giveUp, Stranger, "a canceled client")
+		wait(t.Context(), Unknown, "the first") // the other place is reserved
+		wait(giveUp, Unknown, "a canceled client")
 		wait(t.Context(), Failing, "a guesser")
-		wait(t.Context(), Stranger, "an unknown client")
+		wait(t.Context(), Unknown, "an unknown client")
 		wait(t.Context(), Known, "ada")
 		wait(t.Context(), Known, "bob") // both places are taken
 		check.Equal(t, "in at once", []string{"the first", "ada"}, came)
@@ -48,7 +48,7 @@ func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(1) // none is reserved
-		check.OK(t, q.enter(t.Context(), Stranger))
+		check.OK(t, q.enter(t.Context(), Unknown))
 		errs := make(chan error, maxWaiting)
 		for range maxWaiting {
 			go func() { errs <- q.enter(t.Context(), Failing) }()
@@ -60,7 +60,7 @@ func TestQueueIsBounded(t *testing.T) {
 			t.Errorf("rejected after %s, want immediately", waited)
 		}
 		go func() {
-			if err := q.enter(t.Context(), Stranger); err != nil {
+			if err := q.enter(t.Context(), Unknown); err != nil {
 				t.Errorf("another lane: %v", err)
 			}
 		}()
@@ -71,7 +71,7 @@ func TestQueueIsBounded(t *testing.T) {
 		for range maxWaiting {
 			wantCode(t, <-errs, problem.RateLimited)
 		}
-		if waited := time.Since(begin); waited != maxStrangerWait {
+		if waited := time.Since(begin); waited != maxUnknownWait {
 			t.Errorf("unknown clients: got a wait of %s", waited)
 		}
 	})

@@ -62,7 +62,7 @@ func TestVerifyRefuses(t *testing.T) {
 	k := testKeyring(t, c, "a")
 	key, _, err := k.signer()
 	check.OK(t, err)
-	_, stranger, err := ed25519.GenerateKey(nil)
+	_, unknownKey, err := ed25519.GenerateKey(nil)
 	check.OK(t, err)
 	public := k.keys.public["a"]
 	forge := func(method jwt.SigningMethod, key any, kid any, change jwt.MapClaims) string {
@@ -97,7 +97,7 @@ func TestVerifyRefuses(t *testing.T) {
 		{"too long", good + strings.Repeat("A", maxToken)},
 		{"algorithm none", forge(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, "a", nil)},
 		{"HMAC with the public key", forge(jwt.SigningMethodHS256, []byte(public), "a", nil)},
-		{"an unknown key", forge(jwt.SigningMethodEdDSA, stranger, "a", nil)},
+		{"an unknown key", forge(jwt.SigningMethodEdDSA, unknownKey, "a", nil)},
 		{"no kid", forge(jwt.SigningMethodEdDSA, key, nil, nil)},
 		{"a kid that is not a string", forge(jwt.SigningMethodEdDSA, key, 1, nil)},
 		{"an unknown kid", forge(jwt.SigningMethodEdDSA, key, "b", nil)},

@@ -89,6 +89,6 @@ func TestViewerOfApps(t *testing.T) {
 	v.submits("Create app", "Name", "mine", "Image", "registry.example/echo:v1").sees("Your role does not allow this. Ask a project owner or an admin.")
 	s.OnlyHas(0, 0, 1)
 
-	stranger := browseAs(t, desk, newSite(t).member("owner"))
-	stranger.opens(s.page("apps")).sees("Access denied")
+	outsider := browseAs(t, desk, newSite(t).member("owner"))
+	outsider.opens(s.page("apps")).sees("Access denied")
 }

@@ -46,9 +46,9 @@ func TestPagesAreFast(t *testing.T) {
 	for _, path := range pages {
 		body, took, limit := r.read(path), best[path], limit
 		if took >= limit { // the machine may be busier now
-			var beside time.Duration
-			took, beside = r.sideBySide(path, list)
-			limit = limitBy(beside)
+			var baselineNow time.Duration
+			took, baselineNow = r.sideBySide(path, list)
+			limit = limitBy(baselineNow)
 		}
 		t.Logf("%5.1f KB %7s  %s", float64(len(body))/1024, took.Round(100*time.Microsecond), s.shape(path))
 		if len(body) >= maxPage {

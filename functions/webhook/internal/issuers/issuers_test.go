@@ -116,7 +116,7 @@ func TestRefused(t *testing.T) {
 	if _, err := is.Verify(t.Context(), s.token(t, nil)); err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	unknownKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check.OK(t, err)
 	kid, private := s.Key()
 	good := jwt.MapClaims{"iss": home, "aud": audience, "jti": "x", "iat": now, "exp": now + 300, "sub": "x"}
@@ -156,7 +156,7 @@ func TestRefused(t *testing.T) {
 		"kid empty":                ours(map[string]any{"kid": ""}, nil),
 		"kid a number":             ours(map[string]any{"kid": 1}, nil),
 		"kid of nobody":            ours(map[string]any{"kid": "nobody"}, nil),
-		"unknown key":              forge(jwt.SigningMethodES256, stranger, nil, nil),
+		"unknown key":              forge(jwt.SigningMethodES256, unknownKey, nil, nil),
 		"jwk":                      ours(map[string]any{"jwk": map[string]any{}}, nil),
 		"jku":                      ours(map[string]any{"jku": "http://127.0.0.1:1/"}, nil),
 		"x5u":                      ours(map[string]any{"x5u": "http://127.0.0.1:1/"}, nil),
