@@ -18,8 +18,7 @@ const (
 
 const preface = `# Report
 
-Expected and measured results of the tests in this folder. ` + "`make report`" + ` runs the tests and writes this file. Every run compares its rows and verdicts with
-this file and fails if they differ. The measured columns are those of the run that wrote the file.
+` + "`make report`" + ` runs the tests in this folder and writes this file. Every run of the tests fails if its rows or verdicts differ.
 `
 
 func (s *Section) markdown() string {
