@@ -26,7 +26,6 @@ type load struct {
 	keys  *kinds
 	plans plans
 	app   string // gated
-	end   time.Time
 
 	lasted time.Duration
 
