@@ -28,6 +28,10 @@ func TestReadPage(t *testing.T) {
 		{"a fraction", "page_size=1.5", api.Page{}, problem.InvalidPage},
 		{"text", "page_size=all", api.Page{}, problem.InvalidPage},
 		{"misspelt", "page_token=abc&pagesize=7", api.Page{Size: 50, Token: "abc"}, problem.UnknownParameter},
+		{"size repeated", "page_size=1&page_size=2", api.Page{}, problem.InvalidParameter},
+		{"size repeated, empty", "page_size=&page_size=", api.Page{}, problem.InvalidParameter},
+		{"token repeated", "page_token=abc&page_token=abc", api.Page{}, problem.InvalidParameter},
+		{"unknown repeated", "size=1&size=1", api.Page{}, problem.InvalidParameter},
 		{"not a query", "page_size=%zz", api.Page{}, problem.InvalidParameter},
 	}
 	for _, tt := range tests {

@@ -15,13 +15,15 @@ import (
 const maxParameter = 512
 
 // bindQuery decodes a query into a struct of package api, by the tags of its fields. Unknown and
-// repeated parameters are rejected: ignoring them would return more than the caller requested. Only
-// page_size and page_token may be repeated; the first value counts. bindQuery returns an
-// invalid_parameter, invalid_page or unknown_parameter problem.
+// repeated parameters are rejected: ignoring them would return more than the caller requested.
+// bindQuery returns an invalid_parameter, invalid_page or unknown_parameter problem.
 func bindQuery(raw string, to reflect.Value) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return problem.FromCode(problem.InvalidParameter).WithCause(err)
+	}
+	if err := checkRepeated(values); err != nil {
+		return err
 	}
 	if err := bind(values, to); err != nil {
 		return err
@@ -31,6 +33,20 @@ func bindQuery(raw string, to reflect.Value) error {
 		unknown = append(unknown, problem.ForField(name, problem.New(problem.UnknownParameter, "Unknown query parameter %.40q.", name)))
 	}
 	return problem.Join(unknown...)
+}
+
+func checkRepeated(values url.Values) error {
+	var repeated []error
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if len(values[name]) > 1 {
+			repeated = append(repeated, invalid(name, "Query parameter %.40q must appear at most once.", name))
+		}
+	}
+	return problem.Join(repeated...)
+}
+
+func invalid(name, format string, args ...any) error {
+	return problem.ForField(name, problem.New(problem.InvalidParameter, format, args...))
 }
 
 func bind(values url.Values, to reflect.Value) error {
@@ -65,12 +81,13 @@ func bind(values url.Values, to reflect.Value) error {
 }
 
 func one(values url.Values, name string) (text string, given bool, err error) {
-	all := values[name]
-	defer delete(values, name)
-	if len(all) > 1 || len(values.Get(name)) > maxParameter {
-		return "", false, problem.New(problem.InvalidParameter, "%s must appear at most once, with at most %d characters.", name, maxParameter)
+	given = values.Has(name)
+	text = values.Get(name)
+	delete(values, name)
+	if len(text) > maxParameter {
+		return "", false, invalid(name, "%s must have at most %d bytes.", name, maxParameter)
 	}
-	return values.Get(name), len(all) == 1, nil
+	return text, given, nil
 }
 
 func bindPage(values url.Values, page *api.Page) error {
