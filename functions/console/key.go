@@ -211,7 +211,7 @@ func askDisableKey(r *request) error {
 		return view.Confirmation{
 			Title:  "Disable " + k.Label + "?",
 			Lead:   "Requests with " + k.ID + " are denied within seconds, until you enable the key again.",
-			Facts:  []view.Comparison{{Name: "Status", Now: k.State.Text, Then: "Disabled"}, {Name: "Apps", Now: k.Scope, Then: k.Scope}},
+			Facts:  []view.Comparison{{Name: "Status", Now: k.statusText(), Then: "Disabled"}, {Name: "Apps", Now: k.Scope, Then: k.Scope}},
 			Action: k.Path + "/disable", Button: "Disable key", Danger: true,
 		}
 	})

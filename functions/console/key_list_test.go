@@ -100,26 +100,34 @@ func TestKeyBadges(t *testing.T) {
 		return &wire.KeyUsage{Week: []wire.UsageDay{{UsageTotals: wire.UsageTotals{RateDenied: 99}}, {UsageTotals: wire.UsageTotals{Allowed: allowed, RateDenied: rate}}}}
 	}
 	good := badge{toneGood, "Active"}
+	leak := &wire.KeyLeak{Secret: wire.LeakedCurrent}
 	tests := []struct {
-		status     string
-		use        *wire.KeyUsage
+		key        wire.Key
 		state, and badge
 	}{
-		{"active", nil, good, badge{}},
-		{"active", quota(79), good, badge{}},
-		{"active", quota(80), good, badge{toneAmber, "80% of quota used"}},
-		{"active", quota(100), badge{toneBad, "Quota used up"}, badge{}},
-		{"active", quota(250), badge{toneBad, "Quota used up"}, badge{}},
-		{"active", today(9, 1), good, badge{toneAmber, "Over its rate today"}},
-		{"active", today(10, 1), good, badge{}},
-		{"active", today(0, 0), good, badge{}},
-		{"disabled", quota(100), badge{"", "Disabled"}, badge{}},
-		{"revoked", quota(100), badge{Text: "Revoked"}, badge{}},
+		{wire.Key{Status: "active"}, good, badge{}},
+		{wire.Key{Status: "active", Usage: quota(79)}, good, badge{}},
+		{wire.Key{Status: "active", Usage: quota(80)}, good, badge{toneAmber, "80% of quota used"}},
+		{wire.Key{Status: "active", Usage: quota(100)}, badge{toneBad, "Quota used up"}, badge{}},
+		{wire.Key{Status: "active", Usage: quota(250)}, badge{toneBad, "Quota used up"}, badge{}},
+		{wire.Key{Status: "active", Usage: today(9, 1)}, good, badge{toneAmber, "Over its rate today"}},
+		{wire.Key{Status: "active", Usage: today(10, 1)}, good, badge{}},
+		{wire.Key{Status: "active", Usage: today(0, 0)}, good, badge{}},
+		{wire.Key{Status: "active", Scope: "none"}, badge{Text: "No apps"}, badge{}},
+		{wire.Key{Status: "active", Scope: "none", Usage: quota(100)}, badge{Text: "No apps"}, badge{}},
+		{wire.Key{Status: "active", Scope: "none", Leak: leak}, badge{Text: "No apps"}, badge{toneBad, "Leaked"}},
+		{wire.Key{Status: "active", Leak: leak}, good, badge{toneBad, "Leaked"}},
+		{wire.Key{Status: "disabled", Scope: "none"}, badge{Text: "Disabled"}, badge{}},
+		{wire.Key{Status: "disabled", Usage: quota(100)}, badge{Text: "Disabled"}, badge{}},
+		{wire.Key{Status: "revoked", Usage: quota(100)}, badge{Text: "Revoked"}, badge{}},
 	}
 	for _, tt := range tests {
-		row := r.keyRow(wire.Key{Status: tt.status, Usage: tt.use}, nil)
+		row := r.keyRow(tt.key, nil)
 		if row.State != tt.state || row.Use != tt.and {
-			t.Errorf("%s with %+v: got %+v and %+v, want %+v and %+v", tt.status, tt.use, row.State, row.Use, tt.state, tt.and)
+			t.Errorf("%+v: got %+v and %+v, want %+v and %+v", tt.key, row.State, row.Use, tt.state, tt.and)
+		}
+		if text := row.statusText(); tt.key.Status == "active" && text != "Active" {
+			t.Errorf("%+v: got the status %s, want Active", tt.key, text)
 		}
 	}
 }

@@ -77,10 +77,14 @@ func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
 // useBadges returns the status badge and a warning badge. The status badge of a key whose requests
 // are all denied is not green.
 func useBadges(k keyRow, now time.Time) (state, use badge) {
+	noApps := k.Status == "active" && k.Key.Scope == scopeNone
+	if noApps {
+		k.State = badge{Text: scopeText(nil)}
+	}
 	switch {
 	case k.Leak != nil && k.Leak.Secret == wire.LeakedCurrent && k.Live():
 		return k.State, attentionBadge(wire.KeyAttention{Reason: wire.KeyLeaked}, now)
-	case k.Status != "active":
+	case k.Status != "active" || noApps:
 	case k.Quota != nil && k.Quota.Full:
 		return attentionBadge(wire.KeyAttention{Reason: wire.QuotaUsedUp}, now), badge{}
 	case k.Quota != nil && k.Quota.High:
@@ -99,12 +103,7 @@ func tooFast(k wire.Key) bool {
 	return today.RateDenied > 0 && float64(today.RateDenied) >= wire.LateShare*float64(today.Requests())
 }
 
-func (k keyRow) statusText() string {
-	if k.State.Text == "" {
-		return k.Expiry.Text
-	}
-	return k.State.Text
-}
+func (k keyRow) statusText() string { return cmp.Or(statusBadge(k.Status).Text, k.Expiry.Text) }
 
 const expiryWarning = 14 * 24 * time.Hour
 
