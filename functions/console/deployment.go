@@ -1,9 +1,13 @@
 package console
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
@@ -76,8 +80,8 @@ func (r *request) notDeployed(err error, page ask) error {
 	return page(r, r.invalid("", fmt.Sprintf("No changes were made: revision %d was deployed in the meantime. Review it, then submit again.", a.Revision)))
 }
 
-func (r *request) deployment(environment string, is func(wire.Deployment) bool) (wire.Deployment, error) {
-	for d, err := range r.api.Deployments(r.Context(), r.project, environment, r.app()) {
+func (r *request) deployment(ctx context.Context, environment string, is func(wire.Deployment) bool) (wire.Deployment, error) {
+	for d, err := range r.api.Deployments(ctx, r.project, environment, r.app()) {
 		if err != nil {
 			return wire.Deployment{}, err
 		}
@@ -109,8 +113,10 @@ func facts(now, then wire.Deployment) []view.Comparison {
 	}
 }
 
-func (r *request) revision() (int64, error) {
-	n, err := strconv.ParseInt(r.PathValue("revision"), 10, 64)
+func (r *request) revision() (int64, error) { return revisionIn(r.PathValue(revisionField)) }
+
+func revisionIn(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
 		return 0, notFound()
 	}
@@ -129,7 +135,7 @@ func askRollback(r *request, f view.Form) error {
 	if err != nil {
 		return err
 	}
-	now, err := r.deployment(r.environment, func(d wire.Deployment) bool { return d.Current })
+	now, err := r.deployment(r.Context(), r.environment, func(d wire.Deployment) bool { return d.Current })
 	if err != nil {
 		return err
 	}
@@ -168,10 +174,18 @@ func rollBack(r *request) error {
 
 type promotePage struct {
 	App     wire.App
-	Sources []wire.App
+	Sources []promotionSource
+}
+
+// promotionSource is the revision of another environment that a promotion deploys by default.
+type promotionSource struct {
+	Environment string
+	wire.Deployment
 }
 
 const atOnce = 8
+
+const revisionField = "revision"
 
 func choosePromotion(r *request) error {
 	a, err := r.readApp()
@@ -182,16 +196,17 @@ func choosePromotion(r *request) error {
 	if err != nil {
 		return err
 	}
-	found := make([]wire.App, len(f.Environments))
+	found := make([]promotionSource, len(f.Environments))
 	g, ctx := errgroup.WithContext(r.Context())
 	g.SetLimit(atOnce)
 	for i, e := range f.Environments {
 		if e.Name == r.environment {
 			continue
 		}
-		g.Go(func() (err error) {
-			found[i], err = r.api.App(ctx, r.project, e.Name, r.app())
-			if client.HasCode(err, "not_found") {
+		g.Go(func() error {
+			d, err := r.deployment(ctx, e.Name, wasReady)
+			found[i] = promotionSource{e.Name, d}
+			if isNotFound(err) || errors.Is(err, r.noRevision(e.Name)) {
 				return nil
 			}
 			return err
@@ -200,20 +215,35 @@ func choosePromotion(r *request) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	p := promotePage{App: a}
-	for _, other := range found {
-		if other.Revision > 0 {
-			p.Sources = append(p.Sources, other)
-		}
-	}
+	p := promotePage{App: a, Sources: slices.DeleteFunc(found, func(s promotionSource) bool { return s.Revision == 0 })}
 	return r.show("promote", page{Title: "Promotion of " + a.Name, Tab: tabApps}, p)
+}
+
+func wasReady(d wire.Deployment) bool { return d.ReadyAt != nil }
+
+// promotable returns the revision that the list of environments or the form shows, or the newest
+// one that was ready. It returns an error with status 404 if the revision was never ready.
+func (r *request) promotable(from string) (wire.Deployment, error) {
+	shown := cmp.Or(r.PostForm.Get(revisionField), r.URL.Query().Get(revisionField))
+	if shown == "" {
+		return r.deployment(r.Context(), from, wasReady)
+	}
+	n, err := revisionIn(shown)
+	if err != nil {
+		return wire.Deployment{}, err
+	}
+	d, err := r.api.Deployment(r.Context(), r.project, from, r.app(), n)
+	if isNotFound(err) || err == nil && !wasReady(d) {
+		return wire.Deployment{}, r.noRevision(from)
+	}
+	return d, err
 }
 
 // askPromote shows the confirmation of a promotion. The form contains the shown revision, so that
 // a newer one is not promoted instead.
 func askPromote(r *request, f view.Form) error {
 	from := r.PathValue("from")
-	then, err := r.deployment(from, func(d wire.Deployment) bool { return d.ReadyAt != nil })
+	then, err := r.promotable(from)
 	if err != nil {
 		return err
 	}
@@ -223,7 +253,7 @@ func askPromote(r *request, f view.Form) error {
 	}
 	now := wire.Deployment{}
 	if a.Revision > 0 {
-		if now, err = r.deployment(r.environment, func(d wire.Deployment) bool { return d.Current }); err != nil {
+		if now, err = r.deployment(r.Context(), r.environment, func(d wire.Deployment) bool { return d.Current }); err != nil {
 			return err
 		}
 	}
@@ -233,16 +263,16 @@ func askPromote(r *request, f view.Form) error {
 		Lead:   fmt.Sprintf("The promotion creates a new revision in %s with the image of revision %s in %s.", r.environment, revision, from),
 		Facts:  facts(now, then),
 		Points: []string{"The live revision keeps serving until the new one is ready."},
-		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(a.Revision, 10)}, {Name: "revision", Value: revision}, {Name: onceField, Value: rand.Text()}},
+		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(a.Revision, 10)}, {Name: revisionField, Value: revision}, {Name: onceField, Value: rand.Text()}},
 		Form:   f,
 		Action: r.inApp("promote", from), Button: "Promote to " + r.environment, Back: r.inApp("promote"),
 	})
 }
 
 func promote(r *request) error {
-	revision, err := strconv.ParseInt(r.PostForm.Get("revision"), 10, 64)
+	revision, err := revisionIn(r.PostForm.Get(revisionField))
 	if err != nil {
-		return notFound()
+		return err
 	}
 	once, err := r.deployOnce()
 	if err != nil {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const helloPath = "/console/projects/shop/environments/prod/apps/hello"
@@ -303,4 +305,43 @@ func TestRollbackWithoutADigest(t *testing.T) {
 			t.Errorf("reason %q: got the page %s", reason, page)
 		}
 	}
+}
+
+// TestPromotion checks that the list, the confirmation and the call name one revision: the newest
+// that was ready when the list was shown.
+func TestPromotion(t *testing.T) {
+	t.Parallel()
+	const prod, staging, idle = "/api/v1/projects/shop/environments/prod/apps/hello", "/api/v1/projects/shop/environments/staging/apps/hello", "/api/v1/projects/shop/environments/idle/apps/hello"
+	o := newOffice(t)
+	o.hello("ungated", "")
+	ready := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	revision := func(n int64, at *time.Time) wire.Deployment {
+		return wire.Deployment{Revision: n, Image: fmt.Sprintf("registry.example/hello:v%d", n), ReadyAt: at, Current: n == 3}
+	}
+	o.answer("GET /api/v1/projects/shop/environments", 200, wire.List[wire.Environment]{Items: []wire.Environment{{Name: "prod"}, {Name: "staging"}, {Name: "idle"}, {Name: "empty"}}})
+	o.answer("GET "+prod+"/deployments", 200, wire.List[wire.Deployment]{Items: []wire.Deployment{revision(3, nil)}})
+	o.answer("GET "+staging+"/deployments", 200, wire.List[wire.Deployment]{Items: []wire.Deployment{revision(3, nil), revision(2, &ready), revision(1, &ready)}})
+	o.answer("GET "+staging+"/deployments/2", 200, revision(2, &ready))
+	o.answer("GET "+staging+"/deployments/3", 200, revision(3, nil))
+	o.answer("GET "+idle+"/deployments", 200, wire.List[wire.Deployment]{Items: []wire.Deployment{revision(1, nil)}})
+
+	list := o.get(helloPath + "/promote").Text()
+	const link = helloPath + "/promote/staging?revision=2"
+	if !strings.Contains(list, `href="`+link+`"`) || !strings.Contains(list, "revision 2") || strings.Contains(list, "hello:v3</code>") || strings.Contains(list, "promote/idle") || strings.Contains(list, "promote/empty") {
+		t.Errorf("list: got %s", list)
+	}
+	// A newer revision becomes ready after the list was shown.
+	o.answer("GET "+staging+"/deployments", 200, wire.List[wire.Deployment]{Items: []wire.Deployment{revision(4, &ready), revision(3, nil), revision(2, &ready)}})
+	o.get(link).Shows(200, "with the image of revision 2 in staging.")
+	o.get(helloPath+"/promote/staging").Shows(200, "with the image of revision 4 in staging.")
+	for query, status := range map[string]int{"3": 404, "9": 404, "0": 404, "x": 404} {
+		o.get(helloPath + "/promote/staging?revision=" + query).Shows(status)
+	}
+
+	fields := url.Values{"current": {"3"}, "revision": {"2"}, "once": {strings.Repeat("A", 26)}}
+	o.refuse("POST "+prod+"/promote", 409, "revision_not_live")
+	o.post(helloPath+"/promote/staging", fields).Shows(409, "with the image of revision 2 in staging.")
+	o.post(helloPath+"/promote/staging", url.Values{"current": {"3"}, "once": fields["once"]}).Shows(404)
+	want := []string{"POST " + prod + `/promote {"from_environment":"staging","revision":2}`}
+	check.Equal(t, "calls", want, o.changes())
 }
