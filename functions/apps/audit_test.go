@@ -52,6 +52,7 @@ func TestAudit(t *testing.T) {
 	for query, code := range map[string]string{
 		"?from=yesterday": "invalid_date", "?to=2026-13-01": "invalid_date", "?from=0001-01-01T00:00:00Z": "invalid_date",
 		"?from=2026-01-02&from=2026-01-03": "invalid_parameter", "?actor=" + strings.Repeat("a", 513): "invalid_parameter",
+		"?action=key.sell": "invalid_parameter", "?action=webhook.call": "invalid_parameter", "?action=Key.Revoke": "invalid_parameter",
 		"?a=%zz": "invalid_parameter", "?page_token=x": "invalid_page",
 	} {
 		o.as("ada").get(o.at("/audit"+query)).Refused(400, problem.Code(code))
@@ -115,6 +116,7 @@ func TestInstallationAudit(t *testing.T) {
 		o.as(who).get("/audit").Refused(403, "forbidden")
 	}
 	o.as("").get("/audit").Refused(401, "unauthenticated")
+	o.as("root").get("/audit?action=user.promote").Refused(400, "invalid_parameter")
 	list := functest.Read[wire.List[wire.AuditRecord]](o.as("root").get("/audit?action=project.create"), 200)
 	if len(list.Items) != 1 || list.Items[0].Resource != "projects/"+o.project || string(list.Items[0].New) != `{"root":"owner"}` || string(list.Items[0].Old) != "null" {
 		t.Errorf("records %+v", list.Items)

@@ -88,7 +88,7 @@ func (l recordLog) full(resource string) string {
 }
 
 func actionsOf(installation bool) []audit.Action {
-	return slices.DeleteFunc(audit.Actions(), func(a audit.Action) bool { return a == audit.CallWebhook || a.OfInstallation() != installation })
+	return slices.DeleteFunc(audit.Recorded(), func(a audit.Action) bool { return a.OfInstallation() != installation })
 }
 
 const historyShown = 5

@@ -22,10 +22,6 @@ const maxSearch = 200
 
 func checkSearch(q api.KeysOf) error {
 	switch {
-	case q.Status != "" && !slices.Contains(wire.KeyStatuses(), q.Status):
-		return problem.New(problem.InvalidParameter, "status must be one of %s.", strings.Join(wire.KeyStatuses(), ", "))
-	case q.Sort != "" && !slices.Contains(wire.KeySorts(), q.Sort):
-		return problem.New(problem.InvalidParameter, "sort must be one of %s.", strings.Join(wire.KeySorts(), ", "))
 	case len(q.Search) > maxSearch:
 		return problem.New(problem.InvalidParameter, "search must have at most %d bytes.", maxSearch)
 	case q.App != "" && !app.ValidLabel(q.App):

@@ -48,6 +48,7 @@ var kinds = map[string]kind{
 	"password":      {length: [2]int64{12, 256}, example: "correct horse battery staple"},
 	"role":          {values: all(app.Roles()), example: "developer"},
 	"action":        {values: all(audit.Actions()), example: "key.revoke"},
+	"audit_action":  {values: all(audit.Recorded()), example: "key.revoke"},
 	"outcome":       {values: all(audit.Outcomes())},
 	"activity_kind": {values: all(audit.Kinds()), example: "deployments"},
 	"work_status":   {values: distinct(all(deploy.Statuses()), all(deploy.BuildStatuses()), all(hook.Results()))},

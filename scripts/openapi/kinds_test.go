@@ -1,13 +1,17 @@
 package main
 
 import (
+	"net/http"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
@@ -45,6 +49,30 @@ func TestPatterns(t *testing.T) {
 				t.Errorf("example %v: got invalid, want valid", k.example)
 			}
 		})
+	}
+}
+
+// TestQueryValuesAreChecked checks that the API rejects the values that the document does not list.
+func TestQueryValuesAreChecked(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for _, row := range api.Table() {
+		if row.Method != http.MethodGet {
+			continue
+		}
+		for _, f := range reflect.VisibleFields(row.Request) {
+			kind := f.Tag.Get("kind")
+			if f.Tag.Get("query") == "" || len(kinds[kind].values) == 0 && api.Allowed(kind) == nil {
+				continue
+			}
+			checked++
+			if got, want := all(api.Allowed(kind)), kinds[kind].values; !slices.Equal(got, want) {
+				t.Errorf("%s: values of %s: got %v, want %v", row.Pattern(), f.Name, got, want)
+			}
+		}
+	}
+	if checked < 4 {
+		t.Errorf("enumerated parameters: got %d, want at least 4", checked)
 	}
 }
 

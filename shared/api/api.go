@@ -14,7 +14,9 @@ import (
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // OpenAPI is the OpenAPI document of the table. scripts/openapi generates it.
@@ -217,6 +219,30 @@ type Page struct {
 	Token string `query:"page_token"`                 // next_page_token of the previous page; absent for the first page
 }
 
+// Allowed returns the values of an enumerated kind of query parameter, or nil if the kind is not
+// enumerated.
+func Allowed(kind string) []string {
+	switch kind {
+	case "audit_action":
+		return texts(audit.Recorded())
+	case "activity_kind":
+		return texts(audit.Kinds())
+	case "key_status":
+		return wire.KeyStatuses()
+	case "key_sort":
+		return wire.KeySorts()
+	}
+	return nil
+}
+
+func texts[T ~string](values []T) []string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = string(v)
+	}
+	return all
+}
+
 // KeysOf filters a list of an environment's keys.
 type KeysOf struct {
 	Page
@@ -242,11 +268,11 @@ type Window struct {
 // Audit filters a list of audit records.
 type Audit struct {
 	Page
-	From     string `query:"from" kind:"instant"`      // start: RFC 3339 time or UTC day, inclusive
-	To       string `query:"to" kind:"instant"`        // end: RFC 3339 time or UTC day, inclusive
-	Actor    string `query:"actor"`                    // exact name of the caller
-	Action   string `query:"action"`                   // exact action
-	Resource string `query:"resource" kind:"resource"` // path of the resource; matches it and all resources below it
+	From     string `query:"from" kind:"instant"`        // start: RFC 3339 time or UTC day, inclusive
+	To       string `query:"to" kind:"instant"`          // end: RFC 3339 time or UTC day, inclusive
+	Actor    string `query:"actor"`                      // exact name of the caller
+	Action   string `query:"action" kind:"audit_action"` // exact action
+	Resource string `query:"resource" kind:"resource"`   // path of the resource; matches it and all resources below it
 }
 
 // Activity filters a list of an environment's activity.

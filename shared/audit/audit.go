@@ -25,6 +25,7 @@ package audit
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,6 +99,11 @@ func Actions() []Action {
 		CreateApp, UpdateApp, DeleteApp, EnableWebhook, DisableWebhook, AddTrust, RemoveTrust, CallWebhook, Deploy, RequestBuild,
 		CreatePlan, UpdatePlan, DeletePlan, CreateKey, UpdateKey, RotateKey, RevokeKey, LeakKey, ReleaseQuota, ExplainRequest,
 	}
+}
+
+// Recorded returns the actions of audit records.
+func Recorded() []Action {
+	return slices.DeleteFunc(Actions(), func(a Action) bool { return a == CallWebhook })
 }
 
 // Kind is a filter for an environment's activity.

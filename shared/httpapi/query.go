@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -61,8 +62,9 @@ func bind(values url.Values, to reflect.Value) error {
 			}
 			continue
 		}
-		name := to.Type().Field(i).Tag.Get("query")
-		text, given, err := one(values, name)
+		tag := to.Type().Field(i).Tag
+		name := tag.Get("query")
+		text, given, err := one(values, name, api.Allowed(tag.Get("kind")))
 		if err != nil {
 			return err
 		}
@@ -80,12 +82,15 @@ func bind(values url.Values, to reflect.Value) error {
 	return nil
 }
 
-func one(values url.Values, name string) (text string, given bool, err error) {
+func one(values url.Values, name string, allowed []string) (text string, given bool, err error) {
 	given = values.Has(name)
 	text = values.Get(name)
 	delete(values, name)
 	if len(text) > maxParameter {
 		return "", false, invalid(name, "%s must have at most %d bytes.", name, maxParameter)
+	}
+	if text != "" && allowed != nil && !slices.Contains(allowed, text) {
+		return "", false, invalid(name, "%s must be one of %s.", name, strings.Join(allowed, ", "))
 	}
 	return text, given, nil
 }

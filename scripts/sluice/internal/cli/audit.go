@@ -44,6 +44,7 @@ and the creation and deletion of projects. Only admins can do this.`,
 	flags := cmd.Flags()
 	f.addTo(flags)
 	flags.StringVar(&f.action, "action", "", "action, e.g. key.revoke")
+	a.fixed(cmd, "action", words(audit.Recorded())...)
 	flags.StringVar(&f.resource, "resource", "", "resource, including all resources below it")
 	flags.BoolVar(&f.installation, "installation", false, "show records that belong to no project (admins only)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
