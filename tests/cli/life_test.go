@@ -68,7 +68,8 @@ func TestLifeOfAKey(t *testing.T) {
 	p.fails(1, "key_revoked", "key enable "+id)
 	usage(t, p, id)
 
-	p.does("app gate off hello --wait")
+	p.fails(2, "confirmation_required", "app gate off hello")
+	p.does("app gate off hello --yes --wait")
 	p.calls("hello", "", http.StatusOK)
 	p.fails(4, "not_found", "key show key-zzzzzzzz")
 }

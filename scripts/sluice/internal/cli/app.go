@@ -243,7 +243,7 @@ func (a *application) gateGroup() *cobra.Command {
 		a.gateSwitch("on", true, "engaged", "Require an API key for an app", `Require an API key for an app. The gate takes effect when its state is engaged, usually within
 a minute. --wait waits for that state and, on a timeout, fails with the reason.`),
 		a.gateSwitch("off", false, "ungated", "Allow requests to an app without an API key", `Allow requests to an app without an API key. The gate is removed when its state is ungated;
---wait waits for that state. On a terminal, the command asks for confirmation.`),
+--wait waits for that state. The command asks for confirmation; scripts need --yes.`),
 		a.gatePreflight(), a.gateStatus())
 }
 
@@ -254,7 +254,8 @@ func (a *application) gateSwitch(word string, on bool, target, short, long strin
 	}
 	var confirm *confirmation
 	if !on {
-		confirm = a.confirmation(cmd, promptOnly)
+		confirm = a.confirmation(cmd, requireYes)
+		cmd.Example += " --yes"
 	}
 	waits := a.waitFlags(cmd)
 	return a.command(inEnvironment, cmd, showResult(a.showGate, func(ctx context.Context, w work) (wire.App, error) {

@@ -16,7 +16,8 @@ type guard int
 const (
 	// promptOnly prompts on a terminal. Scripts need no flag.
 	promptOnly guard = iota
-	// requireYes prompts on a terminal. Scripts need --yes, because the change is irreversible.
+	// requireYes prompts on a terminal. Scripts need --yes, because the change is irreversible or
+	// allows requests without a key.
 	requireYes
 	// requireName prompts for the name of the object to delete. Scripts need --confirm NAME or --yes.
 	requireName

@@ -13,7 +13,7 @@ var asking = []struct{ command, types, passes string }{
 	{"app git remove site", "y", ""},
 	{"app webhook disable hello", "y", ""},
 	{"app webhook enable hello", "y", ""}, // it is already enabled
-	{"app gate off hello", "y", ""},
+	{"app gate off hello", "y", "--yes"},
 	{"key rotate key-zz99yy88", "y", ""}, // its previous secret is still valid
 	{"key revoke key-ab12cd34", "y", "--yes"},
 	{"quota release key-ab12cd34", "y", "--yes"},

@@ -91,7 +91,7 @@ var everyCommand = []struct {
 	{name: "app promote", args: "app promote hello --from staging --revision 2"},
 	{name: "app gate on", args: "app gate on hello"},
 	{name: "app gate on wait", args: "app gate on hello --wait"},
-	{name: "app gate off", args: "app gate off hello"},
+	{name: "app gate off", args: "app gate off hello --yes"},
 	{name: "app gate preflight", args: "app gate preflight hello refuse"},
 	{name: "app gate preflight wait", args: "app gate preflight hello app --wait"},
 	{name: "app gate status", args: "app gate status hello"},

@@ -122,7 +122,7 @@ func TestWait(t *testing.T) {
 			"the gate of hello: pending: the probe was answered 200\nerror: Another user switched the gate of hello in the meantime. (superseded)\n",
 		},
 		{
-			"off", "app gate off hello --wait",
+			"off", "app gate off hello --yes --wait",
 			map[string][]answer{"PATCH " + hello: ok(strings.Replace(pendingJSON, "true", "false", 1)), "GET " + hello: ok(appJSON)},
 			0,
 			"the gate of hello: pending: the probe was answered 200\nthe gate of hello: ungated\n",
