@@ -90,6 +90,24 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+func TestInvalidHostStatesTheRule(t *testing.T) {
+	t.Parallel()
+	c := Config{AppsDomain: "apps.example", AppHost: "{app}-{namespace}.{domain}", BaseURL: "https://console.example.net", ReservedHosts: []string{".corp.example"}}
+	parts, reserved := "Each part has 1 to 63 letters", "is reserved for Sluice or by its operator"
+	for host, rule := range map[string]string{
+		"localhost": "at least two parts", strings.Repeat("a.", 126) + "aa": "at most 253 characters", "127.0.0.1": "not end in a number", "shop.1": "not end in a number",
+		"": parts, "shop.example.com:8080": parts, "https://shop.example.com": parts, "shop.example.com.": parts, "-a.example": parts, "a-.example": parts,
+		"a_b.example": parts, "*.example.com": parts, "bücher.example": parts, strings.Repeat("a", 64) + ".example": parts,
+		"apps.example": reserved, "console.example.net": reserved, "x.corp.example": reserved,
+		"hello-shop-prod.apps.example": "default hosts of another environment", "x.bank-prod.apps.example": "default hosts of another environment",
+	} {
+		_, err := c.host(&host, app.Ref{Namespace: "shop-test", Name: "hello"})
+		if !problem.Is(err, problem.InvalidHost) || !strings.Contains(problem.From(err).Message, rule) {
+			t.Errorf("%.80q: got %v, want a message with %q", host, err, rule)
+		}
+	}
+}
+
 func TestHostsNearTheConsole(t *testing.T) {
 	t.Parallel()
 	const refused, told, free = "refused", "told", "free"

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/app"
@@ -26,8 +27,11 @@ func (c Config) host(given *string, ref app.Ref) (string, error) {
 	if err := checkHost(host); err != nil {
 		return "", err
 	}
-	if c.reservedHost(host) || c.otherDefaultHost(host, ref.Namespace) {
-		return "", problem.New(problem.InvalidHost, "This host is reserved. Choose another host.")
+	switch {
+	case c.reservedHost(host):
+		return "", problem.New(problem.InvalidHost, "The host %s is reserved for Sluice or by its operator. Choose another host.", host)
+	case c.otherDefaultHost(host, ref.Namespace):
+		return "", problem.New(problem.InvalidHost, "The host %s has the form of the default hosts of another environment's apps. Choose another host.", host)
 	}
 	return host, nil
 }
@@ -51,30 +55,30 @@ func (c Config) baseHosts() cluster.BaseHosts { return cluster.BaseHostsOf(c.Bas
 // more, without a trailing dot.
 func checkHost(host string) error {
 	labels := strings.Split(host, ".")
-	ok := len(host) <= maxHost && len(labels) >= 2
-	for _, l := range labels {
-		ok = ok && validHostLabel(l)
-	}
-	// Browsers read a name whose last label is a number as an IPv4 address.
-	if ok && strings.Trim(labels[len(labels)-1], "0123456789") == "" {
-		ok = false
-	}
-	if !ok {
-		return problem.New(problem.InvalidHost, "host must be an ASCII DNS name such as shop.example.com, of at most %d characters.", maxHost)
+	switch {
+	case len(host) > maxHost:
+		return problem.New(problem.InvalidHost, "host must have at most %d characters.", maxHost)
+	case slices.ContainsFunc(labels, invalidHostLabel):
+		return problem.New(problem.InvalidHost,
+			"host must be a DNS name such as shop.example.com. Each part has 1 to %d letters a-z, digits and hyphens, and no hyphen at its ends.", maxHostLabel)
+	case len(labels) < 2:
+		return problem.New(problem.InvalidHost, "host must have at least two parts, such as shop.example.com.")
+	case strings.Trim(labels[len(labels)-1], "0123456789") == "":
+		return problem.New(problem.InvalidHost, "host must not end in a number, because browsers read it as an IP address. Use a name such as shop.example.com.")
 	}
 	return nil
 }
 
-func validHostLabel(l string) bool {
+func invalidHostLabel(l string) bool {
 	if l == "" || len(l) > maxHostLabel || l[0] == '-' || l[len(l)-1] == '-' {
-		return false
+		return true
 	}
 	for _, c := range []byte(l) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 const (

@@ -91,7 +91,7 @@ the build and to the deployment.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&image, "image", "", "full image reference, with a tag or a digest")
-	f.StringVar(&host, "host", "", "host of the app's URL (default derived from its name)")
+	f.StringVar(&host, "host", "", "host of the app's URL, e.g. shop.example.com (default derived from its name)")
 	f.IntVar(&port, "port", 0, "port that the app listens on (default 8080)")
 	f.StringVar(&preflight, "preflight", string(app.PreflightApp), "handling of CORS preflights without a key: "+oneOf(app.Preflights()))
 	a.fixed(cmd, "preflight", words(app.Preflights())...)

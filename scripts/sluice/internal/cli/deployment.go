@@ -28,7 +28,7 @@ that. A new port restarts the app's pods. Requests fail until a pod listens on i
 	}
 	f := cmd.Flags()
 	image := f.String("image", "", "full image reference, with a tag or a digest")
-	host := f.String("host", "", "host of the app's URL")
+	host := f.String("host", "", "host of the app's URL, e.g. shop.example.com")
 	port := f.Int("port", 0, "port that the app listens on")
 	cmd.MarkFlagsMutuallyExclusive("image", "host")
 	cmd.MarkFlagsMutuallyExclusive("image", "port")
