@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +36,29 @@ func TestDescriptionIsOpenAPI(t *testing.T) {
 	if ok, wrong := v.ValidateDocument(); !ok {
 		for _, w := range wrong {
 			t.Error(w)
+		}
+	}
+}
+
+// operation is an operation of the OpenAPI document.
+type operation struct{ Summary string }
+
+func TestSummariesAreShort(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Paths, Webhooks map[string]map[string]operation
+	}
+	check.OK(t, json.Unmarshal(api.OpenAPI, &doc))
+	for _, group := range []map[string]map[string]operation{doc.Paths, doc.Webhooks} {
+		if len(group) < 10 {
+			t.Errorf("paths or events: got %d, want at least 10", len(group))
+		}
+		for address, item := range group {
+			for method, op := range item {
+				if s := op.Summary; s == "" || len(s) > 80 || strings.HasSuffix(s, ".") || strings.Contains(s, ". ") {
+					t.Errorf("%s %s: got summary %q, want one phrase of at most 80 characters without a period", method, address, s)
+				}
+			}
 		}
 	}
 }

@@ -18,27 +18,28 @@ import (
 )
 
 type eventDoc struct {
-	about string
-	data  reflect.Type
+	summary string // at most 80 characters, without a period
+	details string // sentences; "" if the summary suffices
+	data    reflect.Type
 }
 
 // events contains all event types. OpenAPI calls them webhooks.
 //
 //nolint:gochecknoglobals // a constant table
 var events = map[event.Type]eventDoc{
-	event.KeyCreated:    {"A key was issued.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyRotated:    {"The secret of a key was replaced. The previous secret stays valid for the requested grace period.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyDisabled:   {"A key was disabled.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyEnabled:    {"A key was enabled again.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyRevoked:    {"A key was revoked permanently.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyExpiring:   {"A key expires in 14 days or in one day. It is not sent if the expiry was closer than that when it was set.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyExpired:    {"A key has expired.", reflect.TypeFor[wire.KeyEvent]()},
-	event.KeyLeaked:     {"A secret of a key was reported as leaked.", reflect.TypeFor[wire.KeyEvent]()},
-	event.QuotaReached:  {"A key has used 80% or 100% of its quota.", reflect.TypeFor[wire.QuotaEvent]()},
-	event.GateEngaged:   {"The gate of an app is verified to be in place, after it was turned on or after a disruption.", reflect.TypeFor[wire.GateEvent]()},
-	event.GateReleased:  {"The gate of an app was turned off and is verified to be removed. The event is not sent when an app is deleted.", reflect.TypeFor[wire.GateEvent]()},
-	event.GateDenying:   {"All gates return 503 gate_unavailable because no checker can prove that its view is fresh. This is detected within three minutes. It is not detected while the store is unavailable.", reflect.TypeFor[wire.GatesEvent]()},
-	event.GateRecovered: {"At least one checker can allow requests again.", reflect.TypeFor[wire.GatesEvent]()},
+	event.KeyCreated:    {"Key issued", "", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyRotated:    {"Secret of a key replaced", "The previous secret stays valid for the requested grace period.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyDisabled:   {"Key disabled", "", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyEnabled:    {"Key enabled again", "", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyRevoked:    {"Key revoked permanently", "", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyExpiring:   {"Expiry of a key in 14 days or in one day", "The event is not sent if the expiry was closer than that when it was set.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyExpired:    {"Key expired", "", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyLeaked:     {"Secret of a key reported as leaked", "", reflect.TypeFor[wire.KeyEvent]()},
+	event.QuotaReached:  {"80% or 100% of a key's quota used", "", reflect.TypeFor[wire.QuotaEvent]()},
+	event.GateEngaged:   {"Gate of an app verified to be in place", "The event follows when the gate was turned on, or after a disruption.", reflect.TypeFor[wire.GateEvent]()},
+	event.GateReleased:  {"Gate of an app verified to be removed", "The event follows when the gate was turned off. It is not sent when an app is deleted.", reflect.TypeFor[wire.GateEvent]()},
+	event.GateDenying:   {"Denial of all gated requests", "All gates return 503 gate_unavailable because no checker can prove that its view is fresh. This is detected within three minutes. It is not detected while the store is unavailable.", reflect.TypeFor[wire.GatesEvent]()},
+	event.GateRecovered: {"End of the denial of all gated requests", "At least one checker can allow requests again.", reflect.TypeFor[wire.GatesEvent]()},
 }
 
 func (d *document) addEvents(spec *openapi.Spec) error {
@@ -57,9 +58,12 @@ func (d *document) addEvents(spec *openapi.Spec) error {
 		}
 		body := (&openapi.RequestBody{}).WithRequired(true).WithContentItem("application/json", *(&openapi.MediaType{Schema: schema}).WithExample(sample))
 		taken := openapi.ResponseOrReference{Response: (&openapi.Response{Description: "The event is accepted. After any other response, it is retried for one day."})}
-		op := (&openapi.Operation{}).WithID(operationOf(t)).WithSummary(of.about).WithSecurity(map[string][]string{}).
+		op := (&openapi.Operation{}).WithID(operationOf(t)).WithSummary(of.summary).WithSecurity(map[string][]string{}).
 			WithRequestBody(openapi.RequestBodyOrReference{RequestBody: body}).
 			WithResponses(*(&openapi.Responses{}).WithMapOfResponseOrReferenceValuesItem("2XX", taken))
+		if of.details != "" {
+			op.WithDescription(of.details)
+		}
 		spec.WithWebhooksItem(string(t), openapi.PathItemOrReference{PathItem: (&openapi.PathItem{}).WithPost(*op)})
 	}
 	return nil
