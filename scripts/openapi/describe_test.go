@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path"
 	"strings"
 	"testing"
 
@@ -41,7 +42,16 @@ func TestDescriptionIsOpenAPI(t *testing.T) {
 }
 
 // operation is an operation of the OpenAPI document.
-type operation struct{ Summary string }
+type operation struct {
+	Summary     string
+	RequestBody struct {
+		Content map[string]struct {
+			Schema struct {
+				Ref string `json:"$ref"`
+			}
+		}
+	}
+}
 
 func TestSummariesAreShort(t *testing.T) {
 	t.Parallel()
@@ -60,5 +70,32 @@ func TestSummariesAreShort(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestUpdatesHaveNoDefaults checks that absent fields of a PATCH have no default: they stay
+// unchanged.
+func TestUpdatesHaveNoDefaults(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Paths      map[string]map[string]operation
+		Components struct {
+			Schemas map[string]struct{ Properties map[string]map[string]any }
+		}
+	}
+	check.OK(t, json.Unmarshal(api.OpenAPI, &doc))
+	fields := 0
+	for address, item := range doc.Paths {
+		for media, body := range item["patch"].RequestBody.Content {
+			for field, schema := range doc.Components.Schemas[path.Base(body.Schema.Ref)].Properties {
+				fields++
+				if value, ok := schema["default"]; ok {
+					t.Errorf("PATCH %s, %s: field %s has the default %v", address, media, field, value)
+				}
+			}
+		}
+	}
+	if fields < 10 {
+		t.Errorf("fields: got %d, want at least 10", fields)
 	}
 }

@@ -105,7 +105,7 @@ var kinds = map[string]kind{
 	"scope_kind":    {values: all(apikey.ScopeKinds())},
 	"key_status":    {values: all(wire.KeyStatuses())},
 	"key_sort":      {values: all(wire.KeySorts()), initial: "id"},
-	"leak_policy":   {values: all(apikey.LeakPolicies()), initial: string(apikey.LeakDisable)},
+	"leak_policy":   {values: all(apikey.LeakPolicies())},
 	"leaked_secret": {values: all(wire.LeakedSecrets())},
 	"found_at":      {example: "https://git.example.com/shop/hello/blob/main/deploy.sh"},
 	"secret_state":  {values: all(wire.SecretStates())},

@@ -89,7 +89,7 @@ type Project struct {
 	Role      string    `json:"role" kind:"role"` // the caller's role; admins are owners everywhere
 	CreatedAt time.Time `json:"created_at"`
 
-	LeakPolicy string   `json:"leak_policy" kind:"leak_policy"` // action on a key whose current secret leaked
+	LeakPolicy string   `json:"leak_policy" kind:"leak_policy"` // action on a key whose current secret leaked; disable for a new project
 	Registries []string `json:"registries" kind:"registries"`   // registries from which images are allowed; empty for any
 }
 
