@@ -252,7 +252,12 @@ func TestEventsOfOthers(t *testing.T) {
 		"/events/" + token[1:] + "x": http.StatusUnauthorized,
 		"/events/x":                  http.StatusUnauthorized,
 		"/events/":                   http.StatusNotFound,
+		"/events/%00":                http.StatusUnauthorized,
 		"/events/" + token + "/x":    http.StatusNotFound,
+		"/events//":                  http.StatusNotFound,
+		"/events/%2e%2e":             http.StatusNotFound,
+		"/events/../events/" + token: http.StatusNotFound,
+		"/Events/" + token:           http.StatusNotFound,
 	} {
 		if code := w.send(path, "successful", string(good)); code != want {
 			t.Errorf("%s: %d, want %d", path, code, want)
