@@ -27,7 +27,7 @@ type deliveryRow struct {
 	wire.WebhookDelivery
 
 	State  badge
-	Did    string // "Deployed", "12 calls without a valid token since"
+	Did    string // "Created", "12 calls without a valid token since"
 	Since  bool   // the time of the first call follows Did
 	Link   string // the created resource, "revision 4", or ""
 	Path   string
@@ -91,7 +91,7 @@ func didOf(d wire.WebhookDelivery) string {
 	}
 	switch hook.Result(d.Result) {
 	case hook.Deployed:
-		return "Deployed"
+		return "Created"
 	case hook.Building:
 		return "Requested"
 	case hook.Replayed:
@@ -134,8 +134,8 @@ func resultTone(r hook.Result) string {
 
 func resultText(r hook.Result) string {
 	switch r {
-	case hook.Deployed:
-		return "Deployed"
+	case hook.Deployed: // the revision may not be live
+		return "Deployment"
 	case hook.Building:
 		return "Building"
 	case hook.Ponged:

@@ -47,7 +47,7 @@ func TestDeliveries(t *testing.T) {
 	o.deliveries()
 	page := o.get(helloPath + "/deliveries").Text()
 	for _, want := range []string{
-		`Deployed</bdi> <a href="` + helloPath + `/deploys#revision-4">revision 4</a>`,
+		`<span class="badge good">Deployment</span> <bdi>Created</bdi> <a href="` + helloPath + `/deploys#revision-4">revision 4</a>`,
 		`Requested</bdi> <a href="` + helloPath + `/builds#build-7">build 7</a>`,
 		`Repeated call, no changes made</bdi>: <a`,
 		"Only push events trigger a deployment.", "Ping succeeded", "Rejected with image_required", "a service did not respond: unavailable",

@@ -94,7 +94,7 @@ func TestAction(t *testing.T) {
 		outputs string
 		calls   int
 	}{
-		"immediately": {[]string{`200 {"status":"deployed","build":null,"revision":4,"image":"r.example/a:1"}`}, 0, "Sluice: deployed, revision 4", "status=deployed\nrevision=4\nbuild=\nimage=r.example/a:1\n", 1},
+		"immediately": {[]string{`200 {"status":"deployed","build":null,"revision":4,"image":"r.example/a:1"}`}, 0, "Sluice: live, revision 4", "status=deployed\nrevision=4\nbuild=\nimage=r.example/a:1\n", 1},
 		"later":       {[]string{rolling, rolling, `200 {"status":"live","revision":4,"image":"r.example/a:1"}`}, 0, "Sluice: live", "status=live\nrevision=4\nbuild=\nimage=r.example/a:1\n", 3},
 		"built":       {[]string{`202 {"status":"building","build":7,"revision":null,"status_url":"HOOK/builds/7"}`, `200 {"status":"live","build":7,"revision":5,"image":"r.example/a:b7"}`}, 0, "revision 5", "status=live\nrevision=5\nbuild=7\nimage=r.example/a:b7\n", 2},
 		"superseded":  {[]string{`200 {"status":"superseded","revision":4}`}, 0, "superseded", "status=superseded\nrevision=4\nbuild=\nimage=\n", 1},

@@ -21,6 +21,13 @@ field() {
   sed -n 's/.*"'"$2"'":\("\(\([^"\\]\|\\.\)*\)"\|\([0-9][0-9]*\)\).*/\2\4/p' <<<"$1" | sed 's/\\u00\(3c\|3e\|26\)/?/g; s/\\\(.\)/\1/g'
 }
 
+# state prints the status of the deployment for people. The statuses live and deployed mean the same.
+state() {
+  local status
+  status=$(field "$1" status)
+  echo "${status/#deployed/live}"
+}
+
 # encode percent-encodes a text for a URL's query.
 encode() {
   local text=$1 i c
@@ -71,7 +78,7 @@ report() {
     value=$(field "$1" "$name")
     [[ -z ${GITHUB_OUTPUT:-} ]] || echo "$name=$value" >>"$GITHUB_OUTPUT"
   done
-  [[ -z ${GITHUB_STEP_SUMMARY:-} ]] || printf 'Sluice: **%s**, revision %s\n\n`%s`\n' "$(field "$1" status)" "$(field "$1" revision)" "$(field "$1" image)" >>"$GITHUB_STEP_SUMMARY"
+  [[ -z ${GITHUB_STEP_SUMMARY:-} ]] || printf 'Sluice: **%s**, revision %s\n\n`%s`\n' "$(state "$1")" "$(field "$1" revision)" "$(field "$1" image)" >>"$GITHUB_STEP_SUMMARY"
 }
 
 [[ -n ${SLUICE_URL:-} ]] || fail "The input url is required: the webhook's URL."
@@ -120,4 +127,4 @@ while :; do
   fi
 done
 report "$response"
-echo "Sluice: $status, revision $(field "$response" revision), $(field "$response" image)"
+echo "Sluice: $(state "$response"), revision $(field "$response" revision), $(field "$response" image)"

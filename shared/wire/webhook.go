@@ -50,9 +50,9 @@ type WebhookCall struct {
 // WebhookStatus is the status of the work that a call started. It is the response to the call
 // itself and to GET requests for its status_url with the same token.
 type WebhookStatus struct {
-	Status    string  `json:"status" kind:"hook_status"`
-	Build     Ordinal `json:"build" kind:"ordinal"`    // build of a git app
-	Revision  Ordinal `json:"revision" kind:"ordinal"` // deployed revision; null before the deployment
+	Status    string  `json:"status" kind:"hook_status"` // state of the work; deployed means live, in the response to a call that waited
+	Build     Ordinal `json:"build" kind:"ordinal"`      // build of a git app
+	Revision  Ordinal `json:"revision" kind:"ordinal"`   // deployed revision; null before the deployment
 	Image     Text    `json:"image"`
 	Commit    string  `json:"commit"`                // commit in the call; "" if none: a build then uses the head of the branch
 	Message   Text    `json:"message"`               // reason for a failure, or a note

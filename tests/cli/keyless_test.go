@@ -41,7 +41,7 @@ func TestKeylessGuide(t *testing.T) {
 	if got.exit != 0 {
 		t.Fatalf("exit %d:\n%s%s", got.exit, got.out, got.err)
 	}
-	if !strings.Contains(got.out, "Sluice: deployed, revision 2") {
+	if !strings.Contains(got.out, "Sluice: live, revision 2") {
 		t.Errorf("output: got\n%s", got.out)
 	}
 	var history wire.List[wire.Deployment]
