@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sluicegate/sluice/shared/api"
 )
 
 var (
@@ -81,6 +83,19 @@ func hasHeading(text, anchor string) bool {
 		}
 	}
 	return false
+}
+
+func TestWebhookGuideListsHeaders(t *testing.T) {
+	t.Parallel()
+	page := trackedFiles(t, "infra/webhook.md")["infra/webhook.md"]
+	for _, name := range append([]string{"Content-Type"}, api.CallWebhook.Headers...) {
+		if !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("infra/webhook.md does not list the header %s", name)
+		}
+	}
+	if address := "POST {base_url}" + api.CallWebhook.Path; !strings.Contains(page, address) {
+		t.Errorf("infra/webhook.md does not contain %s", address)
+	}
 }
 
 func TestNamedPathsExist(t *testing.T) {

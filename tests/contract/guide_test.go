@@ -12,7 +12,7 @@ import (
 func TestGuide(t *testing.T) {
 	t.Parallel()
 	commands := 0
-	for _, page := range []string{"README.md", "infra/README.md", "infra/keyless.md", "infra/monitoring/runbook.md", "infra/firestore/README.md"} {
+	for _, page := range []string{"README.md", "infra/README.md", "infra/keyless.md", "infra/webhook.md", "infra/monitoring/runbook.md", "infra/firestore/README.md"} {
 		text := string(mustRead(t, filepath.Join(checkout, page)))
 		for _, m := range regexp.MustCompile("(?m)(?:^|[`&|(/] ?|\\) *)sluice ([a-z][^`\n|&#)]*)").FindAllStringSubmatch(text, -1) {
 			checkCommand(t, page, m[1])
