@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -362,6 +364,30 @@ func TestTwoReplicasAtOnce(t *testing.T) {
 			want = app.Engaged
 		}
 		s.wantGate(want, "")
+	}
+}
+
+// TestPreflightWithABody checks that the ingress refuses a preflight with a body. Traefik does not
+// call the checker, so the response has no code (infra/proxies/README.md).
+func TestPreflightWithABody(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.ready()
+	s.turn(true)
+	s.settles(app.Engaged, "")
+	for _, length := range []int64{1, -1} { // -1 sends chunks
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, s.cfg.IngressURL+"/x", io.NopCloser(strings.NewReader("x")))
+		check.OK(t, err)
+		req.Host, req.ContentLength = s.host, length
+		req.Header.Set("Access-Control-Request-Method", "GET")
+		resp, err := http.DefaultClient.Do(req)
+		check.OK(t, err)
+		body, err := io.ReadAll(resp.Body)
+		check.OK(t, err)
+		check.OK(t, resp.Body.Close())
+		if resp.StatusCode != http.StatusUnauthorized || len(body) > 0 {
+			t.Errorf("length %d: got %d %s, want 401 without a body", length, resp.StatusCode, body)
+		}
 	}
 }
 
