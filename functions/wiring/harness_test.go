@@ -96,7 +96,7 @@ func (s *site) writes(kind, former cluster.RouteKind) {
 	s.Helper()
 	s.cfg.Kind, s.cfg.FormerKind = kind, former
 	var err error
-	s.cluster, err = cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(s), Routes: &s.cfg.Routes, CheckerURL: s.cfg.CheckerURL})
+	s.cluster, err = cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(s), Routes: &s.cfg.Routes, CheckerURL: s.cfg.CheckerURL, SystemNamespace: s.cfg.SystemNamespace})
 	check.OK(s, err)
 	s.service = s.replica()
 }

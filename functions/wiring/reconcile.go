@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -206,12 +208,12 @@ func (s *Service) todo(ctx context.Context, ca []byte) ([]app.Ref, error) {
 		return nil, err
 	}
 	var todo []app.Ref
-	existing, gates, reserved := map[app.Ref]bool{}, map[app.GateState]int{}, 0
+	existing, namespaces, gates, reserved := map[app.Ref]bool{}, map[string]bool{}, map[app.GateState]int{}, 0
 	for a, err := range s.store.AllApps(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		existing[a.Ref()] = true
+		existing[a.Ref()], namespaces[a.Namespace] = true, true
 		gates[a.Gate.State]++
 		if s.baseHosts.Overlap(a.Host) {
 			reserved++
@@ -223,7 +225,19 @@ func (s *Service) todo(ctx context.Context, ca []byte) ([]app.Ref, error) {
 	s.schedule.keepOnly(existing)
 	s.gauges.count(gates)
 	s.gauges.reserved.Set(float64(reserved))
+	s.restoreGrants(ctx, maps.Keys(namespaces))
 	return todo, nil
+}
+
+// restoreGrants logs failures: the resync continues in the other namespaces.
+func (s *Service) restoreGrants(ctx context.Context, namespaces iter.Seq[string]) {
+	restored, err := s.cluster.RestoreGrants(ctx, namespaces)
+	for _, ref := range restored {
+		s.log.WarnContext(ctx, "restored role binding", "namespace", ref.Namespace, "name", ref.Name)
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "restore role bindings failed", "error", err)
+	}
 }
 
 func (s *Service) transition(a app.App, seen cluster.State) transition {

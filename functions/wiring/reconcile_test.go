@@ -3,11 +3,13 @@ package wiring
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
@@ -334,6 +336,41 @@ func TestInvalidEventsAreIgnored(t *testing.T) {
 		if err := s.service.Receive(t.Context(), event(e.kind, e.subject)); err != nil {
 			t.Errorf("%v: got %v, want no error, since a retry cannot help", e, err)
 		}
+	}
+}
+
+func TestDeletedRoleBindingIsRestored(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.tick() // creates the namespace
+	s.tick()
+	bindings := s.kube.RbacV1().RoleBindings(s.ref.Namespace)
+	for _, function := range []string{"apps", "builds", "deploys", "wiring"} {
+		name := "sluice-" + function + "-environment"
+		check.OK(t, bindings.Delete(t.Context(), name, metav1.DeleteOptions{}))
+		s.tick()
+		got, err := bindings.Get(t.Context(), name, metav1.GetOptions{})
+		check.OK(t, err)
+		if len(got.Subjects) != 1 || got.Subjects[0].Name != function || got.Subjects[0].Namespace != s.cfg.SystemNamespace || got.RoleRef.Name != name {
+			t.Errorf("%s: got %v for %v", name, got.RoleRef, got.Subjects)
+		}
+	}
+}
+
+// grantless fails to restore RoleBindings.
+type grantless struct{ *cluster.Cluster }
+
+func (grantless) RestoreGrants(context.Context, iter.Seq[string]) ([]app.Ref, error) {
+	return nil, problem.FromCode(problem.Unavailable)
+}
+
+func TestFailedGrantsStopNoResync(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.service.cluster = grantless{s.cluster}
+	s.tick()
+	if got := s.state(); got.Service != cluster.Right || got.Route != cluster.RouteOpen {
+		t.Errorf("got %+v, want a Service and an open route", got)
 	}
 }
 

@@ -35,7 +35,8 @@
 //
 // An app with a reserved host gets no route: it could take over the console's sessions. With
 // FORMER_ROUTES, each new route is proven before the former one is deleted. Wiring issues the
-// checkers' certificate (package ca), unless its Secret exists without Sluice's label.
+// checkers' certificate (package ca), unless its Secret exists without Sluice's label. In each
+// resync it restores the RoleBindings of Sluice's functions in the apps' namespaces.
 package wiring
 
 import (
@@ -43,6 +44,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"net/url"
@@ -66,6 +68,7 @@ type Cluster interface {
 	Bypass(ctx context.Context, ref app.Ref) (cluster.Bypass, error)
 
 	EnsureNamespace(ctx context.Context, name string) error
+	RestoreGrants(ctx context.Context, namespaces iter.Seq[string]) (restored []app.Ref, err error)
 	ApplyService(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyDeployment(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyRoute(ctx context.Context, o cluster.Objects, a app.App, gated bool) error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -83,6 +85,37 @@ func (c *Cluster) grant(ctx context.Context, namespace string) error {
 		}
 	}
 	return c.waitGranted(ctx, namespace)
+}
+
+// RestoreGrants grants Sluice's functions the rights that they lack in namespaces of environments,
+// e.g. because someone has deleted a RoleBinding. It returns the restored RoleBindings. It skips
+// namespaces that do not exist or are being deleted.
+func (c *Cluster) RestoreGrants(ctx context.Context, namespaces iter.Seq[string]) (restored []app.Ref, err error) {
+	if c.system == "" {
+		return nil, nil
+	}
+	existing, err := allByRef(ctx, c.roleBindings(""), "")
+	if err != nil {
+		return nil, err
+	}
+	var failed []error
+	for namespace := range namespaces {
+		for _, function := range grantees() {
+			ref := app.Ref{Namespace: namespace, Name: grantName(function)}
+			if existing[ref] != nil {
+				continue
+			}
+			_, err := c.roleBindings(namespace).write(ctx, c.binding(function))
+			switch {
+			case err == nil:
+				restored = append(restored, ref)
+			case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			default:
+				failed = append(failed, err)
+			}
+		}
+	}
+	return restored, errors.Join(failed...)
 }
 
 func (c *Cluster) binding(function string) *rbacv1.RoleBinding {

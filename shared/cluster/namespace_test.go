@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,6 +83,40 @@ func TestGrant(t *testing.T) {
 	}
 	check.Equal(t, "bindings", want, got)
 	b.must(apps.EnsureNamespace(ctx, b.app.Namespace))
+}
+
+func TestRestoreGrants(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx, system := t.Context(), clustertest.Name()
+	b.must(b.cluster.EnsureNamespace(ctx, b.app.Namespace))
+	bindings := b.kube.RbacV1().RoleBindings(b.app.Namespace)
+	c := &Cluster{dynamic: b.cluster.dynamic, system: system}
+	restore := func(want ...string) {
+		t.Helper()
+		restored, err := c.RestoreGrants(ctx, slices.Values([]string{clustertest.Name(), b.app.Namespace})) // the first does not exist
+		var got []string
+		for _, ref := range restored {
+			if ref.Namespace != b.app.Namespace {
+				t.Errorf("got a grant in the namespace %s", ref.Namespace)
+			}
+			got = append(got, ref.Name)
+		}
+		check.OK(t, err)
+		check.Equal(t, "restored", want, got)
+	}
+	restore("sluice-builds-environment", "sluice-deploys-environment", "sluice-wiring-environment", "sluice-apps-environment")
+	restore()
+	b.must(bindings.Delete(ctx, "sluice-deploys-environment", metav1.DeleteOptions{}))
+	restore("sluice-deploys-environment")
+	binding, err := bindings.Get(ctx, "sluice-deploys-environment", metav1.GetOptions{})
+	b.must(err)
+	if s := binding.Subjects; len(s) != 1 || s[0].Name != "deploys" || s[0].Namespace != system || binding.RoleRef.Name != binding.Name {
+		t.Errorf("restored binding: got %+v", binding)
+	}
+	if restored, err := new(Cluster).RestoreGrants(ctx, slices.Values([]string{b.app.Namespace})); err != nil || restored != nil {
+		t.Errorf("without a system namespace: got %v, %v", restored, err)
+	}
 }
 
 func TestUngranted(t *testing.T) {
