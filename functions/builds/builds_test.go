@@ -2,6 +2,7 @@ package builds
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -66,9 +67,12 @@ func TestBuild(t *testing.T) {
 			if asked := strings.Contains(tt.script, "nodigest"); asked != (r.Note == "Not queried.") {
 				t.Errorf("note: got %q", r.Note)
 			}
-			if !functest.Within(t, patience, func() bool { return w.told.count() > 0 }) {
-				t.Error("the deploys function was not notified")
-			}
+			check.Eventually(t, "notify the deploys function", patience, func() error {
+				if w.told.count() == 0 {
+					return errors.New("got no notification")
+				}
+				return nil
+			})
 		})
 	}
 }

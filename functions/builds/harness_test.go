@@ -213,9 +213,13 @@ func (w *world) becomesByTicks(n int64, want deploy.BuildStatus) deploy.Build {
 
 func (w *world) becomesAfter(each func(), n int64, want deploy.BuildStatus) deploy.Build {
 	w.Helper()
-	if !functest.Within(w, patience, func() bool { each(); return w.build(n).Status == want }) {
-		w.Fatalf("build %d: %+v, want %s", n, w.build(n), want)
-	}
+	check.Eventually(w, fmt.Sprintf("have build %d %s", n, want), patience, func() error {
+		each()
+		if b := w.build(n); b.Status != want {
+			return fmt.Errorf("got %+v", b)
+		}
+		return nil
+	})
 	return w.build(n)
 }
 

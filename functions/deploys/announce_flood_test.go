@@ -139,9 +139,12 @@ func TestFlood(t *testing.T) {
 	}
 	keys := long.Pick(30, 100)
 	want := flood(t, writing, sink, keys)
-	if !functest.Within(t, patience, func() bool { return sink.events() == keys*floodChanges }) {
-		t.Errorf("unexpected number of events: %d", sink.events())
-	}
+	check.Eventually(t, "send all events", patience, func() error {
+		if got := sink.events(); got != keys*floodChanges {
+			return fmt.Errorf("got %d, want %d", got, keys*floodChanges)
+		}
+		return nil
+	})
 	close(stop)
 	senders.Wait()
 	var after runtime.MemStats

@@ -75,9 +75,7 @@ func TestAnnouncements(t *testing.T) {
 	w.deploy("hello:v2")
 	w.runsWithin("hello:v2", 2)
 	w.deploy("hello:broken")
-	if !functest.Within(t, patience, func() bool { return w.revision(3).Status == deploy.Failed }) {
-		t.Fatalf("%+v", w.revision(3))
-	}
+	w.becomes(3, func(r deploy.Revision) bool { return r.Status == deploy.Failed })
 	made(w.post("hello/rollback", ""))
 	w.runsWithin("hello:v2", 4)
 	if got := sink.all(); len(got) != 0 {
@@ -85,8 +83,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 	sink.set(false)
 	want := []string{"deployed 1", "upgraded 2", "failed 3", "rolledback 4"}
-	var diff string
-	heard := func() bool {
+	w.eventually("send the events", func() error {
 		w.tick()
 		var own []string
 		for _, h := range sink.all() {
@@ -94,19 +91,18 @@ func TestAnnouncements(t *testing.T) {
 				own = append(own, h)
 			}
 		}
-		diff = cmp.Diff(want, own)
-		return diff == ""
-	}
-	if !functest.Within(t, patience, heard) {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-	left := func() bool {
+		if diff := cmp.Diff(want, own); diff != "" {
+			return fmt.Errorf("(-want +got):\n%s", diff)
+		}
+		return nil
+	})
+	w.eventually("empty the outbox", func() error {
 		waiting, err := w.store.Announcements(t.Context(), event.Cursor{}, 10)
-		return err == nil && len(waiting) == 0
-	}
-	if !functest.Within(t, patience, left) {
-		t.Error("the outbox is not empty")
-	}
+		if err == nil && len(waiting) > 0 {
+			err = fmt.Errorf("got %d events, want none", len(waiting))
+		}
+		return err
+	})
 }
 
 func heardAs(n event.OutboxEntry) string {

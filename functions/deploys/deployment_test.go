@@ -15,7 +15,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
-	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestDeployment(t *testing.T) {
@@ -188,9 +187,12 @@ func TestDeploymentsAtOnce(t *testing.T) {
 		t.Fatalf("numbers: %v", numbers)
 	}
 	last := images[deploys+1]
-	if !functest.Within(t, patience, func() bool { return w.history("prod")[0] == fmt.Sprintf("21 %s live", last) }) {
-		t.Fatalf("history: %v", w.history("prod"))
-	}
+	w.eventually("run the last image", func() error {
+		if got, want := w.history("prod")[0], fmt.Sprintf("21 %s live", last); got != want {
+			return fmt.Errorf("got %s, want %s", got, want)
+		}
+		return nil
+	})
 	w.runs(last, 21)
 	for _, line := range w.history("prod")[1:] {
 		if !strings.HasSuffix(line, " superseded") {

@@ -166,11 +166,31 @@ func (w *world) history(environment string) []string {
 
 func (w *world) within(environment string, want ...string) {
 	w.Helper()
-	var diff string
-	if !functest.Within(w, patience, func() bool { diff = cmp.Diff(want, w.history(environment)); return diff == "" }) {
-		w.Fatalf("history of %s (-want +got):\n%s", environment, diff)
-	}
+	w.eventually("have the history of "+environment, func() error {
+		if diff := cmp.Diff(want, w.history(environment)); diff != "" {
+			return fmt.Errorf("(-want +got):\n%s", diff)
+		}
+		return nil
+	})
 }
+
+func (w *world) eventually(what string, ready func() error) {
+	w.Helper()
+	check.Eventually(w, what, patience, ready)
+}
+
+// becomes waits until revision n is as expected.
+func (w *world) becomes(n int64, expected func(deploy.Revision) bool) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("change revision %d", n), func() error {
+		if r := w.revision(n); !expected(r) {
+			return fmt.Errorf("got %+v", r)
+		}
+		return nil
+	})
+}
+
+func live(r deploy.Revision) bool { return r.Status == deploy.Live }
 
 func (w *world) runs(image string, revision int64) {
 	w.Helper()
@@ -183,11 +203,10 @@ func (w *world) runs(image string, revision int64) {
 	}
 }
 
+// becomesLive sends ticks until revision n is live.
 func (w *world) becomesLive(n int64) {
 	w.Helper()
-	if !functest.Within(w, patience, func() bool { return w.ticked() && w.revision(n).Status == deploy.Live }) {
-		w.Fatalf("revision %d: %+v", n, w.revision(n))
-	}
+	w.becomes(n, func(deploy.Revision) bool { return w.ticked() && live(w.revision(n)) })
 }
 
 func (w *world) revision(n int64) deploy.Revision {

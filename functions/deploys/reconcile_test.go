@@ -28,9 +28,7 @@ import (
 
 func (w *world) runsWithin(image string, revision int64) {
 	w.Helper()
-	if !functest.Within(w, patience, func() bool { return w.revision(revision).Status == deploy.Live }) {
-		w.Fatalf("revision %d: %+v", revision, w.revision(revision))
-	}
+	w.becomes(revision, live)
 	w.runs(image, revision)
 }
 
@@ -113,7 +111,12 @@ func TestKilledAtEveryStep(t *testing.T) {
 				})
 				w.post("hello/deployments", `{"image":"hello:v2"}`)
 				// A rollout on a slow machine can end after fewer steps.
-				functest.Within(t, patience, func() bool { return killed.steps.Load() >= at || !w.service.queue.Pending(w.ref("prod")) })
+				w.eventually("reach the step", func() error {
+					if n := killed.steps.Load(); n < at && w.service.queue.Pending(w.ref("prod")) {
+						return fmt.Errorf("got %d steps, want %d", n, at)
+					}
+					return nil
+				})
 				check.OK(t, w.service.Close(t.Context()))
 				w.start(nil)
 				a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
@@ -121,9 +124,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 				if recorded := at > 1 || after; recorded != (a.Revision == 2) {
 					t.Fatalf("unexpected current revision %d", a.Revision)
 				}
-				if !functest.Within(t, patience, func() bool { return w.ticked() && w.revision(a.Revision).Status == deploy.Live }) {
-					t.Fatalf("%+v", w.revision(a.Revision))
-				}
+				w.becomesLive(a.Revision)
 				w.runs(a.Image, a.Revision)
 				if next := w.deploy("hello:v3"); next.Revision != a.Revision+1 {
 					t.Errorf("unexpected next revision %d", next.Revision)
@@ -159,9 +160,7 @@ func TestTickLeavesFollowedApps(t *testing.T) {
 		t.Errorf("the tick reconciled the app, error %v", err)
 	}
 	close(open)
-	if !functest.Within(t, patience, func() bool { return w.ticked() && w.revision(1).Status == deploy.Live }) {
-		t.Errorf("%+v", w.revision(1))
-	}
+	w.becomesLive(1)
 }
 
 func TestDeployRequested(t *testing.T) {
@@ -241,16 +240,12 @@ func TestClusterThatIsAway(t *testing.T) {
 	})
 	gone.Store(true)
 	w.deploy("hello:v2")
-	if !functest.Within(t, patience, func() bool { return w.revision(2).Message == notResponding }) {
-		t.Errorf("%+v", w.revision(2))
-	}
+	w.becomes(2, func(r deploy.Revision) bool { return r.Message == notResponding })
 	if got := w.revision(2).Status; got != deploy.RollingOut {
 		t.Errorf("status: got %s", got)
 	}
 	gone.Store(false)
-	if !functest.Within(t, patience, func() bool { return w.ticked() && w.revision(2).Status == deploy.Live }) {
-		t.Errorf("%+v", w.revision(2))
-	}
+	w.becomesLive(2)
 	w.runs("hello:v2", 2)
 }
 
@@ -258,9 +253,7 @@ func TestLateRevision(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = time.Nanosecond })
 	w.deploy("hello:v2")
-	if !functest.Within(t, patience, func() bool { return w.ticked() && w.revision(2).Status == deploy.Live }) {
-		t.Fatalf("%+v", w.revision(2))
-	}
+	w.becomesLive(2)
 }
 
 func (w *world) scale(replicas int) {
@@ -279,13 +272,14 @@ func TestWorkloadScaledToZeroIsIdle(t *testing.T) {
 	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = time.Nanosecond })
 	becomes := func(what string) {
 		t.Helper()
-		is := func() bool {
+		w.eventually("be "+what, func() error {
+			w.tick()
 			a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
-			return err == nil && a.Deployed.Status == what
-		}
-		if !functest.Within(t, patience, func() bool { return w.ticked() && is() }) {
-			t.Fatalf("want the app to be %s", what)
-		}
+			if err == nil && a.Deployed.Status != what {
+				err = fmt.Errorf("got %s", a.Deployed.Status)
+			}
+			return err
+		})
 	}
 	w.becomesLive(1)
 	w.scale(0)
@@ -316,14 +310,14 @@ func TestDeletedWhileWorkedOn(t *testing.T) {
 	w := newWorld(t, nil)
 	w.start(func(_ *Config, p *Parts) { p.Cluster = deleting{p.Cluster, w} })
 	w.event(app.DeployRequested, w.ref("prod").String())
-	gone := func() bool {
+	w.eventually("delete the workload", func() error {
 		seen, err := w.cluster.Workload(t.Context(), w.ref("prod"))
 		_, deleted := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
-		return err == nil && seen.Absent() && problem.Is(deleted, problem.NotFound)
-	}
-	if !functest.Within(t, patience, gone) {
-		t.Error("the workload still exists")
-	}
+		if err == nil && (!seen.Absent() || !problem.Is(deleted, problem.NotFound)) {
+			err = fmt.Errorf("got absent %t, app %w", seen.Absent(), deleted)
+		}
+		return err
+	})
 }
 
 type deleting struct {

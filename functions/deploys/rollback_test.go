@@ -2,6 +2,7 @@ package deploys
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -149,18 +150,16 @@ func TestRollbackToOvertakenRevisionWithReadyPod(t *testing.T) {
 	})
 	w.becomesLive(1)
 	w.deploy("hello:v2")
-	ready := func() bool {
+	w.eventually("have a ready pod of revision 2", func() error {
 		seen, err := w.cluster.Workload(t.Context(), w.ref("prod"))
-		return err == nil && seen.Observation().Revision == 2 && seen.Observation().PodReady
-	}
-	if !functest.Within(t, patience, ready) {
-		t.Fatal("revision 2 has no ready pod")
-	}
+		if got := seen.Observation(); err == nil && (got.Revision != 2 || !got.PodReady) {
+			err = fmt.Errorf("got %+v", got)
+		}
+		return err
+	})
 	w.deploy("hello:broken")
 	close(release)
-	if !functest.Within(t, patience, func() bool { return w.revision(2).Worked() }) {
-		t.Fatalf("revision 2: %+v", w.revision(2))
-	}
+	w.becomes(2, deploy.Revision.Worked)
 	if r := w.revision(2); r.Status != deploy.Superseded || !r.FinishedAt.IsZero() {
 		t.Errorf("revision 2: %+v, want one that was never live", r)
 	}
@@ -220,9 +219,13 @@ func TestRegistriesOfAProject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.becomesLive(1)
-	if !functest.Within(t, patience, func() bool { return w.ticked() && w.history("staging")[0] == "1 hello:v1 live" }) {
-		t.Fatal(w.history("staging"))
-	}
+	w.eventually("be live in staging", func() error {
+		w.tick()
+		if got := w.history("staging")[0]; got != "1 hello:v1 live" {
+			return fmt.Errorf("got %s", got)
+		}
+		return nil
+	})
 	_, err := w.store.UpdateProject(t.Context(), w.project, func(p app.Project) (app.Project, error) {
 		p.Registries = []string{"registry.example.com/shop"}
 		return p, nil

@@ -2,6 +2,7 @@ package standin
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -56,9 +57,12 @@ func get(t *testing.T, s *Standin, path string) functest.Answer {
 
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	if !functest.Within(t, 30*time.Second, done) {
-		t.Fatalf("does not %s", what)
-	}
+	check.Eventually(t, what, 30*time.Second, func() error {
+		if !done() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 }
 
 func TestReadiness(t *testing.T) {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
-	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -106,9 +106,12 @@ func TestWait(t *testing.T) {
 
 func (w *world) until(is func() bool) {
 	w.Helper()
-	if !functest.Within(w, 20*time.Second, is) {
-		w.Fatal("condition not met within 20 s")
-	}
+	check.Eventually(w, "meet the condition", 20*time.Second, func() error {
+		if !is() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 }
 
 // A wait ends with its time limit, the client or the process, or if too many calls wait.

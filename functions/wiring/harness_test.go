@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -267,10 +268,12 @@ func (s *site) request(headers map[string]string) (int, http.Header) {
 
 func (s *site) within(wrong func() string) {
 	s.Helper()
-	var what string
-	if !functest.Within(s, time.Minute, func() bool { what = wrong(); return what == "" }) {
-		s.Fatal(what)
-	}
+	check.Eventually(s, "be as expected", time.Minute, func() error {
+		if what := wrong(); what != "" {
+			return errors.New(what)
+		}
+		return nil
+	})
 }
 
 func (s *site) answers(want int) {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -134,23 +133,6 @@ func Read[T any](a Answer, status int) T {
 	var v T
 	a.Into(status, &v)
 	return v
-}
-
-// Within polls a condition. It returns false after the limit.
-func Within(tb testing.TB, limit time.Duration, condition func() bool) bool {
-	tb.Helper()
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			return false
-		}
-	}
-	return true
 }
 
 // Quiet returns a logger without output.
