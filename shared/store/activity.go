@@ -9,14 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/reqctx"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 // Entry is an audit record with the current state of its object. It can also be a webhook call that
@@ -96,41 +95,36 @@ func callerOf(r hook.Result) reqctx.Actor {
 
 func (s *Store) follow(ctx context.Context, namespace string, records []audit.Record) ([]Entry, error) {
 	entries := make([]Entry, len(records))
-	var refs []*firestore.DocumentRef
-	var reads []func(*firestore.DocumentSnapshot) error
+	var refs []fire.Ref
+	var reads []func(fire.Doc) error
 	for i, r := range records {
 		entries[i].Record = r
-		if ref, read := s.subject(namespace, &entries[i]); ref != nil {
+		if ref, read := s.subject(namespace, &entries[i]); read != nil {
 			refs, reads = append(refs, ref), append(reads, read)
 		}
 	}
-	if len(refs) == 0 {
-		return entries, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	snaps, err := s.client.GetAll(ctx, refs)
+	docs, err := s.getAll(ctx, refs...)
 	if err != nil {
-		return nil, fmt.Errorf("read the objects of records in %s: %w", namespace, problemOf(err, "document"))
+		return nil, fmt.Errorf("read the objects of records in %s: %w", namespace, err)
 	}
-	for i, snap := range snaps {
-		if !snap.Exists() {
+	for i, doc := range docs {
+		if !doc.Exists {
 			continue
 		}
-		if err := reads[i](snap); err != nil {
+		if err := reads[i](doc); err != nil {
 			return nil, err
 		}
 	}
 	return entries, nil
 }
 
-func (s *Store) subject(namespace string, e *Entry) (*firestore.DocumentRef, func(*firestore.DocumentSnapshot) error) {
+func (s *Store) subject(namespace string, e *Entry) (fire.Ref, func(fire.Doc) error) {
 	parts := strings.Split(e.Resource, "/")
 	last := parts[len(parts)-1]
 	if e.Action == audit.Deploy || e.Action == audit.RequestBuild {
 		n, err := strconv.ParseInt(last, 10, 64)
 		if err != nil || len(parts) < 3 || !app.ValidLabel(parts[len(parts)-3]) {
-			return nil, nil
+			return fire.Ref{}, nil
 		}
 		ref := app.Ref{Namespace: namespace, Name: parts[len(parts)-3]}
 		if e.Action == audit.RequestBuild {
@@ -139,20 +133,20 @@ func (s *Store) subject(namespace string, e *Entry) (*firestore.DocumentRef, fun
 		return s.revisionRef(ref, n), into(&e.Deployment, shape[deploy.Revision], func(r deploy.Revision) bool { return near(r.DeployedAt, e.At) })
 	}
 	if len(parts) < 2 || parts[len(parts)-2] != "api-keys" {
-		return nil, nil
+		return fire.Ref{}, nil
 	}
 	ref, err := s.keyRef(apikey.ID(last))
 	if err != nil {
-		return nil, nil
+		return fire.Ref{}, nil
 	}
 	return ref, into(&e.Key, readKey, func(apikey.Key) bool { return true })
 }
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() < sameChange }
 
-func into[V any](v *V, read reader[V], meant func(V) bool) func(*firestore.DocumentSnapshot) error {
-	return func(snap *firestore.DocumentSnapshot) error {
-		got, err := read(snap)
+func into[V any](v *V, read reader[V], meant func(V) bool) func(fire.Doc) error {
+	return func(doc fire.Doc) error {
+		got, err := read(doc)
 		if err == nil && meant(got) {
 			*v = got
 		}

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 // announcementDoc is a document of announcements, the outbox. Field at is the commit time, by the
@@ -131,8 +130,6 @@ func (d announcementDoc) value() event.OutboxEntry {
 	return n
 }
 
-func (s *Store) announcements() *firestore.CollectionRef { return s.client.Collection("announcements") }
-
 // Outbox contains the settings of a function that writes events.
 type Outbox struct {
 	// Events enables events of keys, quotas and gates. It must be off without a sink: no function
@@ -145,7 +142,7 @@ func (s *Store) AnnounceEvents(on bool) { s.announcing = on }
 
 func (s *Store) announce(b *batch, n event.OutboxEntry) {
 	if s.announcing {
-		b.create(s.announcements().Doc(n.ID), announcementToDoc(n))
+		b.Create(s.announcements().Doc(n.ID), announcementToDoc(n))
 	}
 }
 
@@ -156,13 +153,13 @@ func (s *Store) announceKey(b *batch, t event.Type, k apikey.Key) {
 // Announcements lists announcements after the given position, in commit order. It includes all that
 // were committed before the call.
 func (s *Store) Announcements(ctx context.Context, after event.Cursor, limit int) ([]event.Pending, error) {
-	q := s.announcements().OrderBy("at", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc).Limit(limit)
+	q := s.announcements().OrderBy("at", fire.ID).Limit(limit)
 	if after.ID != "" {
-		q = q.StartAfter(after.At, s.announcements().Doc(after.ID))
+		q = q.After(after.At, after.ID)
 	}
-	waiting, err := find(ctx, q, func(snap *firestore.DocumentSnapshot) (event.Pending, error) {
-		d, err := shape[announcementDoc](snap)
-		return event.Pending{OutboxEntry: d.value(), Place: event.Cursor{At: d.At, ID: snap.Ref.ID}, Waited: snap.ReadTime.Sub(d.At)}, err
+	waiting, err := find(ctx, q, func(doc fire.Doc) (event.Pending, error) {
+		d, err := shape[announcementDoc](doc)
+		return event.Pending{OutboxEntry: d.value(), Place: event.Cursor{At: d.At, ID: doc.ID}, Waited: doc.Read.Sub(d.At)}, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list announcements: %w", err)

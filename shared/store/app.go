@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"iter"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 const allPage = 200
@@ -39,9 +38,7 @@ func (d appDoc) value() app.App {
 	return d.App
 }
 
-func (s *Store) apps() *firestore.CollectionRef { return s.client.Collection("apps") }
-
-func (s *Store) appRef(ref app.Ref) *firestore.DocumentRef { return s.apps().Doc(ref.String()) }
+func (s *Store) appRef(ref app.Ref) fire.Ref { return s.apps().Doc(ref.String()) }
 
 // InitialState is the initial history of a new app.
 type InitialState struct {
@@ -54,7 +51,7 @@ type InitialState struct {
 // a usable key's scope names an app that an earlier version deleted.
 func (s *Store) CreateApp(ctx context.Context, a app.App, first InitialState) error {
 	ref := a.Ref()
-	return s.transactSerially(ctx, "create app "+ref.String(), s.hostRef(a.Host), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transactSerially(ctx, "create app "+ref.String(), s.hostRef(a.Host), func(ctx context.Context, tx fire.Tx, b *batch) error {
 		e, err := s.txEnvironment(tx, a.Namespace)
 		if err != nil {
 			return err
@@ -80,17 +77,17 @@ func (s *Store) CreateApp(ctx context.Context, a app.App, first InitialState) er
 			d.Builds = s.addBuild(ctx, current{ref: ref, doc: d}, b, *first.Build).Number
 		}
 		if a.Revision > 0 {
-			b.create(s.revisionRef(ref, a.Revision), first.Revision)
+			b.Create(s.revisionRef(ref, a.Revision), first.Revision)
 		}
-		b.create(s.appRef(ref), d)
+		b.Create(s.appRef(ref), d)
 		s.record(ctx, b, audit.Change{Action: audit.CreateApp, Project: a.Project, Resource: appPath(a), New: newAppView(a)})
 		return nil
 	})
 }
 
-func txAbsent(tx *firestore.Transaction, ref *firestore.DocumentRef, taken error) error {
-	snaps, err := tx.GetAll([]*firestore.DocumentRef{ref})
-	if err == nil && snaps[0].Exists() {
+func txAbsent(tx fire.Tx, ref fire.Ref, taken error) error {
+	docs, err := tx.Get(ref)
+	if err == nil && docs[0].Exists {
 		return taken
 	}
 	return err
@@ -103,14 +100,14 @@ func (s *Store) App(ctx context.Context, namespace, name string) (app.App, error
 
 // Apps lists an environment's apps.
 func (s *Store) Apps(ctx context.Context, namespace string, page Page) ([]app.App, string, error) {
-	return list(ctx, s.apps(), s.apps().Where("namespace", "==", namespace), page, decode[appDoc])
+	return list(ctx, s.apps().Where("namespace", "==", namespace), page, decode[appDoc])
 }
 
 // AllApps iterates over all apps until the first error.
 func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 	return func(yield func(app.App, error) bool) {
 		for page := (Page{Size: allPage}); ; {
-			apps, next, err := list(ctx, s.apps(), s.apps().Query, page, decode[appDoc])
+			apps, next, err := list(ctx, s.apps(), page, decode[appDoc])
 			if err != nil {
 				yield(app.App{}, err)
 				return
@@ -131,7 +128,7 @@ func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 // previous one reserved for the project. UpdateApp then may return host_taken, host_reserved and
 // too_many_host_reservations.
 func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (changed app.App, err error) {
-	err = s.transactSerially(ctx, "update app "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	err = s.transactSerially(ctx, "update app "+ref.String(), s.appRef(ref), func(ctx context.Context, tx fire.Tx, b *batch) error {
 		d, err := txGet(tx, s.appRef(ref), "app", shape[appDoc])
 		if err != nil {
 			return err
@@ -148,7 +145,7 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 				return err
 			}
 		}
-		b.change(s.appRef(ref), d, d.with(changed))
+		b.Change(s.appRef(ref), d, d.with(changed))
 		s.recordUpdate(ctx, b, audit.Change{
 			Action: audit.UpdateApp, Project: changed.Project, Resource: appPath(changed), Old: appView(d.value()), New: appView(changed),
 		})
@@ -167,7 +164,7 @@ const deletePage = 200
 // too_many_host_reservations.
 func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
 	for last := false; !last; {
-		err := s.transact(ctx, "delete app "+expected.Ref().String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) (err error) {
+		err := s.transact(ctx, "delete app "+expected.Ref().String(), func(ctx context.Context, tx fire.Tx, b *batch) (err error) {
 			last, err = s.deletePart(ctx, tx, b, expected)
 			return err
 		})
@@ -179,7 +176,7 @@ func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
 }
 
 // deletePart deletes a part of an app's history, or the last part with the app.
-func (s *Store) deletePart(ctx context.Context, tx *firestore.Transaction, b *batch, expected app.App) (last bool, err error) {
+func (s *Store) deletePart(ctx context.Context, tx fire.Tx, b *batch, expected app.App) (last bool, err error) {
 	ref := expected.Ref()
 	a, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
 	if err != nil {
@@ -198,26 +195,26 @@ func (s *Store) deletePart(ctx context.Context, tx *firestore.Transaction, b *ba
 	if err := s.releaseHost(tx, b, a); err != nil {
 		return false, err
 	}
-	b.delete(s.appRef(ref))
+	b.Delete(s.appRef(ref))
 	s.record(ctx, b, audit.Change{Action: audit.DeleteApp, Project: a.Project, Resource: appPath(a), Old: newAppView(a)})
 	return true, nil
 }
 
 // deleteHistory deletes revisions and builds, which Firestore does not delete with the app.
-func (s *Store) deleteHistory(tx *firestore.Transaction, b *batch, ref app.Ref) (last bool, err error) {
-	revisions, err := tx.Documents(s.revisions(ref).Limit(deletePage)).GetAll()
+func (s *Store) deleteHistory(tx fire.Tx, b *batch, ref app.Ref) (last bool, err error) {
+	revisions, err := tx.Find(s.revisions(ref).Limit(deletePage))
 	if err != nil {
 		return false, err
 	}
-	builds, err := tx.Documents(s.builds(ref).Limit(deletePage)).GetAll()
+	builds, err := tx.Find(s.builds(ref).Limit(deletePage))
 	if err != nil {
 		return false, err
 	}
 	for _, d := range append(revisions, builds...) {
-		b.delete(d.Ref)
+		b.Delete(d.Ref)
 	}
 	for _, d := range builds {
-		b.delete(s.pendingBuilds().Doc(ref.String() + "." + d.Ref.ID))
+		b.Delete(s.pendingBuilds().Doc(ref.String() + "." + d.ID))
 	}
 	return len(revisions) < deletePage && len(builds) < deletePage, nil
 }

@@ -10,12 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reqctx"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 // recordDoc is a document of audit. Its ID begins with the time, counted backwards, so that the
@@ -40,18 +39,18 @@ type recordDoc struct {
 	PlanAt *time.Time `firestore:"plan_at,omitempty"`
 }
 
-func readRecord(snap *firestore.DocumentSnapshot) (audit.Record, error) {
-	d, err := shape[recordDoc](snap)
+func readRecord(doc fire.Doc) (audit.Record, error) {
+	d, err := shape[recordDoc](doc)
 	if err != nil {
 		return audit.Record{}, err
 	}
 	r := audit.Record{
-		ID: snap.Ref.ID, At: d.At, Actor: reqctx.Actor{Kind: reqctx.Kind(d.ActorKind), Name: d.Actor},
+		ID: doc.ID, At: d.At, Actor: reqctx.Actor{Kind: reqctx.Kind(d.ActorKind), Name: d.Actor},
 		Origin: reqctx.Request{ID: d.RequestID, Address: d.Address}, Action: audit.Action(d.Action),
 		Outcome: audit.Outcome(d.Outcome), Project: d.Project, Resource: d.Resource,
 	}
 	if err := errors.Join(decodeValues(d.Old, &r.Old), decodeValues(d.New, &r.New)); err != nil {
-		return audit.Record{}, fmt.Errorf("read record %s: %w", snap.Ref.ID, err)
+		return audit.Record{}, fmt.Errorf("read record %s: %w", doc.ID, err)
 	}
 	return r, nil
 }
@@ -74,9 +73,7 @@ func decodeValues(text string, v *audit.Values) error {
 	return json.Unmarshal([]byte(text), v)
 }
 
-func (s *Store) records() *firestore.CollectionRef { return s.client.Collection("audit") }
-
-func (s *Store) newRecord(ctx context.Context, c audit.Change) (*firestore.DocumentRef, recordDoc) {
+func (s *Store) newRecord(ctx context.Context, c audit.Change) (fire.Ref, recordDoc) {
 	at := s.now().UTC().Truncate(time.Microsecond)
 	who := reqctx.ActorFrom(ctx)
 	origin, _ := reqctx.FromContext(ctx)
@@ -102,7 +99,7 @@ func drawID(at time.Time) string { return timeID(at) + strings.ToLower(rand.Text
 func (s *Store) record(ctx context.Context, b *batch, c audit.Change) {
 	ref, d := s.newRecord(ctx, c)
 	d.PlanAt = timeOrNull(b.plan)
-	b.create(ref, d)
+	b.Create(ref, d)
 	b.record = ref.ID
 }
 
@@ -113,23 +110,22 @@ func (s *Store) Change(ctx context.Context, project, id string) (checkers.Change
 	if !validID(id) {
 		return checkers.Change{}, none
 	}
-	c, err := get(ctx, s.records().Doc(id), "change", func(snap *firestore.DocumentSnapshot) (checkers.Change, error) {
-		d, err := shape[recordDoc](snap)
+	return get(ctx, s.records().Doc(id), "change", func(doc fire.Doc) (checkers.Change, error) {
+		d, err := shape[recordDoc](doc)
 		if err != nil || d.Project != project {
 			return checkers.Change{}, errors.Join(err, none)
 		}
 		c := checkers.Change{ID: id, Plans: zeroOrTime(d.PlanAt)}
 		switch kind, _, _ := strings.Cut(d.Action, "."); kind {
 		case "key":
-			c.Keys = snap.CreateTime
+			c.Keys = doc.Created
 		case "plan":
-			c.Plans = snap.CreateTime
+			c.Plans = doc.Created
 		default:
 			return checkers.Change{}, none
 		}
 		return c, nil
 	})
-	return c, err
 }
 
 func (s *Store) recordUpdate(ctx context.Context, b *batch, c audit.Change) {
@@ -138,10 +134,10 @@ func (s *Store) recordUpdate(ctx context.Context, b *batch, c audit.Change) {
 	}
 }
 
-func (s *Store) createRecorded(ctx context.Context, ref *firestore.DocumentRef, d any, what string, c audit.Change) error {
-	return s.transact(ctx, "create "+ref.ID, func(ctx context.Context, _ *firestore.Transaction, b *batch) error {
+func (s *Store) createRecorded(ctx context.Context, ref fire.Ref, d any, what string, c audit.Change) error {
+	return s.transact(ctx, "create "+ref.ID, func(ctx context.Context, _ fire.Tx, b *batch) error {
 		b.what = what
-		b.create(ref, d)
+		b.Create(ref, d)
 		s.record(ctx, b, c)
 		return nil
 	})
@@ -163,7 +159,7 @@ func (s *Store) Record(ctx context.Context, c audit.Change) (string, error) {
 func (s *Store) CompleteRecord(ctx context.Context, id string, o audit.Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := s.records().Doc(id).Update(ctx, []firestore.Update{{Path: "outcome", Value: string(o)}}); err != nil {
+	if _, err := s.records().Doc(id).Update(ctx, fire.Fields{"outcome": string(o)}); err != nil {
 		return fmt.Errorf("complete record %s: %w", id, problemOf(err, "record"))
 	}
 	return nil
@@ -172,32 +168,23 @@ func (s *Store) CompleteRecord(ctx context.Context, id string, o audit.Outcome) 
 // Records lists records, newest first.
 func (s *Store) Records(ctx context.Context, q audit.Query, page Page) ([]audit.Record, string, error) {
 	// Firestore merges its built-in indexes for equality filters, one array and the order of IDs.
-	coll := s.records()
-	query := between(coll, coll.Where("project", "==", q.Project), q.From, q.To)
-	if q.Actor != "" {
-		query = query.Where("actor", "==", q.Actor)
-	}
-	if len(q.Actions) > 0 {
-		query = query.Where("action", "in", q.Actions)
-	}
-	if q.Resource != "" {
-		query = query.Where("within", "array-contains", q.Resource)
-	}
-	return list(ctx, coll, query, page, readRecord)
+	query := between(s.records().Where("project", "==", q.Project), q.From, q.To).
+		WhereSet("actor", "==", q.Actor).WhereSet("action", "in", q.Actions).WhereSet("within", "array-contains", q.Resource)
+	return list(ctx, query, page, readRecord)
 }
 
 // between filters IDs by time, both ends included. A zero time is no bound.
-func between(coll *firestore.CollectionRef, query firestore.Query, from, to time.Time) firestore.Query {
+func between(query fire.Query, from, to time.Time) fire.Query {
 	if !to.IsZero() {
-		query = query.Where(firestore.DocumentID, ">=", coll.Doc(timeID(to)))
+		query = query.Where(fire.ID, ">=", timeID(to))
 	}
 	if !from.IsZero() {
-		query = query.Where(firestore.DocumentID, "<=", coll.Doc(timeID(from)+"~")) // after all IDs of that microsecond
+		query = query.Where(fire.ID, "<=", timeID(from)+"~") // after all IDs of that microsecond
 	}
 	return query
 }
 
 // DeleteRecords deletes records from before the given time.
 func (s *Store) DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error) {
-	return s.prune(ctx, "records", s.records().Where(firestore.DocumentID, ">", s.records().Doc(timeID(before)+"~")), limit)
+	return s.prune(ctx, "records", s.records().Where(fire.ID, ">", timeID(before)+"~"), limit)
 }

@@ -7,18 +7,17 @@ import (
 	"strconv"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reqctx"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
-func readBuild(snap *firestore.DocumentSnapshot) (deploy.Build, error) {
-	b, err := shape[deploy.Build](snap)
+func readBuild(doc fire.Doc) (deploy.Build, error) {
+	b, err := shape[deploy.Build](doc)
 	b.Trigger = cmp.Or(b.Trigger, deploy.Webhook) // empty in documents of earlier versions
 	return b, err
 }
@@ -29,19 +28,13 @@ type pendingDoc struct {
 	Number    int64  `firestore:"build"`
 }
 
-func (s *Store) builds(ref app.Ref) *firestore.CollectionRef {
-	return s.appRef(ref).Collection("builds")
-}
+func (s *Store) builds(ref app.Ref) fire.Query { return s.appRef(ref).Collection("builds") }
 
-func (s *Store) buildRef(ref app.Ref, n int64) *firestore.DocumentRef {
+func (s *Store) buildRef(ref app.Ref, n int64) fire.Ref {
 	return s.builds(ref).Doc(strconv.FormatInt(n, 10))
 }
 
-func (s *Store) pendingBuilds() *firestore.CollectionRef {
-	return s.client.Collection("pending_builds")
-}
-
-func (s *Store) pendingRef(ref app.Ref, n int64) *firestore.DocumentRef {
+func (s *Store) pendingRef(ref app.Ref, n int64) fire.Ref {
 	return s.pendingBuilds().Doc(ref.String() + "." + strconv.FormatInt(n, 10))
 }
 
@@ -94,9 +87,9 @@ func (s *Store) checkQueue(ctx context.Context, ref app.Ref) error {
 
 func (s *Store) addBuild(ctx context.Context, c current, b *batch, build deploy.Build) deploy.Build {
 	build.Number = c.doc.Builds + 1
-	b.app = append(b.app, firestore.Update{Path: "builds", Value: build.Number})
+	b.app["builds"] = build.Number
 	s.setPending(b, c.ref, build)
-	b.create(s.buildRef(c.ref, build.Number), build)
+	b.Create(s.buildRef(c.ref, build.Number), build)
 	s.record(ctx, b, audit.Change{
 		Action: audit.RequestBuild, Project: c.doc.Project, New: buildView(build),
 		Resource: audit.Path(appPath(c.doc.value()), "builds", strconv.FormatInt(build.Number, 10)),
@@ -107,9 +100,9 @@ func (s *Store) addBuild(ctx context.Context, c current, b *batch, build deploy.
 func (s *Store) setPending(b *batch, ref app.Ref, build deploy.Build) {
 	pending := s.pendingRef(ref, build.Number)
 	if build.Final() {
-		b.delete(pending)
+		b.Delete(pending)
 	} else {
-		b.set(pending, pendingDoc{Namespace: ref.Namespace, App: ref.Name, Number: build.Number})
+		b.Set(pending, pendingDoc{Namespace: ref.Namespace, App: ref.Name, Number: build.Number})
 	}
 }
 
@@ -142,7 +135,7 @@ type PendingBuild struct {
 
 // PendingBuilds lists all apps' builds that are not final.
 func (s *Store) PendingBuilds(ctx context.Context, page Page) ([]PendingBuild, string, error) {
-	return list(ctx, s.pendingBuilds(), s.pendingBuilds().Query, page, decode[pendingDoc])
+	return list(ctx, s.pendingBuilds(), page, decode[pendingDoc])
 }
 
 // ForgetBuild deletes the pending document of a build whose app was deleted.
@@ -173,7 +166,7 @@ func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, observed deploy.B
 			build = s.deployBuild(ctx, c, b, build, now)
 		}
 		s.setPending(b, ref, build)
-		b.change(s.buildRef(ref, n), stored, build)
+		b.Change(s.buildRef(ref, n), stored, build)
 		return nil
 	})
 	return build, err

@@ -7,10 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/checkers"
-	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 // Canary is a document that a checker replica writes into a collection to verify that its listener
@@ -68,13 +66,13 @@ type canaryDoc struct {
 // maxCeiling is the longest configurable ceiling. It applies to canaries without a valid ceiling.
 const maxCeiling = 90 * time.Second
 
-func readMember(snap *firestore.DocumentSnapshot) (checkers.Member, error) {
-	d, err := shape[canaryDoc](snap)
+func readMember(doc fire.Doc) (checkers.Member, error) {
+	d, err := shape[canaryDoc](doc)
 	if err != nil {
 		return checkers.Member{}, err
 	}
 	m := checkers.Member{
-		Replica: strings.TrimPrefix(snap.Ref.ID, canaryMark), Run: d.Run, Written: snap.UpdateTime,
+		Replica: strings.TrimPrefix(doc.ID, canaryMark), Run: d.Run, Written: doc.Updated,
 		Applied: d.Applied, Ceiling: time.Duration(d.Ceiling) * time.Millisecond, Address: d.Address, Features: d.Features,
 	}
 	if len(d.Key) == len(m.Key) {
@@ -86,8 +84,8 @@ func readMember(snap *firestore.DocumentSnapshot) (checkers.Member, error) {
 	return m, nil
 }
 
-func (s *Store) canaryRef(t CanaryType, replica string) *firestore.DocumentRef {
-	return s.client.Collection(string(t)).Doc(canaryMark + replica)
+func (s *Store) canaryRef(t CanaryType, replica string) fire.Ref {
+	return s.db.Collection(string(t)).Doc(canaryMark + replica)
 }
 
 // WriteCanary writes c to the collection of type t. The caller sets the deadline.
@@ -104,7 +102,7 @@ func (s *Store) WriteCanary(ctx context.Context, t CanaryType, c Canary) error {
 
 // DeleteCanary deletes a replica's canary. The caller sets the deadline.
 func (s *Store) DeleteCanary(ctx context.Context, t CanaryType, replica string) error {
-	if _, err := s.canaryRef(t, replica).Delete(ctx); err != nil {
+	if err := s.canaryRef(t, replica).Delete(ctx); err != nil {
 		return fmt.Errorf("delete canary among %s: %w", t, problemOf(err, "canary"))
 	}
 	return nil
@@ -117,7 +115,7 @@ func (s *Store) DeleteStaleCanaries(ctx context.Context, before time.Time) (int,
 	deleted := 0
 	var errs error
 	for _, t := range CanaryTypes() {
-		n, err := deleteStaleCanaries(ctx, s.client.Collection(string(t)), before)
+		n, err := deleteStaleCanaries(ctx, s.db.Collection(string(t)), before)
 		deleted += n
 		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("delete stale canaries among %s: %w", t, problemOf(err, "canary")))
@@ -128,46 +126,46 @@ func (s *Store) DeleteStaleCanaries(ctx context.Context, before time.Time) (int,
 
 // canariesOf finds the IDs from "canary." to "canary0". Only the slash sorts between these two
 // characters, and no ID contains it.
-func canariesOf(coll *firestore.CollectionRef) firestore.Query {
-	return coll.Where(firestore.DocumentID, ">=", coll.Doc(canaryMark)).Where(firestore.DocumentID, "<", coll.Doc("canary0"))
+func canariesOf(all fire.Query) fire.Query {
+	return all.Where(fire.ID, ">=", canaryMark).Where(fire.ID, "<", "canary0")
 }
 
 // Members returns the replicas with a canary of the type: only these may allow requests. The read
 // is strongly consistent.
 func (s *Store) Members(ctx context.Context, t CanaryType) (checkers.List, error) {
-	members := canariesOf(s.client.Collection(string(t)))
-	snaps, err := snapshots(ctx, members)
+	members := canariesOf(s.db.Collection(string(t)))
+	docs, err := documents(ctx, members)
 	list := checkers.List{}
-	if err == nil && len(snaps) == 0 { // the result of an empty query has no read time
+	if err == nil && len(docs) == 0 { // the result of an empty query has no read time
 		if list.Read, err = s.Now(ctx); err == nil {
-			snaps, err = snapshots(ctx, members)
+			docs, err = documents(ctx, members)
 		}
 	}
 	if err != nil {
 		return checkers.List{}, fmt.Errorf("list members of %s: %w", t, err)
 	}
-	for _, snap := range snaps {
-		list.Read = snap.ReadTime
+	for _, doc := range docs {
+		list.Read = doc.Read
 	}
-	list.Members, err = readAll(snaps, readMember)
+	list.Members, err = readAll(docs, readMember)
 	return list, err
 }
 
-func deleteStaleCanaries(ctx context.Context, coll *firestore.CollectionRef, before time.Time) (int, error) {
-	snaps, err := canariesOf(coll).Documents(ctx).GetAll()
+func deleteStaleCanaries(ctx context.Context, all fire.Query, before time.Time) (int, error) {
+	docs, err := canariesOf(all).Find(ctx)
 	if err != nil {
 		return 0, err
 	}
 	deleted := 0
-	for _, snap := range snaps {
-		if !snap.UpdateTime.Before(before) {
+	for _, doc := range docs {
+		if !doc.Updated.Before(before) {
 			continue
 		}
-		_, err := snap.Ref.Delete(ctx, firestore.LastUpdateTime(snap.UpdateTime))
+		err := doc.Delete(ctx, doc.Updated)
 		switch {
 		case err == nil:
 			deleted++
-		case problem.Is(problemOf(err, "canary"), problem.Conflict), problem.Is(problemOf(err, "canary"), problem.NotFound):
+		case errors.Is(err, fire.ErrStale), errors.Is(err, fire.ErrNotFound):
 			// written again, or already deleted
 		default:
 			return deleted, err

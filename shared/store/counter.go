@@ -10,10 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/firestore"
-	"google.golang.org/api/iterator"
-
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -44,9 +42,7 @@ type CounterVersion struct{ at time.Time }
 // Time returns the commit time by the store's clock.
 func (v CounterVersion) Time() time.Time { return v.at }
 
-func (s *Store) counters() *firestore.CollectionRef { return s.client.Collection("counters") }
-
-func (s *Store) counterRef(day usage.Day, source usage.CounterSource, shard int) *firestore.DocumentRef {
+func (s *Store) counterRef(day usage.Day, source usage.CounterSource, shard int) fire.Ref {
 	return s.counters().Doc(usage.CounterID(day, source, shard))
 }
 
@@ -56,31 +52,23 @@ func (s *Store) WriteCounter(ctx context.Context, c usage.Counter, base CounterV
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	ref := s.counterRef(c.Day, c.Source, c.Shard)
-	var res *firestore.WriteResult
+	var at time.Time
 	var err error
 	if base == (CounterVersion{}) {
-		res, err = ref.Create(ctx, counterToDoc(c))
+		at, err = ref.Create(ctx, counterToDoc(c))
 	} else {
-		res, err = ref.Update(ctx, []firestore.Update{{Path: "counts", Value: []byte(c.Counts)}}, firestore.LastUpdateTime(base.at))
+		at, err = ref.Update(ctx, fire.Fields{"counts": []byte(c.Counts)}, base.at)
 	}
 	if err != nil {
 		return CounterVersion{}, fmt.Errorf("write counter %s: %w", ref.ID, problemOf(err, "counter"))
 	}
-	return CounterVersion{res.UpdateTime}, nil
+	return CounterVersion{at}, nil
 }
 
 // CounterVersion returns the stored version of a counter.
 func (s *Store) CounterVersion(ctx context.Context, day usage.Day, source usage.CounterSource, shard int) (CounterVersion, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	snap, err := s.counterRef(day, source, shard).Get(ctx)
-	if err = problemOf(err, "counter"); problem.Is(err, problem.NotFound) {
-		return CounterVersion{}, nil
-	}
-	if err != nil {
-		return CounterVersion{}, fmt.Errorf("read counter version: %w", err)
-	}
-	return CounterVersion{snap.UpdateTime}, nil
+	at, err := orZero(get(ctx, s.counterRef(day, source, shard), "counter", versionOf))
+	return CounterVersion{at}, err
 }
 
 // VersionAt returns the version of a write, for fake stores that inject faults.
@@ -103,20 +91,14 @@ func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func
 	return nil
 }
 
-func (s *Store) eachCounter(ctx context.Context, q firestore.Query) iter.Seq2[usage.Counter, error] {
+func (s *Store) eachCounter(ctx context.Context, q fire.Query) iter.Seq2[usage.Counter, error] {
 	return func(yield func(usage.Counter, error) bool) {
-		it := q.Documents(ctx)
-		defer it.Stop()
-		for {
-			snap, err := it.Next()
-			switch {
-			case errors.Is(err, iterator.Done):
-				return
-			case err != nil:
+		for doc, err := range q.Each(ctx) {
+			if err != nil {
 				yield(usage.Counter{}, problemOf(err, "counter"))
 				return
 			}
-			if c, ok := s.readCounter(snap); ok && !yield(c, nil) {
+			if c, ok := s.readCounter(doc); ok && !yield(c, nil) {
 				return
 			}
 		}
@@ -131,17 +113,17 @@ func counterOf(id string) (c usage.Counter, ok bool) {
 	return usage.Counter{Day: on, Source: usage.CounterSource(source), Shard: n}, noDay == nil && noNumber == nil
 }
 
-func (s *Store) readCounter(snap *firestore.DocumentSnapshot) (c usage.Counter, ok bool) {
-	if c, ok = counterOf(snap.Ref.ID); !ok {
+func (s *Store) readCounter(doc fire.Doc) (c usage.Counter, ok bool) {
+	if c, ok = counterOf(doc.ID); !ok {
 		return c, false
 	}
-	d, err := shape[counterDoc](snap)
+	d, err := shape[counterDoc](doc)
 	if err == nil {
 		err = usage.Packed(d.Counts).Check()
 	}
 	if err != nil {
 		s.countDamaged("counter")
-		c.Damaged = fmt.Errorf("read counter %s: %w", snap.Ref.ID, err)
+		c.Damaged = fmt.Errorf("read counter %s: %w", doc.ID, err)
 		return c, true
 	}
 	c.Counts = d.Counts
@@ -151,17 +133,13 @@ func (s *Store) readCounter(snap *firestore.DocumentSnapshot) (c usage.Counter, 
 // Damaged is the outcome that [Store.Observe] reports for a damaged document.
 const Damaged = "damaged"
 
-func (s *Store) countDamaged(kind string) {
-	if notify := s.watcher.observer.Load(); notify != nil {
-		(*notify)("read_"+kind, Damaged, 0, true)
-	}
-}
+func (s *Store) countDamaged(kind string) { s.db.Report("read_"+kind, Damaged) }
 
 // OldestCounter returns the first day that has a counter.
 func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	for c, err := range s.eachCounter(ctx, s.counters().OrderBy("day", firestore.Asc)) {
+	for c, err := range s.eachCounter(ctx, s.counters().OrderBy("day")) {
 		if err != nil {
 			return 0, fmt.Errorf("find the oldest counter: %w", err)
 		}
@@ -179,7 +157,7 @@ func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.CounterSource) error {
 	for some := range slices.Chunk(sources, maxWrites) {
 		op := fmt.Sprintf("compact shard %d of %s", shard, day)
-		err := s.transact(ctx, op, func(_ context.Context, tx *firestore.Transaction, b *batch) error {
+		err := s.transact(ctx, op, func(_ context.Context, tx fire.Tx, b *batch) error {
 			return s.compact(tx, b, day, shard, some)
 		})
 		if err != nil {
@@ -189,25 +167,25 @@ func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int, s
 	return nil
 }
 
-func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shard int, sources []usage.CounterSource) error {
-	var refs []*firestore.DocumentRef
+func (s *Store) compact(tx fire.Tx, b *batch, day usage.Day, shard int, sources []usage.CounterSource) error {
+	var refs []fire.Ref
 	for _, source := range append(usage.CompactedSources(), sources...) {
 		refs = append(refs, s.counterRef(day, source, shard))
 	}
-	snaps, err := tx.GetAll(refs)
+	docs, err := tx.Get(refs...)
 	if err != nil {
 		return err
 	}
 	var old []usage.Counter
 	left := false
-	for _, snap := range snaps {
-		if !day.Closed(snap.ReadTime) {
+	for _, doc := range docs {
+		if !day.Closed(doc.Read) {
 			return ErrNotClosed
 		}
-		if !snap.Exists() {
+		if !doc.Exists {
 			continue
 		}
-		c, _ := s.readCounter(snap)
+		c, _ := s.readCounter(doc)
 		switch {
 		case c.Damaged != nil && c.Source.Compacted():
 			return nil
@@ -227,11 +205,11 @@ func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shar
 	written := map[usage.CounterSource]bool{}
 	for _, c := range sum {
 		written[c.Source] = true
-		b.set(s.counterRef(c.Day, c.Source, c.Shard), counterToDoc(c))
+		b.Set(s.counterRef(c.Day, c.Source, c.Shard), counterToDoc(c))
 	}
 	for _, c := range old {
 		if !written[c.Source] {
-			b.delete(s.counterRef(c.Day, c.Source, c.Shard))
+			b.Delete(s.counterRef(c.Day, c.Source, c.Shard))
 		}
 	}
 	return nil
@@ -241,7 +219,7 @@ func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shar
 func (s *Store) DeleteCounters(ctx context.Context, before usage.Day) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
-	var old []*firestore.DocumentRef
+	var old []fire.Ref
 	for c, err := range s.eachCounter(ctx, s.counters().Where("day", "<", before.String())) {
 		if err != nil {
 			return 0, fmt.Errorf("find old counters: %w", err)
@@ -253,15 +231,5 @@ func (s *Store) DeleteCounters(ctx context.Context, before usage.Day) (int, erro
 			break
 		}
 	}
-	if len(old) == 0 {
-		return 0, nil
-	}
-	err := s.transact(ctx, "delete old counters", func(_ context.Context, _ *firestore.Transaction, b *batch) error {
-		b.delete(old...)
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	return len(old), nil
+	return s.deleteOld(ctx, "counters", len(old), old)
 }

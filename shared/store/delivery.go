@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -38,10 +36,6 @@ func (d deliveryDoc) answer() hook.StoredResponse {
 		Action: hook.Action(d.Action), Revision: d.Revision, Build: d.Build,
 		Image: d.Image, Commit: d.Commit, Reason: d.Reason,
 	}
-}
-
-func (s *Store) deliveryRef(id string) *firestore.DocumentRef {
-	return s.client.Collection("deliveries").Doc(id)
 }
 
 // Receive records, in one commit, the work that a webhook call requests and the response. A repeated
@@ -89,7 +83,7 @@ func (s *Store) spendToken(ctx context.Context, b *batch, ref app.Ref, token hoo
 	if !problem.Is(err, problem.NotFound) {
 		return err
 	}
-	b.create(s.deliveryRef(token.ID), deliveryDoc{App: ref.String(), ExpiresAt: token.Until})
+	b.Create(s.deliveryRef(token.ID), deliveryDoc{App: ref.String(), ExpiresAt: token.Until})
 	return nil
 }
 
@@ -121,7 +115,7 @@ func (s *Store) requested(ctx context.Context, d hook.CallID, to app.App, now ti
 
 func (s *Store) storeRequest(b *batch, d hook.CallID, to app.App, a hook.StoredResponse, now time.Time) {
 	if d.ID != "" {
-		b.set(s.deliveryRef(d.ID), deliveryToDoc(to, d, a, now.Add(hook.ReplayWindow)))
+		b.Set(s.deliveryRef(d.ID), deliveryToDoc(to, d, a, now.Add(hook.ReplayWindow)))
 	}
 }
 

@@ -4,10 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
-
-	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
@@ -15,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 // recordedDoc is a revision. Record identifies the attempt that recorded it.
@@ -24,11 +24,9 @@ type recordedDoc struct {
 	Record string `firestore:"record,omitempty"`
 }
 
-func (s *Store) revisions(ref app.Ref) *firestore.CollectionRef {
-	return s.appRef(ref).Collection("deployments")
-}
+func (s *Store) revisions(ref app.Ref) fire.Query { return s.appRef(ref).Collection("deployments") }
 
-func (s *Store) revisionRef(ref app.Ref, n int64) *firestore.DocumentRef {
+func (s *Store) revisionRef(ref app.Ref, n int64) fire.Ref {
 	return s.revisions(ref).Doc(strconv.FormatInt(n, 10))
 }
 
@@ -76,16 +74,12 @@ func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.Ca
 func (s *Store) addRevision(ctx context.Context, c current, b *batch, rev deploy.Revision, attempt string) deploy.Revision {
 	rev = rev.After(c.revision, c.doc.Revisions, c.doc.Builds)
 	if old, changed := c.revision.Supersede(rev.Number); changed {
-		b.change(s.revisionRef(c.ref, old.Number), c.revision, old)
+		b.Change(s.revisionRef(c.ref, old.Number), c.revision, old)
 	}
-	b.app = append(b.app,
-		firestore.Update{Path: "image", Value: rev.Runs()},
-		firestore.Update{Path: "revision", Value: rev.Number},
-		firestore.Update{Path: "revisions", Value: rev.Number},
-		firestore.Update{Path: "deployed", Value: deployedOf(rev)},
-		firestore.Update{Path: "updated_at", Value: rev.DeployedAt},
-	)
-	b.create(s.revisionRef(c.ref, rev.Number), recordedDoc{Revision: rev, Record: attempt})
+	maps.Copy(b.app, fire.Fields{
+		"image": rev.Runs(), "revision": rev.Number, "revisions": rev.Number, "deployed": deployedOf(rev), "updated_at": rev.DeployedAt,
+	})
+	b.Create(s.revisionRef(c.ref, rev.Number), recordedDoc{Revision: rev, Record: attempt})
 	s.record(ctx, b, audit.Change{
 		Action: audit.Deploy, Project: c.doc.Project, Old: deploymentView(c.revision), New: deploymentView(rev),
 		Resource: audit.Path(appPath(c.doc.value()), "deployments", strconv.FormatInt(rev.Number, 10)),
@@ -129,7 +123,7 @@ func (s *Store) SetReady(ctx context.Context, ref app.Ref, revision int64, at ti
 	err := s.optimistic(ctx, op, ref, func(ctx context.Context, _ current, b *batch, _ int) error {
 		rev, err := s.Deployment(ctx, ref, revision)
 		if err == nil && rev.ReadyAt.IsZero() {
-			b.update(s.revisionRef(ref, revision), firestore.Update{Path: "ready_at", Value: at})
+			b.Update(s.revisionRef(ref, revision), fire.Fields{"ready_at": at})
 		}
 		return err
 	})
@@ -149,13 +143,13 @@ func (s *Store) setRevision(ctx context.Context, c current, b *batch, rev deploy
 		}
 		for _, old := range live {
 			first = false
-			b.change(s.revisionRef(c.ref, old.Number), old, old.Replaced(rev.Number))
+			b.Change(s.revisionRef(c.ref, old.Number), old, old.Replaced(rev.Number))
 		}
 	}
 	if turned && rev.Finished() {
 		s.announce(b, event.OfDeployment(c.doc.value(), rev, first))
 	}
-	b.app = append(b.app, firestore.Update{Path: "deployed", Value: deployedOf(rev)})
-	b.change(s.revisionRef(c.ref, rev.Number), c.revision, rev)
+	b.app["deployed"] = deployedOf(rev)
+	b.Change(s.revisionRef(c.ref, rev.Number), c.revision, rev)
 	return nil
 }

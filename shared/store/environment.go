@@ -4,12 +4,11 @@ import (
 	"context"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 // namespaceDoc is the last project that used a namespace without an environment.
@@ -18,15 +17,15 @@ type namespaceDoc struct {
 	ProjectMade time.Time `firestore:"project_created_at"` // excludes later projects with the same name
 }
 
-func (s *Store) namespaceRef(namespace string) *firestore.DocumentRef {
-	return s.client.Collection("namespaces").Doc(namespace)
+func (s *Store) namespaceRef(namespace string) fire.Ref {
+	return s.db.Collection("namespaces").Doc(namespace)
 }
 
 // environments has one document per namespace, so "a-b"+"c" and "a"+"b-c" conflict. Creations of
 // keys and plans write its fields full_at and plan_created_at only to conflict with each other.
-func (s *Store) environments() *firestore.CollectionRef { return s.client.Collection("environments") }
+func (s *Store) environments() fire.Query { return s.db.Collection("environments") }
 
-func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (app.Environment, error) {
+func (s *Store) txEnvironment(tx fire.Tx, namespace string) (app.Environment, error) {
 	return txGet(tx, s.environments().Doc(namespace), "environment", shape[app.Environment])
 }
 
@@ -34,7 +33,7 @@ func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (app.
 // the same namespace, and namespace_not_empty if another project's environment had it
 // ([Store.ReleaseNamespace]).
 func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error {
-	return s.transact(ctx, "create environment "+e.Namespace, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transact(ctx, "create environment "+e.Namespace, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		p, err := txGet(tx, s.projects().Doc(e.Project), "project", decode[projectDoc])
 		if err != nil {
 			return err
@@ -45,8 +44,8 @@ func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error 
 		there, err := s.txEnvironment(tx, e.Namespace)
 		switch {
 		case problem.Is(err, problem.NotFound):
-			b.delete(s.namespaceRef(e.Namespace))
-			b.create(s.environments().Doc(e.Namespace), e)
+			b.Delete(s.namespaceRef(e.Namespace))
+			b.Create(s.environments().Doc(e.Namespace), e)
 			s.record(ctx, b, audit.Change{
 				Action: audit.CreateEnvironment, Project: e.Project, Resource: environmentPath(e.Project, e.Name), New: environmentView(e),
 			})
@@ -60,7 +59,7 @@ func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error 
 	})
 }
 
-func (s *Store) txNamespace(tx *firestore.Transaction, namespace string, p app.Project) error {
+func (s *Store) txNamespace(tx fire.Tx, namespace string, p app.Project) error {
 	last, err := txGet(tx, s.namespaceRef(namespace), "namespace", shape[namespaceDoc])
 	if problem.Is(err, problem.NotFound) {
 		return nil
@@ -91,7 +90,7 @@ func (s *Store) Environment(ctx context.Context, project, name string) (app.Envi
 
 // Environments lists a project's environments.
 func (s *Store) Environments(ctx context.Context, project string, page Page) ([]app.Environment, string, error) {
-	return list(ctx, s.environments(), s.environments().Where("project", "==", project), page, shape[app.Environment])
+	return list(ctx, s.environments().Where("project", "==", project), page, shape[app.Environment])
 }
 
 // DeleteEnvironment deletes an environment and its revoked keys. It returns not_empty if the
@@ -103,7 +102,7 @@ func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment)
 		return err
 	}
 	for last := false; !last; {
-		err := s.transact(ctx, "delete environment "+namespace, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		err := s.transact(ctx, "delete environment "+namespace, func(ctx context.Context, tx fire.Tx, b *batch) error {
 			e, err := s.txEnvironment(tx, namespace)
 			if err != nil {
 				return err
@@ -118,8 +117,8 @@ func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment)
 			if last, err = s.emptyEnvironment(tx, b, namespace); err != nil || !last {
 				return err
 			}
-			b.set(s.namespaceRef(namespace), namespaceDoc{Project: project, ProjectMade: p.CreatedAt})
-			b.delete(s.environments().Doc(namespace), s.summaryRef(namespace), s.usedRef(namespace, 0))
+			b.Set(s.namespaceRef(namespace), namespaceDoc{Project: project, ProjectMade: p.CreatedAt})
+			b.Delete(s.environments().Doc(namespace), s.summaryRef(namespace), s.usedRef(namespace, 0))
 			s.record(ctx, b, audit.Change{
 				Action: audit.DeleteEnvironment, Project: project, Resource: environmentPath(project, name), Old: environmentView(e),
 			})
@@ -133,10 +132,10 @@ func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment)
 }
 
 // emptyEnvironment deletes some revoked keys, and reports whether these were the last.
-func (s *Store) emptyEnvironment(tx *firestore.Transaction, b *batch, namespace string) (last bool, err error) {
-	for what, q := range map[string]firestore.Query{
-		"apps":  s.apps().Query,
-		"plans": s.plans().Query,
+func (s *Store) emptyEnvironment(tx fire.Tx, b *batch, namespace string) (last bool, err error) {
+	for what, q := range map[string]fire.Query{
+		"apps":  s.apps(),
+		"plans": s.plans(),
 		"keys":  s.keys().Where("status", "in", apikey.Usable()),
 	} {
 		holds, err := txExists(tx, q.Where("namespace", "==", namespace))
@@ -147,12 +146,12 @@ func (s *Store) emptyEnvironment(tx *firestore.Transaction, b *batch, namespace 
 			return false, problem.New(problem.NotEmpty, "The environment still has %s. Delete or revoke them first.", what)
 		}
 	}
-	revoked, err := tx.Documents(s.keys().Where("namespace", "==", namespace).Limit(deletePage)).GetAll()
+	revoked, err := tx.Find(s.keys().Where("namespace", "==", namespace).Limit(deletePage))
 	if err != nil {
 		return false, err
 	}
 	for _, k := range revoked {
-		b.delete(k.Ref, s.listRef(k.Ref.ID))
+		b.Delete(k.Ref, s.listRef(k.ID))
 	}
 	return len(revoked) < deletePage, nil
 }

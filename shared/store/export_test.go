@@ -2,14 +2,11 @@ package store
 
 import (
 	"context"
-	"os"
+	"strings"
 	"testing"
 	"time"
 
-	"cloud.google.com/go/firestore"
-	"google.golang.org/api/option"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
@@ -18,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 func OpenIntercepted(ctx context.Context, project string, through grpc.StreamClientInterceptor) (*Store, error) {
@@ -33,21 +31,21 @@ func OpenCounted(ctx context.Context, project string, unary grpc.UnaryClientInte
 }
 
 func openWith(ctx context.Context, project string, through ...grpc.DialOption) (*Store, error) {
-	conn, err := grpc.NewClient("passthrough:///"+os.Getenv(emulatorVariable), append(through,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(emulatorOwner{}))...)
+	db, err := fire.Open(ctx, project, through...)
 	if err != nil {
 		return nil, err
 	}
-	client, err := firestore.NewClient(ctx, project, option.WithGRPCConn(conn))
-	if err != nil {
-		return nil, err
-	}
-	return &Store{client: client, now: time.Now}, nil
+	return &Store{db: db, now: time.Now}, nil
+}
+
+func (s *Store) docAt(path string) fire.Ref {
+	collection, id, _ := strings.Cut(path, "/")
+	return s.db.Collection(collection).Doc(id)
 }
 
 func (s *Store) Put(ctx context.Context, t testing.TB, at string, fields map[string]any) {
 	t.Helper()
-	if _, err := s.client.Doc(at).Set(ctx, fields); err != nil {
+	if _, err := s.docAt(at).Set(ctx, fields); err != nil {
 		t.Fatalf("put %s: %v", at, err)
 	}
 }
@@ -55,9 +53,13 @@ func (s *Store) Put(ctx context.Context, t testing.TB, at string, fields map[str
 // Copy copies a document's fields to another path.
 func (s *Store) Copy(ctx context.Context, t testing.TB, from, to string) {
 	t.Helper()
-	snap, err := s.client.Doc(from).Get(ctx)
+	doc, err := s.docAt(from).Get(ctx)
+	var fields map[string]any
 	if err == nil {
-		_, err = s.client.Doc(to).Set(ctx, snap.Data())
+		err = doc.Decode(&fields)
+	}
+	if err == nil {
+		_, err = s.docAt(to).Set(ctx, fields)
 	}
 	if err != nil {
 		t.Fatalf("copy %s to %s: %v", from, to, err)

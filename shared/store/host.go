@@ -4,11 +4,10 @@ import (
 	"context"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 // Clients may still send their keys to a released host, so it is reserved for its project.
@@ -35,26 +34,24 @@ type Reservation struct {
 	Until   time.Time
 }
 
-func readReservation(snap *firestore.DocumentSnapshot) (Reservation, error) {
-	d, err := shape[hostDoc](snap)
-	return Reservation{Host: snap.Ref.ID, App: d.App, Project: d.Project, Until: d.Until}, err
+func readReservation(doc fire.Doc) (Reservation, error) {
+	d, err := shape[hostDoc](doc)
+	return Reservation{Host: doc.ID, App: d.App, Project: d.Project, Until: d.Until}, err
 }
 
-func (s *Store) hosts() *firestore.CollectionRef { return s.client.Collection("hosts") }
+func (s *Store) hostRef(host string) fire.Ref { return s.hosts().Doc(host) }
 
-func (s *Store) hostRef(host string) *firestore.DocumentRef { return s.hosts().Doc(host) }
-
-func (s *Store) claimHost(tx *firestore.Transaction, b *batch, a app.App) error {
-	snaps, err := tx.GetAll([]*firestore.DocumentRef{s.hostRef(a.Host)})
+func (s *Store) claimHost(tx fire.Tx, b *batch, a app.App) error {
+	docs, err := tx.Get(s.hostRef(a.Host))
 	if err != nil {
 		return err
 	}
 	claim := hostDoc{App: a.Ref().String()}
-	if !snaps[0].Exists() {
-		b.create(s.hostRef(a.Host), claim)
+	if !docs[0].Exists {
+		b.Create(s.hostRef(a.Host), claim)
 		return nil
 	}
-	held, err := shape[hostDoc](snaps[0])
+	held, err := shape[hostDoc](docs[0])
 	if err != nil {
 		return err
 	}
@@ -70,61 +67,58 @@ func (s *Store) claimHost(tx *firestore.Transaction, b *batch, a app.App) error 
 			return problem.FromCode(problem.HostReserved)
 		}
 	}
-	b.set(s.hostRef(a.Host), claim)
+	b.Set(s.hostRef(a.Host), claim)
 	return nil
 }
 
 // releaseHost reserves an app's host for its project, and deletes the project's expired
 // reservations. It returns too_many_host_reservations if the project has maxReservations.
-func (s *Store) releaseHost(tx *firestore.Transaction, b *batch, a app.App) error {
+func (s *Store) releaseHost(tx fire.Tx, b *batch, a app.App) error {
 	made, err := s.txProjectMade(tx, a.Project)
 	if err != nil {
 		return err
 	}
 	// Expired reservations remain until they are deleted here or by rollup.
 	q := s.hosts().Where("project", "==", a.Project).Where("project_created_at", "==", made).Limit(2 * maxReservations)
-	snaps, err := tx.Documents(q).GetAll()
+	docs, err := tx.Find(q)
 	if err != nil {
 		return err
 	}
 	now, reserved := s.now().UTC(), 0
-	for _, snap := range snaps {
-		r, err := readReservation(snap)
+	for _, doc := range docs {
+		r, err := readReservation(doc)
 		switch {
 		case err != nil:
 			return err
 		case now.Before(r.Until):
 			reserved++
 		default:
-			b.delete(snap.Ref)
+			b.Delete(doc.Ref)
 		}
 	}
 	if reserved >= maxReservations {
 		return problem.FromCode(problem.TooManyHosts)
 	}
-	b.set(s.hostRef(a.Host), hostDoc{App: a.Ref().String(), Project: a.Project, ProjectMade: made, Reserved: true, Until: now.Add(HostReserved).Truncate(time.Microsecond)})
+	b.Set(s.hostRef(a.Host), hostDoc{App: a.Ref().String(), Project: a.Project, ProjectMade: made, Reserved: true, Until: now.Add(HostReserved).Truncate(time.Microsecond)})
 	return nil
 }
 
 // txProjectMade returns a project's creation time, which identifies it; zero if it does not exist.
-func (s *Store) txProjectMade(tx *firestore.Transaction, project string) (time.Time, error) {
-	p, err := txGet(tx, s.projects().Doc(project), "project", decode[projectDoc])
-	if problem.Is(err, problem.NotFound) {
-		return time.Time{}, nil
-	}
+func (s *Store) txProjectMade(tx fire.Tx, project string) (time.Time, error) {
+	p, err := orZero(txGet(tx, s.projects().Doc(project), "project", decode[projectDoc]))
 	return p.CreatedAt, err
 }
 
 // CheckRelease returns too_many_host_reservations if an app cannot release its host.
 func (s *Store) CheckRelease(ctx context.Context, a app.App) error {
-	return s.transact(ctx, "check the host of "+a.Ref().String(), func(_ context.Context, tx *firestore.Transaction, _ *batch) error {
+	return s.transact(ctx, "check the host of "+a.Ref().String(), func(_ context.Context, tx fire.Tx, _ *batch) error {
 		return s.releaseHost(tx, &batch{}, a)
 	})
 }
 
 // Reservations lists the reserved hosts, including expired ones that are not deleted yet.
 func (s *Store) Reservations(ctx context.Context, page Page) ([]Reservation, string, error) {
-	return list(ctx, s.hosts(), s.hosts().Where("reserved", "==", true), page, readReservation)
+	return list(ctx, s.hosts().Where("reserved", "==", true), page, readReservation)
 }
 
 // ReleaseReservation makes a reserved host available to every project.
@@ -134,7 +128,7 @@ func (s *Store) ReleaseReservation(ctx context.Context, host string) error {
 		return none
 	}
 	ref := s.hostRef(host)
-	return s.transact(ctx, "release host "+host, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transact(ctx, "release host "+host, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		held, err := txGet(tx, ref, "host", shape[hostDoc])
 		if problem.Is(err, problem.NotFound) || err == nil && !held.Reserved {
 			return none
@@ -142,7 +136,7 @@ func (s *Store) ReleaseReservation(ctx context.Context, host string) error {
 		if err != nil {
 			return err
 		}
-		b.delete(ref)
+		b.Delete(ref)
 		s.record(ctx, b, audit.Change{
 			Action: audit.ReleaseHost, Resource: audit.Path("host-reservations", host), Old: audit.Values{"app": held.App, "project": held.Project, "reserved_until": held.Until},
 		})
@@ -153,12 +147,12 @@ func (s *Store) ReleaseReservation(ctx context.Context, host string) error {
 // DeleteReservations deletes reservations that ended before the given time.
 func (s *Store) DeleteReservations(ctx context.Context, before time.Time, limit int) (int, error) {
 	deleted := 0
-	err := s.transact(ctx, "delete old reservations", func(_ context.Context, tx *firestore.Transaction, b *batch) error {
-		snaps, err := tx.Documents(s.hosts().Where("reserved_until", "<", before).Limit(limit)).GetAll()
-		for _, snap := range snaps {
-			b.delete(snap.Ref)
+	err := s.transact(ctx, "delete old reservations", func(_ context.Context, tx fire.Tx, b *batch) error {
+		docs, err := tx.Find(s.hosts().Where("reserved_until", "<", before).Limit(limit))
+		for _, doc := range docs {
+			b.Delete(doc.Ref)
 		}
-		deleted = len(snaps)
+		deleted = len(docs)
 		return err
 	})
 	return deleted, err

@@ -324,7 +324,7 @@ func queriedInSource(t *testing.T) []string {
 				return true
 			}
 			method, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || method.Sel.Name != "Where" && method.Sel.Name != "OrderBy" {
+			if !ok || !strings.HasPrefix(method.Sel.Name, "Where") && !strings.HasPrefix(method.Sel.Name, "OrderBy") {
 				return true
 			}
 			if path, ok := call.Args[0].(*ast.BasicLit); ok {

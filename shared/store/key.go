@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
@@ -17,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 type keyDoc struct {
@@ -41,8 +40,8 @@ func keyToDoc(k apikey.Key) keyDoc {
 }
 
 // readKey rejects incomplete hashes: padded with zeros, they would be valid.
-func readKey(snap *firestore.DocumentSnapshot) (apikey.Key, error) {
-	d, err := shape[keyDoc](snap)
+func readKey(doc fire.Doc) (apikey.Key, error) {
+	d, err := shape[keyDoc](doc)
 	if err != nil {
 		return apikey.Key{}, err
 	}
@@ -71,12 +70,10 @@ func hashOf(b []byte) (h apikey.Hash, ok bool) {
 	return apikey.Hash(b), true
 }
 
-func (s *Store) keys() *firestore.CollectionRef { return s.client.Collection("keys") }
-
 // keyRef rejects IDs of other documents, such as canaries.
-func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
+func (s *Store) keyRef(id apikey.ID) (fire.Ref, error) {
 	if _, ok := id.Prefix(); !ok {
-		return nil, problem.New(problem.NotFound, "The key does not exist.")
+		return fire.Ref{}, problem.New(problem.NotFound, "The key does not exist.")
 	}
 	return s.keys().Doc(string(id)), nil
 }
@@ -95,7 +92,7 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, li
 	}
 	// issue creates the key unless room returns an error.
 	issue := func(room change) change {
-		return func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		return func(ctx context.Context, tx fire.Tx, b *batch) error {
 			if err := s.planExists(tx, b, k.Namespace, k.Plan); err != nil {
 				return err
 			}
@@ -108,7 +105,7 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, li
 			if err := room(ctx, tx, b); err != nil {
 				return err
 			}
-			b.create(ref, keyToDoc(k))
+			b.Create(ref, keyToDoc(k))
 			s.list(b, k)
 			s.recordIssued(b, r, k.ID())
 			s.announceKey(b, event.KeyCreated, k)
@@ -153,42 +150,31 @@ type KeyFilter struct {
 
 // Keys lists keys.
 func (s *Store) Keys(ctx context.Context, f KeyFilter, page Page) ([]apikey.Key, string, error) {
-	return list(ctx, s.keys(), s.filtered(f), page, readKey)
+	return list(ctx, f.on(s.keys()), page, readKey)
 }
 
 // EachKey iterates over the keys of a filter by ID.
 func (s *Store) EachKey(ctx context.Context, f KeyFilter) iter.Seq2[apikey.Key, error] {
-	return each(ctx, s.filtered(f).OrderBy(firestore.DocumentID, firestore.Asc), readKey)
+	return each(ctx, f.on(s.keys()).OrderBy(fire.ID), readKey)
 }
 
 // EachListed iterates over the keys after an ID, or all if it is "". It returns only their prefix,
 // name, scope, status and expiry.
 func (s *Store) EachListed(ctx context.Context, f KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error] {
-	q := s.filtered(f).OrderBy(firestore.DocumentID, firestore.Asc)
+	q := f.on(s.keys()).OrderBy(fire.ID)
 	if after != "" {
-		q = q.StartAfter(s.keys().Doc(string(after)))
+		q = q.After(string(after))
 	}
-	return each(ctx, q.Select("prefix", "name", "apps", "status", "expires_at"), func(snap *firestore.DocumentSnapshot) (apikey.Key, error) {
-		d, err := shape[keyDoc](snap)
+	return each(ctx, q.Select("prefix", "name", "apps", "status", "expires_at"), func(doc fire.Doc) (apikey.Key, error) {
+		d, err := shape[keyDoc](doc)
 		d.Key.ExpiresAt = zeroOrTime(d.ExpiresAt)
 		return d.Key, err
 	})
 }
 
-func (s *Store) filtered(f KeyFilter) firestore.Query { return f.on(s.keys().Query) }
-
-func (f KeyFilter) on(q firestore.Query) firestore.Query {
-	q = q.Where("project", "==", f.Project)
-	if f.Environment != "" {
-		q = q.Where("environment", "==", f.Environment)
-	}
-	if f.Plan != "" {
-		q = q.Where("plan", "==", f.Plan)
-	}
-	if f.Status != "" {
-		q = q.Where("status", "==", string(f.Status))
-	}
-	return q
+func (f KeyFilter) on(q fire.Query) fire.Query {
+	return q.Where("project", "==", f.Project).WhereSet("environment", "==", f.Environment).
+		WhereSet("plan", "==", f.Plan).WhereSet("status", "==", f.Status)
 }
 
 // ReissueKey replaces a key with the result of change. A new plan or scope is verified as in
@@ -201,7 +187,7 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		return apikey.Key{}, c, fmt.Errorf("%s: %w", op, err)
 	}
 	var last time.Time
-	made, err := s.commitSerially(ctx, op, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	made, err := s.commitSerially(ctx, op, ref, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		stored, err := txGet(tx, ref, "key", readKey, &last)
 		if err != nil {
 			return err
@@ -218,7 +204,7 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		if err := s.checkReferences(tx, b, stored, changed); err != nil {
 			return err
 		}
-		b.change(ref, keyToDoc(stored), keyToDoc(changed))
+		b.Change(ref, keyToDoc(stored), keyToDoc(changed))
 		s.relist(b, changed)
 		s.recordIssued(b, r, id)
 		s.recordUpdate(ctx, b, keyChange(stored, changed))
@@ -235,7 +221,7 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 	return changed, c, err
 }
 
-func (s *Store) checkReferences(tx *firestore.Transaction, b *batch, stored, changed apikey.Key) error {
+func (s *Store) checkReferences(tx fire.Tx, b *batch, stored, changed apikey.Key) error {
 	if changed.Plan != stored.Plan {
 		if err := s.planExists(tx, b, changed.Namespace, changed.Plan); err != nil {
 			return err
@@ -248,7 +234,7 @@ func (s *Store) checkReferences(tx *firestore.Transaction, b *batch, stored, cha
 }
 
 // planExists sets b.plan.
-func (s *Store) planExists(tx *firestore.Transaction, b *batch, namespace string, id plan.ID) error {
+func (s *Store) planExists(tx fire.Tx, b *batch, namespace string, id plan.ID) error {
 	if !plan.ValidID(string(id)) { // it would become a part of the path
 		return problem.FromCode(problem.UnknownPlan)
 	}
@@ -259,8 +245,8 @@ func (s *Store) planExists(tx *firestore.Transaction, b *batch, namespace string
 	return err
 }
 
-func (s *Store) appsExist(tx *firestore.Transaction, namespace string, apps []string) error {
-	refs := make([]*firestore.DocumentRef, len(apps))
+func (s *Store) appsExist(tx fire.Tx, namespace string, apps []string) error {
+	refs := make([]fire.Ref, len(apps))
 	for i, name := range apps {
 		if !app.ValidLabel(name) {
 			return unknownApp(name)
@@ -270,12 +256,12 @@ func (s *Store) appsExist(tx *firestore.Transaction, namespace string, apps []st
 	if len(refs) == 0 {
 		return nil
 	}
-	snaps, err := tx.GetAll(refs)
+	docs, err := tx.Get(refs...)
 	if err != nil {
 		return fmt.Errorf("look up apps: %w", problemOf(err, "app"))
 	}
-	for i, snap := range snaps {
-		if !snap.Exists() {
+	for i, doc := range docs {
+		if !doc.Exists {
 			return unknownApp(apps[i])
 		}
 	}
@@ -308,7 +294,7 @@ type keyRequestDoc struct {
 
 // notIssued returns already_issued if the request issued a key, or idempotency_key_reused if
 // another request had its ID.
-func (s *Store) notIssued(tx *firestore.Transaction, r apikey.Request) error {
+func (s *Store) notIssued(tx fire.Tx, r apikey.Request) error {
 	if r.ID == "" {
 		return nil
 	}
@@ -329,6 +315,6 @@ func (s *Store) notIssued(tx *firestore.Transaction, r apikey.Request) error {
 
 func (s *Store) recordIssued(b *batch, r apikey.Request, id apikey.ID) {
 	if r.ID != "" {
-		b.set(s.deliveryRef(r.ID), keyRequestDoc{Key: string(id), Content: r.Content, ExpiresAt: r.At.Add(apikey.RequestRemembered)})
+		b.Set(s.deliveryRef(r.ID), keyRequestDoc{Key: string(id), Content: r.Content, ExpiresAt: r.At.Add(apikey.RequestRemembered)})
 	}
 }

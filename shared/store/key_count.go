@@ -8,11 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"cloud.google.com/go/firestore"
-	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 // The bounds below keep the number of an environment's usable keys at or below its limit. Only
@@ -173,7 +171,7 @@ func (s *Store) admitKey(ctx context.Context, namespace string, limit int) (vers
 // commitBelow commits a creation. Creations that count during their transaction run one at a time.
 func (s *Store) commitBelow(ctx context.Context, op, namespace string, limit int, issue func(room change) change) (done, error) {
 	if limit == 0 {
-		return s.commit(ctx, op, issue(func(context.Context, *firestore.Transaction, *batch) error { return nil }))
+		return s.commit(ctx, op, issue(func(context.Context, fire.Tx, *batch) error { return nil }))
 	}
 	version, leave, err := s.admitKey(ctx, namespace, limit)
 	if err != nil {
@@ -181,40 +179,35 @@ func (s *Store) commitBelow(ctx context.Context, op, namespace string, limit int
 	}
 	defer leave()
 	if !version.IsZero() {
-		made, err := s.commit(ctx, op, issue(func(_ context.Context, tx *firestore.Transaction, _ *batch) error {
+		made, err := s.commit(ctx, op, issue(func(_ context.Context, tx fire.Tx, _ *batch) error {
 			return s.checkVersion(tx, namespace, version)
 		}))
 		if !errors.Is(err, errCountOutdated) {
 			return made, err
 		}
 	}
-	return s.commitSerially(ctx, op, s.environments().Doc(namespace), issue(func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.commitSerially(ctx, op, s.environments().Doc(namespace), issue(func(ctx context.Context, tx fire.Tx, b *batch) error {
 		return s.roomForKey(ctx, tx, b, namespace, limit)
 	}))
 }
 
-func versionOf(snap *firestore.DocumentSnapshot) (time.Time, error) { return snap.UpdateTime, nil }
+func versionOf(doc fire.Doc) (time.Time, error) { return doc.Updated, nil }
 
 func (s *Store) countKeys(ctx context.Context, namespace string) (int, error) {
 	return count(ctx, s.keys().Where("namespace", "==", namespace).Where("status", "in", apikey.Usable()))
 }
 
-func count(ctx context.Context, of firestore.Query) (int, error) {
-	const name = "n"
-	found, err := of.NewAggregationQuery().WithCount(name).Get(ctx)
+func count(ctx context.Context, q fire.Query) (int, error) {
+	n, err := q.Count(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("count documents: %w", problemOf(err, "document"))
 	}
-	n, ok := found[name].(*pb.Value)
-	if !ok {
-		return 0, fmt.Errorf("count documents: got %T", found[name])
-	}
-	return int(n.GetIntegerValue()), nil
+	return n, nil
 }
 
 var errCountOutdated = errors.New("the environment's document changed since its keys were counted")
 
-func (s *Store) checkVersion(tx *firestore.Transaction, namespace string, version time.Time) error {
+func (s *Store) checkVersion(tx fire.Tx, namespace string, version time.Time) error {
 	now, err := txGet(tx, s.environments().Doc(namespace), "environment", versionOf)
 	if err == nil && !now.Equal(version) {
 		return errCountOutdated
@@ -224,7 +217,7 @@ func (s *Store) checkVersion(tx *firestore.Transaction, namespace string, versio
 
 // roomForKey counts keys in a transaction that first reads the environment's document, and writes
 // it near the limit.
-func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, b *batch, namespace string, limit int) error {
+func (s *Store) roomForKey(ctx context.Context, tx fire.Tx, b *batch, namespace string, limit int) error {
 	if _, err := s.txEnvironment(tx, namespace); err != nil {
 		return err
 	}
@@ -235,7 +228,7 @@ func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, b *ba
 	case n >= limit:
 		return problem.New(problem.TooManyKeys, "The environment has reached its limit of %d keys. Revoke unused keys.", limit)
 	case n >= limit-keysAtOnce:
-		b.update(s.environments().Doc(namespace), firestore.Update{Path: "full_at", Value: firestore.ServerTimestamp})
+		b.Update(s.environments().Doc(namespace), fire.Fields{"full_at": fire.Now})
 	}
 	return nil
 }

@@ -188,6 +188,14 @@ func TestKeys(t *testing.T) {
 				}
 			}
 			check.Equal(t, "listed", tt.want, got)
+			if len(got) > 1 {
+				var rest []apikey.ID
+				for k, err := range s.EachListed(t.Context(), tt.filter, got[0]) {
+					check.OK(t, err)
+					rest = append(rest, k.ID())
+				}
+				check.Equal(t, "listed after the first key", got[1:], rest)
+			}
 		})
 	}
 }

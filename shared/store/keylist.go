@@ -8,10 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -58,20 +56,13 @@ func lastDay(h usage.History) string {
 	return h[len(h)-1].Day.String()
 }
 
-func (s *Store) keylist() *firestore.CollectionRef { return s.client.Collection("keylist") }
+func (s *Store) listRef(id string) fire.Ref { return s.keylist().Doc(id) }
 
-func (s *Store) listRef(id string) *firestore.DocumentRef { return s.keylist().Doc(id) }
-
-func (s *Store) list(b *batch, k apikey.Key) { b.set(s.listRef(string(k.ID())), listedToDoc(k)) }
+func (s *Store) list(b *batch, k apikey.Key) { b.Set(s.listRef(string(k.ID())), listedToDoc(k)) }
 
 // relist preserves the day of last use and the fields of later releases.
 func (s *Store) relist(b *batch, k apikey.Key) {
-	fields := firestore.Merge(
-		[]string{"project"}, []string{"environment"}, []string{"plan"}, []string{"status"}, []string{"apps"}, []string{"words"}, []string{"expires"}, []string{"leak_until"},
-	)
-	b.writes = append(b.writes, func(tx *firestore.Transaction) error {
-		return tx.Set(s.listRef(string(k.ID())), listedToDoc(k), fields)
-	})
+	b.Merge(s.listRef(string(k.ID())), listedToDoc(k), "project", "environment", "plan", "status", "apps", "words", "expires", "leak_until")
 }
 
 // KeySearch selects keys. Zero fields select all.
@@ -106,16 +97,16 @@ type Candidate struct {
 // FindKeys reads up to limit entries after a place. Entries may be older than the keys. FindKeys
 // returns a conflict problem if the database lacks an index.
 func (s *Store) FindKeys(ctx context.Context, q KeySearch, after KeyPlace, limit int) ([]Candidate, error) {
-	snaps, err := snapshots(ctx, s.searched(q, after).Select("apps", "words", "expires", "leak_until", "last_seen").Limit(limit))
+	docs, err := documents(ctx, s.searched(q, after).Select("apps", "words", "expires", "leak_until", "last_seen").Limit(limit))
 	if err != nil {
 		return nil, fmt.Errorf("find keys: %w", err)
 	}
-	return readAll(snaps, q.candidate)
+	return readAll(docs, q.candidate)
 }
 
 // A Firestore query can filter only one array, so [KeySearch.selects] also compares the app.
-func (s *Store) searched(q KeySearch, after KeyPlace) firestore.Query {
-	f := q.on(s.keylist().Query)
+func (s *Store) searched(q KeySearch, after KeyPlace) fire.Query {
+	f := q.on(s.keylist())
 	switch {
 	case q.Text != "":
 		f = f.Where("words", "array-contains", apikey.SearchTerm(strings.ToValidUTF8(q.Text, "\uFFFD")))
@@ -124,21 +115,21 @@ func (s *Store) searched(q KeySearch, after KeyPlace) firestore.Query {
 	}
 	switch q.order() {
 	case "last_seen":
-		f = f.OrderBy("last_seen", firestore.Desc).OrderBy(firestore.DocumentID, firestore.Desc)
+		f = f.OrderByDesc("last_seen", fire.ID)
 	case "expires":
-		f = f.Where("expires", ">", sortable(q.Since)).Where("expires", "<=", sortable(q.Expired)).OrderBy("expires", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc)
+		f = f.Where("expires", ">", sortable(q.Since)).Where("expires", "<=", sortable(q.Expired)).OrderBy("expires", fire.ID)
 	case "leak_until":
-		f = f.Where("leak_until", ">", sortable(q.Leaked)).OrderBy("leak_until", firestore.Desc).OrderBy(firestore.DocumentID, firestore.Desc)
+		f = f.Where("leak_until", ">", sortable(q.Leaked)).OrderByDesc("leak_until", fire.ID)
 	default:
-		f = f.OrderBy(firestore.DocumentID, firestore.Asc)
+		f = f.OrderBy(fire.ID)
 	}
 	switch {
 	case after.ID == "":
 		return f
 	case q.order() == "":
-		return f.StartAfter(s.listRef(string(after.ID)))
+		return f.After(string(after.ID))
 	}
-	return f.StartAfter(after.Value, s.listRef(string(after.ID)))
+	return f.After(after.Value, string(after.ID))
 }
 
 func (q KeySearch) order() string {
@@ -153,18 +144,11 @@ func (q KeySearch) order() string {
 	return ""
 }
 
-func (q KeySearch) candidate(snap *firestore.DocumentSnapshot) (Candidate, error) {
-	d, err := shape[listedDoc](snap)
-	prefix, _ := apikey.ID(snap.Ref.ID).Prefix()
-	c := Candidate{Prefix: prefix, Place: KeyPlace{ID: apikey.ID(snap.Ref.ID)}, Selected: q.selects(d)}
-	switch q.order() {
-	case "last_seen":
-		c.Place.Value = d.LastSeen
-	case "leak_until":
-		c.Place.Value = d.LeakUntil
-	case "expires":
-		c.Place.Value = d.Expires
-	}
+func (q KeySearch) candidate(doc fire.Doc) (Candidate, error) {
+	d, err := shape[listedDoc](doc)
+	prefix, _ := apikey.ID(doc.ID).Prefix()
+	c := Candidate{Prefix: prefix, Place: KeyPlace{ID: apikey.ID(doc.ID)}, Selected: q.selects(d)}
+	c.Place.Value, _ = doc.Field(q.order()).(string)
 	return c, err
 }
 
@@ -196,29 +180,22 @@ const listStale = 15 * time.Minute
 // KeyListReady reports whether rollup has compared all keys once, and all changes except those in
 // the last listStale by the store's clock.
 func (s *Store) KeyListReady(ctx context.Context) (bool, error) {
-	ready, err := get(ctx, s.mark("keylist"), "mark", func(snap *firestore.DocumentSnapshot) (bool, error) {
-		d, err := shape[listDoc](snap)
-		return d.Day != "" && snap.ReadTime.Sub(d.Changed) < listStale, err
-	})
-	if problem.Is(err, problem.NotFound) {
-		return false, nil
-	}
-	return ready, err
+	return orZero(get(ctx, s.mark("keylist"), "mark", func(doc fire.Doc) (bool, error) {
+		d, err := shape[listDoc](doc)
+		return d.Day != "" && doc.Read.Sub(d.Changed) < listStale, err
+	}))
 }
 
 // KeyList returns the progress of rollup; zero before the first run.
 func (s *Store) KeyList(ctx context.Context) (ListState, error) {
-	d, err := get(ctx, s.mark("keylist"), "mark", shape[listDoc])
-	if problem.Is(err, problem.NotFound) {
-		return ListState{}, nil
-	}
+	d, err := orZero(get(ctx, s.mark("keylist"), "mark", shape[listDoc]))
 	return ListState{apikey.ID(d.After), d.Day, d.Changed, usage.Day(d.Settled)}, err //nolint:gosec // a day
 }
 
 // SetKeyList stores the progress of rollup.
 func (s *Store) SetKeyList(ctx context.Context, l ListState) error {
-	return s.transact(ctx, "store the state of the key list", func(_ context.Context, _ *firestore.Transaction, b *batch) error {
-		b.set(s.mark("keylist"), listDoc{string(l.After), l.Day, l.Changed, int(l.Settled)})
+	return s.transact(ctx, "store the state of the key list", func(_ context.Context, _ fire.Tx, b *batch) error {
+		b.Set(s.mark("keylist"), listDoc{string(l.After), l.Day, l.Changed, int(l.Settled)})
 		return nil
 	})
 }
@@ -228,8 +205,8 @@ func (s *Store) SetKeyList(ctx context.Context, l ListState) error {
 // compared ID, or "" after the last key.
 func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int, use func(apikey.Key, usage.History)) (last apikey.ID, corrected int, err error) {
 	from := max(string(after), "key-") // canaries have lower IDs
-	page := func(coll *firestore.CollectionRef) ([]*firestore.DocumentSnapshot, error) {
-		return snapshots(ctx, coll.OrderBy(firestore.DocumentID, firestore.Asc).StartAfter(coll.Doc(from)).Limit(limit))
+	page := func(all fire.Query) ([]fire.Doc, error) {
+		return documents(ctx, all.OrderBy(fire.ID).After(from).Limit(limit))
 	}
 	keys, err := page(s.keys())
 	if err != nil {
@@ -240,15 +217,15 @@ func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int, use 
 		return "", 0, fmt.Errorf("read the list of keys: %w", err)
 	}
 	end := ""
-	for _, snaps := range [][]*firestore.DocumentSnapshot{keys, entries} {
-		if len(snaps) == limit {
-			if id := snaps[limit-1].Ref.ID; end == "" || id < end {
+	for _, docs := range [][]fire.Doc{keys, entries} {
+		if len(docs) == limit {
+			if id := docs[limit-1].ID; end == "" || id < end {
 				end = id
 			}
 		}
 	}
-	within := func(snaps []*firestore.DocumentSnapshot) []*firestore.DocumentSnapshot {
-		return slices.DeleteFunc(snaps, func(snap *firestore.DocumentSnapshot) bool { return end != "" && snap.Ref.ID > end })
+	within := func(docs []fire.Doc) []fire.Doc {
+		return slices.DeleteFunc(docs, func(doc fire.Doc) bool { return end != "" && doc.ID > end })
 	}
 	corrected, err = s.compareList(ctx, within(keys), within(entries), use)
 	return apikey.ID(end), corrected, err
@@ -257,62 +234,52 @@ func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int, use 
 // RelistChanged is like RelistKeys, for keys that changed at since or later, in the order of the
 // changes. It returns the time of the last change.
 func (s *Store) RelistChanged(ctx context.Context, since time.Time, limit int) (last time.Time, compared, corrected int, err error) {
-	keys, err := snapshots(ctx, s.keys().Where("updated_at", ">=", since).OrderBy("updated_at", firestore.Asc).Limit(limit))
+	keys, err := documents(ctx, s.keys().Where("updated_at", ">=", since).OrderBy("updated_at").Limit(limit))
 	if err != nil || len(keys) == 0 {
 		return since, 0, 0, err
 	}
-	refs := make([]*firestore.DocumentRef, len(keys))
-	for i, snap := range keys {
-		refs[i] = s.listRef(snap.Ref.ID)
-		if at, ok := snap.Data()["updated_at"].(time.Time); ok {
+	refs := make([]fire.Ref, len(keys))
+	for i, doc := range keys {
+		refs[i] = s.listRef(doc.ID)
+		if at, ok := doc.Field("updated_at").(time.Time); ok {
 			last = at
 		}
 	}
-	entries, err := s.getAll(ctx, refs)
+	entries, err := s.getAll(ctx, refs...)
 	if err == nil {
 		corrected, err = s.compareList(ctx, keys, entries, func(apikey.Key, usage.History) {})
 	}
 	return last, len(keys), corrected, err
 }
 
-func (s *Store) getAll(ctx context.Context, refs []*firestore.DocumentRef) ([]*firestore.DocumentSnapshot, error) {
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	snaps, err := s.client.GetAll(ctx, refs)
-	return snaps, problemOf(err, "document")
-}
-
 // compareList corrects the entries that differ from their keys. A damaged key retains its entry.
-func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.DocumentSnapshot, use func(apikey.Key, usage.History)) (corrected int, err error) {
-	listed := map[string]*firestore.DocumentSnapshot{}
+func (s *Store) compareList(ctx context.Context, keys, entries []fire.Doc, use func(apikey.Key, usage.History)) (corrected int, err error) {
+	listed := map[string]fire.Doc{}
 	for _, entry := range entries {
-		listed[entry.Ref.ID] = entry
+		listed[entry.ID] = entry
 	}
-	var rollups []*firestore.DocumentRef
+	var rollups []fire.Ref
 	for _, key := range keys {
-		rollups = append(rollups, s.rollups().Doc(key.Ref.ID))
+		rollups = append(rollups, s.rollups().Doc(key.ID))
 	}
-	used, err := s.getAll(ctx, rollups)
+	used, err := s.getAll(ctx, rollups...)
 	if err != nil {
 		return 0, fmt.Errorf("read rollups: %w", err)
 	}
 	var wrong []string
 	for i, key := range keys {
-		if !entryMatches(key, used[i], listed[key.Ref.ID]) {
-			wrong = append(wrong, key.Ref.ID)
+		if !entryMatches(key, used[i], listed[key.ID]) {
+			wrong = append(wrong, key.ID)
 		}
 		k, damaged := readKey(key)
 		h, lost := readRollup(used[i])
 		if damaged == nil && lost == nil {
 			use(k, h)
 		}
-		delete(listed, key.Ref.ID)
+		delete(listed, key.ID)
 	}
 	for id := range listed {
-		if listed[id].Exists() {
+		if listed[id].Exists {
 			wrong = append(wrong, id)
 		}
 	}
@@ -326,9 +293,9 @@ func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.Docu
 	return corrected, nil
 }
 
-func entryMatches(key, rollup, entry *firestore.DocumentSnapshot) bool {
+func entryMatches(key, rollup, entry fire.Doc) bool {
 	var is listedDoc
-	absent := entry == nil || !entry.Exists() || entry.DataTo(&is) != nil
+	absent := !entry.Exists || entry.Decode(&is) != nil
 	want, err := entryOf(key, rollup, is)
 	if err != nil {
 		return true
@@ -336,12 +303,12 @@ func entryMatches(key, rollup, entry *firestore.DocumentSnapshot) bool {
 	if absent {
 		return false
 	}
-	_, unordered := entry.DataAt("last_seen") // sorted lists omit entries without last_seen
-	return unordered == nil && reflect.DeepEqual(is, want)
+	return entry.Field("last_seen") != nil && // sorted lists omit entries without last_seen
+		reflect.DeepEqual(is, want)
 }
 
 // entryOf retains the last use if the rollup is damaged.
-func entryOf(key, rollup *firestore.DocumentSnapshot, is listedDoc) (listedDoc, error) {
+func entryOf(key, rollup fire.Doc, is listedDoc) (listedDoc, error) {
 	k, err := readKey(key)
 	if err != nil {
 		return listedDoc{}, err
@@ -355,56 +322,54 @@ func entryOf(key, rollup *firestore.DocumentSnapshot, is listedDoc) (listedDoc, 
 }
 
 func (s *Store) correctList(ctx context.Context, ids []string) error {
-	return s.transact(ctx, fmt.Sprintf("correct %d entries of the list of keys", len(ids)), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
-		var refs []*firestore.DocumentRef
+	return s.transact(ctx, fmt.Sprintf("correct %d entries of the list of keys", len(ids)), func(_ context.Context, tx fire.Tx, b *batch) error {
+		var refs []fire.Ref
 		for _, id := range ids {
 			refs = append(refs, s.keys().Doc(id), s.rollups().Doc(id), s.listRef(id))
 		}
-		snaps, err := tx.GetAll(refs)
+		docs, err := tx.Get(refs...)
 		if err != nil {
 			return err
 		}
-		for some := range slices.Chunk(snaps, 3) {
+		for some := range slices.Chunk(docs, 3) {
 			key, rollup, entry := some[0], some[1], some[2]
-			if !key.Exists() {
-				b.delete(entry.Ref)
+			if !key.Exists {
+				b.Delete(entry.Ref)
 				continue
 			}
 			var is listedDoc
-			absent := !entry.Exists() || entry.DataTo(&is) != nil
+			absent := !entry.Exists || entry.Decode(&is) != nil
 			want, err := entryOf(key, rollup, is)
 			switch {
 			case err != nil:
 			case absent:
-				b.set(entry.Ref, want)
+				b.Set(entry.Ref, want)
 			default: // last_seen may be missing
-				changes := changedFields(is, want)
-				if is.LastSeen == want.LastSeen {
-					changes = append(changes, firestore.Update{Path: "last_seen", Value: want.LastSeen})
-				}
-				b.update(entry.Ref, changes...)
+				changes := fire.Changed(is, want)
+				changes["last_seen"] = want.LastSeen
+				b.Update(entry.Ref, changes)
 			}
 		}
 		return nil
 	})
 }
 
-// setLastSeen writes into existing entries. The transaction must not have written yet.
-func (s *Store) setLastSeen(tx *firestore.Transaction, b *batch, last map[*firestore.DocumentRef]string) error {
-	refs := make([]*firestore.DocumentRef, 0, len(last))
-	for ref := range last {
-		refs = append(refs, ref)
+// setLastSeen writes into existing entries, by ID. The transaction must not have written yet.
+func (s *Store) setLastSeen(tx fire.Tx, b *batch, last map[string]string) error {
+	refs := make([]fire.Ref, 0, len(last))
+	for id := range last {
+		refs = append(refs, s.listRef(id))
 	}
 	if len(refs) == 0 {
 		return nil
 	}
-	snaps, err := tx.GetAll(refs)
+	docs, err := tx.Get(refs...)
 	if err != nil {
 		return err
 	}
-	for i, snap := range snaps {
-		if snap.Exists() {
-			b.update(refs[i], firestore.Update{Path: "last_seen", Value: last[refs[i]]})
+	for _, doc := range docs {
+		if doc.Exists {
+			b.Update(doc.Ref, fire.Fields{"last_seen": last[doc.ID]})
 		}
 	}
 	return nil

@@ -4,12 +4,11 @@ import (
 	"context"
 	"reflect"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 type leakDoc struct {
@@ -63,7 +62,7 @@ func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (re
 		return result, c, nil
 	}
 	ref := s.keys().Doc(string(id))
-	made, err := s.commitSerially(ctx, "report leak of "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	made, err := s.commitSerially(ctx, "report leak of "+string(id), ref, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		stored, err := txGet(tx, ref, "key", readKey)
 		if err != nil {
 			return err
@@ -77,7 +76,7 @@ func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (re
 		if reflect.DeepEqual(keyToDoc(changed), keyToDoc(stored)) {
 			return nil
 		}
-		b.change(ref, keyToDoc(stored), keyToDoc(changed))
+		b.Change(ref, keyToDoc(stored), keyToDoc(changed))
 		s.relist(b, changed)
 		s.recordUpdate(ctx, b, leakChange(stored, changed, l))
 		s.announceKey(b, event.KeyLeaked, changed)

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"cloud.google.com/go/firestore"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reqctx"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -46,8 +46,6 @@ func (d leaseDoc) sum(process string) (own, others int64, err error) {
 	return own, others, nil
 }
 
-func (s *Store) leases() *firestore.CollectionRef { return s.client.Collection("leases") }
-
 // Lease sets the number of requests that a process holds of a key's quota in a period. change
 // receives the stored numbers and returns the new number. Each write depends on the version that was
 // read, so delayed writes change nothing. If force is set, an unchanged number is written too, to
@@ -70,15 +68,13 @@ func (s *Store) Lease(ctx context.Context, t usage.QuotaPeriod, process string, 
 
 func (s *Store) lease(ctx context.Context, t usage.QuotaPeriod, process string, force bool, change func(own, others int64) int64) error {
 	ref := s.leases().Doc(t.ID())
-	snap, err := ref.Get(ctx)
-	if err = problemOf(err, "lease"); err != nil && !problem.Is(err, problem.NotFound) {
+	docs, err := s.getAll(ctx, ref)
+	if err != nil {
 		return fmt.Errorf("read lease %s: %w", ref.ID, err)
 	}
-	var d leaseDoc
-	if err == nil {
-		if d, err = shape[leaseDoc](snap); err != nil {
-			return err
-		}
+	d, err := orZero(shape[leaseDoc](docs[0]))
+	if err != nil {
+		return err
 	}
 	own, others, sumErr := d.sum(process)
 	if sumErr != nil {
@@ -90,14 +86,9 @@ func (s *Store) lease(ctx context.Context, t usage.QuotaPeriod, process string, 
 		return nil
 	case d.EndsAt.IsZero():
 		_, ends := t.Span()
-		_, err = ref.Create(ctx, map[string]any{
-			"held": map[string]int64{process: holds}, "since": map[string]any{process: firestore.ServerTimestamp}, "ends_at": ends,
-		})
+		_, err = ref.Create(ctx, fire.Fields{"held": fire.Fields{process: holds}, "since": fire.Fields{process: fire.Now}, "ends_at": ends})
 	default:
-		_, err = ref.Update(ctx, []firestore.Update{
-			{FieldPath: firestore.FieldPath{"held", process}, Value: holds},
-			{FieldPath: firestore.FieldPath{"since", process}, Value: firestore.ServerTimestamp},
-		}, firestore.LastUpdateTime(snap.UpdateTime))
+		_, err = ref.Update(ctx, fire.Fields{"held": fire.Fields{process: holds}, "since": fire.Fields{process: fire.Now}}, docs[0].Updated)
 	}
 	if err != nil {
 		return fmt.Errorf("write lease %s: %w", ref.ID, problemOf(err, "lease"))
@@ -154,22 +145,20 @@ func (s *Store) endBatch(ctx context.Context, some []usage.Ended, try int) (rest
 func (s *Store) tryEnd(ctx context.Context, some []usage.Ended) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	refs := make([]*firestore.DocumentRef, len(some))
+	refs := make([]fire.Ref, len(some))
 	for i, e := range some {
 		refs[i] = s.leases().Doc(e.ID())
 	}
-	snaps, err := s.client.GetAll(ctx, refs)
+	docs, err := s.db.Get(ctx, refs...)
 	if err != nil {
 		return fmt.Errorf("read leases: %w", problemOf(err, "lease"))
 	}
-	err = s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	_, err = s.db.Transact(ctx, 1, func(context.Context, fire.Tx) (b fire.Batch, err error) {
 		for i, e := range some {
-			if err := endLease(tx, snaps[i], e); err != nil {
-				return err
-			}
+			endLease(&b, docs[i], e)
 		}
-		return nil
-	}, firestore.MaxAttempts(1))
+		return b, nil
+	})
 	if err != nil {
 		return fmt.Errorf("end leases: %w", problemOf(err, "lease"))
 	}
@@ -178,32 +167,27 @@ func (s *Store) tryEnd(ctx context.Context, some []usage.Ended) error {
 
 // endLease writes even if the document does not contain the process, which invalidates delayed
 // writes.
-func endLease(tx *firestore.Transaction, snap *firestore.DocumentSnapshot, e usage.Ended) error {
-	if !snap.Exists() {
+func endLease(b *fire.Batch, doc fire.Doc, e usage.Ended) {
+	if !doc.Exists {
 		_, ends := e.Span()
-		return tx.Create(snap.Ref, leaseDoc{Held: map[string]int64{ended: 0}, EndsAt: ends})
+		b.Create(doc.Ref, leaseDoc{Held: map[string]int64{ended: 0}, EndsAt: ends})
+		return
 	}
-	d, err := shape[leaseDoc](snap)
+	d, err := shape[leaseDoc](doc)
 	if err != nil {
-		return nil //nolint:nilerr // see tryEnd
+		return
 	}
-	own, _, err := d.sum(e.Process)
-	if err != nil {
-		return nil //nolint:nilerr // see tryEnd
+	if own, _, err := d.sum(e.Process); err == nil {
+		b.Update(doc.Ref, d.end(min(own, e.Spent), e.Process), doc.Updated)
 	}
-	return tx.Update(snap.Ref, d.end(min(own, e.Spent), e.Process), firestore.LastUpdateTime(snap.UpdateTime))
 }
 
-func (d leaseDoc) end(spent int64, processes ...string) []firestore.Update {
-	changes := []firestore.Update{{FieldPath: firestore.FieldPath{"held", ended}, Value: d.Held[ended] + spent}}
+func (d leaseDoc) end(spent int64, processes ...string) fire.Fields {
+	held, since := fire.Fields{ended: d.Held[ended] + spent}, fire.Fields{}
 	for _, p := range processes {
-		changes = append(
-			changes,
-			firestore.Update{FieldPath: firestore.FieldPath{"held", p}, Value: firestore.Delete},
-			firestore.Update{FieldPath: firestore.FieldPath{"since", p}, Value: firestore.Delete},
-		)
+		held[p], since[p] = fire.Remove, fire.Remove
 	}
-	return changes
+	return fire.Fields{"held": held, "since": since}
 }
 
 // DeleteLeases deletes leases of periods that ended before the given time.

@@ -5,18 +5,11 @@ import (
 	"testing"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
-	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 	"github.com/sluicegate/sluice/tests/check"
 )
-
-func doc(id string, f map[string]*pb.Value) *pb.ListenResponse {
-	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_DocumentChange{DocumentChange: &pb.DocumentChange{
-		Document: &pb.Document{Name: "projects/p/databases/(default)/documents/plans/" + id, Fields: f}, TargetIds: []int32{targetID},
-	}}}
-}
 
 func planFields(id string, rate float64) map[string]*pb.Value {
 	text := func(s string) *pb.Value { return &pb.Value{ValueType: &pb.Value_StringValue{StringValue: s}} }
@@ -31,22 +24,6 @@ func canaryFields(seq int64) map[string]*pb.Value {
 	return map[string]*pb.Value{
 		"run": {ValueType: &pb.Value_StringValue{StringValue: "run"}}, "seq": {ValueType: &pb.Value_IntegerValue{IntegerValue: seq}},
 	}
-}
-
-func deleted(id string) *pb.ListenResponse {
-	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_DocumentDelete{DocumentDelete: &pb.DocumentDelete{Document: "x/plans/" + id}}}
-}
-
-func target(kind pb.TargetChange_TargetChangeType) *pb.ListenResponse {
-	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_TargetChange{TargetChange: &pb.TargetChange{TargetChangeType: kind, TargetIds: []int32{targetID}}}}
-}
-
-func consistent() *pb.ListenResponse {
-	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_TargetChange{TargetChange: &pb.TargetChange{ReadTime: timestamppb.Now()}}}
-}
-
-func filter(n int32) *pb.ListenResponse {
-	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_Filter{Filter: &pb.ExistenceFilter{Count: n}}}
 }
 
 // heard summarizes a batch: "reset", "+id", "-id", "?id" for an unreadable document, "canary n".
@@ -74,89 +51,98 @@ func heard(b Batch[plan.Plan]) []string {
 	return s
 }
 
+// holder receives batches, and verifies that it holds a number of documents.
+type holder struct {
+	held    int
+	batches [][]string
+}
+
+func (h *holder) Heard() {}
+
+func (h *holder) Receive(b Batch[plan.Plan]) error {
+	h.batches = append(h.batches, heard(b))
+	return b.Verify(h.held)
+}
+
 func TestListener(t *testing.T) {
 	t.Parallel()
-	bad := planFields("x", -1)
+	type planListener = *listener[plan.Plan]
+	changed := func(id string, f map[string]*pb.Value) func(planListener) error {
+		return func(l planListener) error { l.Changed(id, fire.NewFieldReader(f)); return nil }
+	}
+	gone := func(id string) func(planListener) error {
+		return func(l planListener) error { l.Gone(id); return nil }
+	}
+	discard := func(l planListener) error { l.Discard(); return nil }
+	complete := func(reset bool, count ...int) func(planListener) error {
+		s := fire.Snapshot{Reset: reset}
+		for _, n := range count {
+			s.Count = &n
+		}
+		return func(l planListener) error { return l.Complete(s) }
+	}
+	good, bad := planFields("a", 1), planFields("x", -1)
 	tests := []struct {
-		name   string
-		stream []*pb.ListenResponse
-		held   int // documents that the receiver holds at the end
-		want   [][]string
-		doubt  bool
+		name  string
+		calls []func(planListener) error
+		held  int // documents that the receiver holds at the end
+		want  [][]string
+		doubt bool
 	}{
-		{"an empty collection", []*pb.ListenResponse{target(pb.TargetChange_ADD), target(pb.TargetChange_CURRENT), consistent()}, 0, [][]string{{"reset"}}, false},
-		{"nothing before CURRENT", []*pb.ListenResponse{doc("ns.a", planFields("a", 1)), consistent()}, 0, nil, false},
 		{
 			"a first batch, then changes",
-			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), doc("ns.b", planFields("b", 1)), target(pb.TargetChange_CURRENT), consistent(), doc("ns.a", planFields("a", 2)), deleted("ns.b"), consistent()},
+			[]func(planListener) error{changed("ns.a", good), changed("ns.b", planFields("b", 1)), complete(true), changed("ns.a", good), gone("ns.b"), complete(false)},
 			1,
 			[][]string{{"reset", "+ns.a", "+ns.b"}, {"+ns.a", "-ns.b"}},
 			false,
 		},
 		{
 			"canaries come with their batch",
-			[]*pb.ListenResponse{target(pb.TargetChange_CURRENT), consistent(), doc("canary.r1", canaryFields(7)), doc("ns.a", planFields("a", 1)), consistent()},
+			[]func(planListener) error{complete(true), changed("canary.r1", canaryFields(7)), changed("ns.a", good), gone("canary.r2"), complete(false)},
 			1,
-			[][]string{{"reset"}, {"+ns.a", "canary of r1"}},
+			[][]string{{"reset"}, {"+ns.a", "departed r2", "canary of r1"}},
 			false,
 		},
 		{
 			"a reset discards the batch in progress",
-			[]*pb.ListenResponse{target(pb.TargetChange_CURRENT), consistent(), doc("ns.a", planFields("a", 1)), target(pb.TargetChange_RESET), doc("ns.b", planFields("b", 1)), target(pb.TargetChange_CURRENT), consistent()},
+			[]func(planListener) error{complete(true), changed("ns.a", good), changed("ns.x", bad), discard, changed("ns.b", planFields("b", 1)), complete(true, 1)},
 			1,
 			[][]string{{"reset"}, {"reset", "+ns.b"}},
 			false,
 		},
 		{
-			"a later reset",
-			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), target(pb.TargetChange_CURRENT), consistent(), target(pb.TargetChange_RESET), consistent(), target(pb.TargetChange_CURRENT), consistent()},
-			0,
-			[][]string{{"reset", "+ns.a"}, {"reset"}},
-			false,
-		},
-		{
 			"a copy of a document under another ID is unreadable",
-			[]*pb.ListenResponse{doc("ns.copy", planFields("a", 1)), target(pb.TargetChange_CURRENT), filter(1), consistent()},
+			[]func(planListener) error{changed("ns.copy", good), complete(true, 1)},
 			0,
 			[][]string{{"reset", "?ns.copy"}},
 			false,
 		},
-		{"an unreadable document", []*pb.ListenResponse{doc("ns.a", bad), target(pb.TargetChange_CURRENT), consistent()}, 0, [][]string{{"reset", "?ns.a"}}, false},
+		{"an unreadable document", []func(planListener) error{changed("ns.a", bad), complete(true)}, 0, [][]string{{"reset", "?ns.a"}}, false},
 		{
-			"a filter that agrees",
-			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), doc("ns.x", bad), doc("canary.r", canaryFields(1)), target(pb.TargetChange_CURRENT), filter(3), consistent()},
+			"a count that agrees",
+			[]func(planListener) error{changed("ns.a", good), changed("ns.x", bad), changed("canary.r", canaryFields(1)), complete(true, 3)},
 			1,
 			[][]string{{"reset", "+ns.a", "?ns.x", "canary of r"}},
 			false,
 		},
 		{
-			"a filter that disagrees",
-			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), target(pb.TargetChange_CURRENT), consistent(), filter(0), consistent()},
+			"a count that disagrees",
+			[]func(planListener) error{changed("ns.a", good), complete(true), complete(false, 0)},
 			1,
 			[][]string{{"reset", "+ns.a"}, nil},
 			true,
 		},
-		{"the target removed", []*pb.ListenResponse{target(pb.TargetChange_REMOVE)}, 0, nil, true},
-		{"an unknown message", []*pb.ListenResponse{{}}, 0, nil, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			l := listener[plan.Plan]{decode: parsePlan, reset: true, excluded: map[string]bool{}}
-			var got [][]string
+			h := &holder{held: test.held}
+			l := newListener(0, parsePlan, h)
 			var err error
-			for _, m := range test.stream {
-				var complete bool
-				if complete, err = l.handle(m); err == nil && complete {
-					b := l.take()
-					got = append(got, heard(b))
-					err = b.Verify(test.held)
-				}
-				if err != nil {
-					break
-				}
+			for _, call := range test.calls {
+				err = errors.Join(err, call(l))
 			}
-			check.Equal(t, "batches", test.want, got)
+			check.Equal(t, "batches", test.want, h.batches)
 			if errors.Is(err, ErrListenerReset) != test.doubt {
 				t.Errorf("unexpected error %v", err)
 			}
@@ -196,91 +182,10 @@ func TestParsePlanMode(t *testing.T) {
 			if test.mode != nil {
 				f["quota_mode"] = test.mode
 			}
-			p, err := parsePlan("ns.a", f)
+			p, err := parsePlan("ns.a", fire.NewFieldReader(f))
 			if (err == nil) != test.ok || test.ok && p.Hard != test.hard {
 				t.Errorf("got hard %t, error %v", p.Hard, err)
 			}
 		})
-	}
-}
-
-func TestCompleteUntil(t *testing.T) {
-	t.Parallel()
-	at := func(r *pb.ListenResponse, second int64) *pb.ListenResponse {
-		r.GetTargetChange().ReadTime = &timestamppb.Timestamp{Seconds: second}
-		return r
-	}
-	written := func(second int64) *pb.ListenResponse {
-		r := doc("ns.a", planFields("a", 1))
-		r.GetDocumentChange().GetDocument().UpdateTime = &timestamppb.Timestamp{Seconds: second}
-		return r
-	}
-	tests := []struct {
-		name   string
-		stream []*pb.ListenResponse
-		want   []int64 // Unix seconds; 0 if unknown
-	}{
-		{
-			"the first batch of the emulator, which has new commits at its end",
-			[]*pb.ListenResponse{target(pb.TargetChange_ADD), written(3), written(2), at(target(pb.TargetChange_CURRENT), 6), at(consistent(), 7)},
-			[]int64{3},
-		},
-		{
-			"a dated beginning",
-			[]*pb.ListenResponse{at(target(pb.TargetChange_ADD), 4), written(3), at(target(pb.TargetChange_CURRENT), 6), at(consistent(), 7)},
-			[]int64{4},
-		},
-		{
-			"an empty collection",
-			[]*pb.ListenResponse{target(pb.TargetChange_ADD), at(target(pb.TargetChange_CURRENT), 6), at(consistent(), 7), at(consistent(), 9)},
-			[]int64{0, 9},
-		},
-		{
-			"changes",
-			[]*pb.ListenResponse{
-				target(pb.TargetChange_ADD), target(pb.TargetChange_CURRENT), at(consistent(), 5),
-				written(6), at(target(pb.TargetChange_NO_CHANGE), 7), at(consistent(), 8), at(consistent(), 9),
-			},
-			[]int64{0, 8, 9},
-		},
-		{
-			"resets",
-			[]*pb.ListenResponse{
-				target(pb.TargetChange_ADD), target(pb.TargetChange_CURRENT), at(consistent(), 5),
-				at(target(pb.TargetChange_RESET), 11), written(12), at(consistent(), 12), at(target(pb.TargetChange_CURRENT), 13), at(consistent(), 14),
-				target(pb.TargetChange_RESET), written(15), target(pb.TargetChange_CURRENT), at(consistent(), 16), at(consistent(), 17),
-			},
-			[]int64{0, 11, 15, 17},
-		},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			l := listener[plan.Plan]{decode: parsePlan, reset: true, excluded: map[string]bool{}}
-			var got []int64
-			for _, res := range test.stream {
-				complete, err := l.handle(res)
-				check.OK(t, err)
-				if complete {
-					got = append(got, max(0, l.take().At.Unix()))
-				}
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestStartedOver(t *testing.T) {
-	t.Parallel()
-	l := listener[plan.Plan]{decode: parsePlan, reset: true, excluded: map[string]bool{}}
-	for _, res := range []*pb.ListenResponse{target(pb.TargetChange_ADD), doc("ns.a", planFields("a", 1)), target(pb.TargetChange_CURRENT)} {
-		if _, err := l.handle(res); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := l.handle(target(pb.TargetChange_RESET)); !errors.Is(err, errEarlyReset) || errors.Is(err, ErrListenerReset) {
-		t.Errorf("early reset: got error %v, want errEarlyReset", err)
 	}
 }

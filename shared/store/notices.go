@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -23,10 +21,6 @@ var errAlreadyAnnounced = errors.New("already announced")
 type expiryDoc struct {
 	Expires time.Time `firestore:"expires"`
 	Key     string    `firestore:"key"` // last announced key with this expiry; "" if all are announced
-}
-
-func (s *Store) mark(name string) *firestore.DocumentRef {
-	return s.client.Collection("marks").Doc(name)
 }
 
 // expiryLag is the delay of announcements: a key may be written slightly after another clock
@@ -45,19 +39,19 @@ func (s *Store) AnnounceExpiries(ctx context.Context, e event.Expiry, limit int)
 	if idle || err != nil {
 		return 0, err
 	}
-	err = s.transact(ctx, "announce "+e.Name, func(_ context.Context, tx *firestore.Transaction, b *batch) error {
+	err = s.transact(ctx, "announce "+e.Name, func(_ context.Context, tx fire.Tx, b *batch) error {
 		announced = 0
-		span, err := s.expirySpan(mark, e, tx.GetAll)
+		span, err := s.expirySpan(mark, e, tx.Get)
 		if err != nil {
 			return err
 		}
-		keys, err := tx.Documents(s.expiringKeys(span).Limit(limit)).GetAll()
+		keys, err := tx.Find(s.expiringKeys(span).Limit(limit))
 		if err != nil {
 			return problemOf(err, "key")
 		}
 		next := expiryDoc{Expires: span.until}
-		for _, snap := range keys {
-			k, err := readKey(snap)
+		for _, doc := range keys {
+			k, err := readKey(doc)
 			if err != nil {
 				return err
 			}
@@ -68,20 +62,20 @@ func (s *Store) AnnounceExpiries(ctx context.Context, e event.Expiry, limit int)
 		}
 		if len(keys) == limit {
 			last := keys[limit-1]
-			next = expiryDoc{Expires: last.Data()["expires_at"].(time.Time), Key: last.Ref.ID} //nolint:forcetypeassert // the query is by it
+			next = expiryDoc{Expires: last.Field("expires_at").(time.Time), Key: last.ID} //nolint:forcetypeassert // the query is by it
 		}
-		b.set(mark, next)
+		b.Set(mark, next)
 		return nil
 	})
 	return announced, err
 }
 
 // nothingExpires reports, without locks, whether there is nothing to write.
-func (s *Store) nothingExpires(ctx context.Context, mark *firestore.DocumentRef, e event.Expiry) (bool, error) {
+func (s *Store) nothingExpires(ctx context.Context, mark fire.Ref, e event.Expiry) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	span, err := s.expirySpan(mark, e, func(refs []*firestore.DocumentRef) ([]*firestore.DocumentSnapshot, error) {
-		return s.client.GetAll(ctx, refs)
+	span, err := s.expirySpan(mark, e, func(refs ...fire.Ref) ([]fire.Doc, error) {
+		return s.db.Get(ctx, refs...)
 	})
 	if err != nil {
 		return false, err
@@ -89,7 +83,7 @@ func (s *Store) nothingExpires(ctx context.Context, mark *firestore.DocumentRef,
 	if span.first || span.from.Key != "" || span.until.Sub(span.from.Expires) > advanceInterval {
 		return false, nil
 	}
-	found, err := snapshots(ctx, s.expiringKeys(span).Limit(1))
+	found, err := documents(ctx, s.expiringKeys(span).Limit(1))
 	return len(found) == 0, err
 }
 
@@ -99,26 +93,26 @@ type expirySpan struct {
 	first bool
 }
 
-func (s *Store) expirySpan(mark *firestore.DocumentRef, e event.Expiry, getAll func([]*firestore.DocumentRef) ([]*firestore.DocumentSnapshot, error)) (expirySpan, error) {
-	snaps, err := getAll([]*firestore.DocumentRef{mark})
+func (s *Store) expirySpan(mark fire.Ref, e event.Expiry, getAll func(...fire.Ref) ([]fire.Doc, error)) (expirySpan, error) {
+	docs, err := getAll(mark)
 	if err != nil {
 		return expirySpan{}, fmt.Errorf("get mark %s: %w", e.Name, problemOf(err, "mark"))
 	}
-	until := snaps[0].ReadTime.Add(e.Before() - expiryLag)
-	if !snaps[0].Exists() {
+	until := docs[0].Read.Add(e.Before() - expiryLag)
+	if !docs[0].Exists {
 		return expirySpan{from: expiryDoc{Expires: until}, until: until, first: true}, nil
 	}
-	from, err := shape[expiryDoc](snaps[0])
+	from, err := shape[expiryDoc](docs[0])
 	if oldest := until.Add(-event.Retention); from.Expires.Before(oldest) {
 		from = expiryDoc{Expires: oldest}
 	}
 	return expirySpan{from: from, until: until}, err
 }
 
-func (s *Store) expiringKeys(span expirySpan) firestore.Query {
-	q := s.keys().Where("expires_at", "<=", span.until).OrderBy("expires_at", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc)
+func (s *Store) expiringKeys(span expirySpan) fire.Query {
+	q := s.keys().Where("expires_at", "<=", span.until).OrderBy("expires_at", fire.ID)
 	if span.from.Key != "" {
-		return q.StartAfter(span.from.Expires, s.keys().Doc(span.from.Key))
+		return q.After(span.from.Expires, span.from.Key)
 	}
 	return q.Where("expires_at", ">", span.from.Expires)
 }
@@ -127,8 +121,6 @@ type thresholdDoc struct {
 	Percent   int       `firestore:"percent"`
 	ExpiresAt time.Time `firestore:"expires_at"`
 }
-
-func (s *Store) thresholds() *firestore.CollectionRef { return s.client.Collection("thresholds") }
 
 // QuotaCrossing is a quota whose use has reached a threshold.
 type QuotaCrossing struct {
@@ -139,29 +131,27 @@ type QuotaCrossing struct {
 // AnnounceQuotas announces the quotas whose percentage is not announced yet. It accepts a few
 // hundred quotas. It returns the number of announcements.
 func (s *Store) AnnounceQuotas(ctx context.Context, all []QuotaCrossing) (announced int, err error) {
-	refs := make([]*firestore.DocumentRef, len(all))
+	refs := make([]fire.Ref, len(all))
 	for i, one := range all {
 		refs[i] = s.thresholds().Doc(one.Term.ID())
 	}
-	err = s.transact(ctx, fmt.Sprintf("announce %d quotas", len(all)), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
+	err = s.transact(ctx, fmt.Sprintf("announce %d quotas", len(all)), func(_ context.Context, tx fire.Tx, b *batch) error {
 		announced = 0
-		snaps, err := tx.GetAll(refs)
+		docs, err := tx.Get(refs...)
 		if err != nil {
 			return err
 		}
 		for i, one := range all {
-			var d thresholdDoc
-			if snaps[i].Exists() {
-				if d, err = shape[thresholdDoc](snaps[i]); err != nil {
-					return err
-				}
+			d, err := orZero(shape[thresholdDoc](docs[i]))
+			if err != nil {
+				return err
 			}
 			if d.Percent >= one.Event.Quota.Percent {
 				continue
 			}
 			_, ends := one.Term.Span()
 			s.announce(b, one.Event)
-			b.set(refs[i], thresholdDoc{Percent: one.Event.Quota.Percent, ExpiresAt: ends.Add(event.Retention)})
+			b.Set(refs[i], thresholdDoc{Percent: one.Event.Quota.Percent, ExpiresAt: ends.Add(event.Retention)})
 			announced++
 		}
 		return nil
@@ -183,27 +173,25 @@ type gatesDoc struct {
 // reports whether it announced anything.
 func (s *Store) AnnounceGates(ctx context.Context, denying bool, checkers int) (bool, error) {
 	ref := s.mark("gates")
-	err := s.transact(ctx, "announce gates", func(_ context.Context, tx *firestore.Transaction, b *batch) error {
-		snaps, err := tx.GetAll([]*firestore.DocumentRef{ref})
+	err := s.transact(ctx, "announce gates", func(_ context.Context, tx fire.Tx, b *batch) error {
+		docs, err := tx.Get(ref)
 		if err != nil {
 			return err
 		}
-		var is gatesDoc
-		if snaps[0].Exists() {
-			if is, err = shape[gatesDoc](snaps[0]); err != nil {
-				return err
-			}
+		is, err := orZero(shape[gatesDoc](docs[0]))
+		if err != nil {
+			return err
 		}
 		if is.Denying == denying {
 			return errAlreadyAnnounced
 		}
-		at := snaps[0].ReadTime.UTC().Truncate(time.Microsecond)
+		at := docs[0].Read.UTC().Truncate(time.Microsecond)
 		t := event.GateRecovered
 		if denying {
 			t, is.Since = event.GateDenying, at
 		}
 		s.announce(b, event.OfGates(t, event.Gates{Checkers: checkers, Since: is.Since}, at))
-		b.set(ref, gatesDoc{Denying: denying, Since: is.Since})
+		b.Set(ref, gatesDoc{Denying: denying, Since: is.Since})
 		return nil
 	})
 	if errors.Is(err, errAlreadyAnnounced) {
@@ -217,15 +205,9 @@ func (s *Store) KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.
 	if len(prefixes) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	refs := make([]*firestore.DocumentRef, len(prefixes))
-	for i, p := range prefixes {
-		refs[i] = s.keys().Doc(string(apikey.IDOf(p)))
-	}
-	snaps, err := s.client.GetAll(ctx, refs)
+	docs, err := s.getAll(ctx, refsOf(s.keys(), prefixes)...)
 	if err != nil {
-		return nil, fmt.Errorf("get keys: %w", problemOf(err, "key"))
+		return nil, fmt.Errorf("get keys: %w", err)
 	}
-	return readAll(slices.DeleteFunc(snaps, func(snap *firestore.DocumentSnapshot) bool { return !snap.Exists() }), readKey)
+	return readAll(existing(docs), readKey)
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 type planDoc struct {
@@ -27,9 +26,7 @@ func (d planDoc) value() plan.Plan {
 	return d.Plan
 }
 
-func (s *Store) plans() *firestore.CollectionRef { return s.client.Collection("plans") }
-
-func (s *Store) planRef(namespace string, id plan.ID) *firestore.DocumentRef {
+func (s *Store) planRef(namespace string, id plan.ID) fire.Ref {
 	return s.plans().Doc(planDocument(namespace, id))
 }
 
@@ -39,7 +36,7 @@ func planDocument(namespace string, id plan.ID) string { return namespace + "." 
 // conflict and a count after the read is exact. It may return too_many_plans.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (checkers.Change, error) {
 	environment := s.environments().Doc(p.Namespace)
-	made, err := s.commitSerially(ctx, "create plan "+string(p.ID), environment, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	made, err := s.commitSerially(ctx, "create plan "+string(p.ID), environment, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		e, err := s.txEnvironment(tx, p.Namespace)
 		if err != nil {
 			return err
@@ -52,8 +49,8 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (checkers.Change, e
 			return problem.FromCode(problem.TooManyPlans)
 		}
 		b.what = "plan" // for already_exists
-		b.update(environment, firestore.Update{Path: "plan_created_at", Value: firestore.ServerTimestamp})
-		b.create(s.planRef(p.Namespace, p.ID), planToDoc(p))
+		b.Update(environment, fire.Fields{"plan_created_at": fire.Now})
+		b.Create(s.planRef(p.Namespace, p.ID), planToDoc(p))
 		s.record(ctx, b, audit.Change{Action: audit.CreatePlan, Project: e.Project, Resource: planPath(e, p.ID), New: planView(p)})
 		return nil
 	})
@@ -73,7 +70,7 @@ func (s *Store) EnvironmentPlans(ctx context.Context, namespace string) ([]plan.
 // PlansOf returns the plans of keys, in their order; zero if a plan does not exist.
 func (s *Store) PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error) {
 	at := map[string]int{}
-	var refs []*firestore.DocumentRef
+	var refs []fire.Ref
 	for _, k := range keys {
 		if name := planDocument(k.Namespace, k.Plan); at[name] == 0 {
 			refs = append(refs, s.plans().Doc(name))
@@ -83,13 +80,11 @@ func (s *Store) PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, er
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	snaps, err := s.client.GetAll(ctx, refs)
+	docs, err := s.getAll(ctx, refs...)
 	if err != nil {
-		return nil, fmt.Errorf("get plans: %w", problemOf(err, "plan"))
+		return nil, fmt.Errorf("get plans: %w", err)
 	}
-	read, err := readAll(snaps, readPlan)
+	read, err := readAll(docs, readPlan)
 	if err != nil {
 		return nil, err
 	}
@@ -100,22 +95,17 @@ func (s *Store) PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, er
 	return plans, nil
 }
 
-func readPlan(snap *firestore.DocumentSnapshot) (plan.Plan, error) {
-	if !snap.Exists() {
-		return plan.Plan{}, nil
-	}
-	return decode[planDoc](snap)
-}
+func readPlan(doc fire.Doc) (plan.Plan, error) { return orZero(decode[planDoc](doc)) }
 
 // Plans lists an environment's plans.
 func (s *Store) Plans(ctx context.Context, namespace string, page Page) ([]plan.Plan, string, error) {
-	return list(ctx, s.plans(), s.plans().Where("namespace", "==", namespace), page, decode[planDoc])
+	return list(ctx, s.plans().Where("namespace", "==", namespace), page, decode[planDoc])
 }
 
 // UpdatePlan replaces the stored plan with the result of change.
 func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (changed plan.Plan, c checkers.Change, err error) {
 	ref := s.planRef(namespace, id)
-	made, err := s.commitSerially(ctx, "update plan "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	made, err := s.commitSerially(ctx, "update plan "+string(id), ref, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		stored, e, err := s.txPlan(tx, namespace, id)
 		if err != nil {
 			return err
@@ -123,7 +113,7 @@ func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, ch
 		if changed, err = change(stored); err != nil {
 			return err
 		}
-		b.change(ref, planToDoc(stored), planToDoc(changed))
+		b.Change(ref, planToDoc(stored), planToDoc(changed))
 		s.recordUpdate(ctx, b, audit.Change{
 			Action: audit.UpdatePlan, Project: e.Project, Resource: planPath(e, id), Old: planView(stored), New: planView(changed),
 		})
@@ -135,7 +125,7 @@ func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, ch
 // DeletePlan deletes a plan, unless may returns an error for it. It returns plan_in_use if a usable
 // key uses the plan.
 func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID, may func(plan.Plan) error) error {
-	return s.transact(ctx, "delete plan "+string(id), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transact(ctx, "delete plan "+string(id), func(ctx context.Context, tx fire.Tx, b *batch) error {
 		p, e, err := s.txPlan(tx, namespace, id)
 		if err != nil {
 			return err
@@ -150,13 +140,13 @@ func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID, ma
 		if used {
 			return problem.FromCode(problem.PlanInUse)
 		}
-		b.delete(s.planRef(namespace, id))
+		b.Delete(s.planRef(namespace, id))
 		s.record(ctx, b, audit.Change{Action: audit.DeletePlan, Project: e.Project, Resource: planPath(e, id), Old: planView(p)})
 		return nil
 	})
 }
 
-func (s *Store) txPlan(tx *firestore.Transaction, namespace string, id plan.ID) (plan.Plan, app.Environment, error) {
+func (s *Store) txPlan(tx fire.Tx, namespace string, id plan.ID) (plan.Plan, app.Environment, error) {
 	p, err := txGet(tx, s.planRef(namespace, id), "plan", decode[planDoc])
 	if err != nil {
 		return plan.Plan{}, app.Environment{}, err

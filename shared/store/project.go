@@ -6,12 +6,11 @@ import (
 	"maps"
 	"slices"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 // projectDoc also has the field token_at. Creations of service tokens write it only to conflict
@@ -31,8 +30,6 @@ func (d projectDoc) value() app.Project {
 	return d.Project
 }
 
-func (s *Store) projects() *firestore.CollectionRef { return s.client.Collection("projects") }
-
 // CreateProject stores a new project.
 func (s *Store) CreateProject(ctx context.Context, p app.Project) error {
 	return s.createRecorded(ctx, s.projects().Doc(p.Name), projectToDoc(p), "project",
@@ -46,17 +43,13 @@ func (s *Store) Project(ctx context.Context, name string) (app.Project, error) {
 
 // Projects lists the projects that a user is a member of, or all if member is "".
 func (s *Store) Projects(ctx context.Context, member string, page Page) ([]app.Project, string, error) {
-	q := s.projects().Query
-	if member != "" {
-		q = q.Where("usernames", "array-contains", member)
-	}
-	return list(ctx, s.projects(), q, page, decode[projectDoc])
+	return list(ctx, s.projects().WhereSet("usernames", "array-contains", member), page, decode[projectDoc])
 }
 
 // UpdateMembers replaces a project's members with the result of change.
 func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (changed app.Project, err error) {
 	ref := s.projects().Doc(name)
-	err = s.transactSerially(ctx, "update members of "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	err = s.transactSerially(ctx, "update members of "+name, ref, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		stored, err := txGet(tx, ref, "project", decode[projectDoc])
 		if err != nil {
 			return err
@@ -65,7 +58,7 @@ func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[
 		if changed.Members, err = change(maps.Clone(stored.Members)); err != nil {
 			return err
 		}
-		b.change(ref, projectToDoc(stored), projectToDoc(changed))
+		b.Change(ref, projectToDoc(stored), projectToDoc(changed))
 		s.recordUpdate(ctx, b, audit.Change{
 			Action: audit.SetMembers, Project: name, Resource: audit.Path(projectPath(name), "members"),
 			Old: membersView(stored.Members), New: membersView(changed.Members),
@@ -79,7 +72,7 @@ func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[
 // written.
 func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.Project) (app.Project, error)) (changed app.Project, err error) {
 	ref := s.projects().Doc(name)
-	err = s.transactSerially(ctx, "update project "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	err = s.transactSerially(ctx, "update project "+name, ref, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		stored, err := txGet(tx, ref, "project", decode[projectDoc])
 		if err != nil {
 			return err
@@ -87,9 +80,7 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.
 		if changed, err = change(stored); err != nil || changed.LeakPolicy == stored.LeakPolicy && slices.Equal(changed.Registries, stored.Registries) {
 			return err
 		}
-		b.update(ref,
-			firestore.Update{Path: "leak_policy", Value: string(changed.LeakPolicy)},
-			firestore.Update{Path: "registries", Value: changed.Registries})
+		b.Update(ref, fire.Fields{"leak_policy": string(changed.LeakPolicy), "registries": changed.Registries})
 		s.record(ctx, b, audit.Change{
 			Action: audit.UpdateProject, Project: name, Resource: audit.Path(projectPath(name), "settings"),
 			Old: settingsView(stored, changed), New: settingsView(changed, stored),
@@ -104,7 +95,7 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.
 func (s *Store) DeleteProject(ctx context.Context, expected app.Project) error {
 	name := expected.Name
 	ref := s.projects().Doc(name)
-	return s.transact(ctx, "delete project "+name, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transact(ctx, "delete project "+name, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		p, err := txGet(tx, ref, "project", decode[projectDoc])
 		if err != nil {
 			return err
@@ -119,14 +110,18 @@ func (s *Store) DeleteProject(ctx context.Context, expected app.Project) error {
 		if holds {
 			return problem.New(problem.NotEmpty, "The project still has environments. Delete them first.")
 		}
-		tokens, err := txTokens(tx, s.tokensOf(name))
+		docs, err := tx.Find(s.tokensOf(name))
+		if err != nil {
+			return err
+		}
+		tokens, err := readAll(docs, readToken)
 		if err != nil {
 			return err
 		}
 		for _, t := range tokens {
 			s.revoke(ctx, b, t)
 		}
-		b.delete(ref)
+		b.Delete(ref)
 		s.record(ctx, b, audit.Change{Action: audit.DeleteProject, Resource: projectPath(name), Old: membersView(p.Members)})
 		return nil
 	})

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -45,7 +44,7 @@ type Released struct {
 // allowed again.
 func (s *Store) ReleaseLeases(ctx context.Context, k apikey.Key, t usage.QuotaPeriod, used int64) (r Released, err error) {
 	ref := s.leases().Doc(t.ID())
-	err = s.transact(ctx, "release "+t.ID(), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	err = s.transact(ctx, "release "+t.ID(), func(ctx context.Context, tx fire.Tx, b *batch) error {
 		r = Released{}
 		d, err := txGet(tx, ref, "lease", shape[leaseDoc])
 		if problem.Is(err, problem.NotFound) {
@@ -68,7 +67,7 @@ func (s *Store) ReleaseLeases(ctx context.Context, k apikey.Key, t usage.QuotaPe
 		if r.Requests -= spent; len(lost) == 0 {
 			return nil
 		}
-		b.update(ref, d.end(spent, lost...)...)
+		b.Update(ref, d.end(spent, lost...))
 		s.record(ctx, b, audit.Change{
 			Action: audit.ReleaseQuota, Project: k.Project, Resource: keyPath(k), Besides: environmentPath(k.Project, k.Environment),
 			New: audit.Values{"period": t.ID(), "released": r.Requests},

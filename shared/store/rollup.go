@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"cloud.google.com/go/firestore"
-	"google.golang.org/api/iterator"
-
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -24,27 +21,23 @@ func rollupToDoc(h usage.History) rollupDoc {
 	return rollupDoc{Days: h.Pack(), Oldest: h[0].Day.String(), LastSeen: lastDay(h)}
 }
 
-func (s *Store) rollups() *firestore.CollectionRef { return s.client.Collection("rollups") }
-
-func (s *Store) rollupRefs(prefixes []apikey.Prefix) []*firestore.DocumentRef {
-	refs := make([]*firestore.DocumentRef, len(prefixes))
+// refsOf returns the documents of keys in a collection.
+func refsOf(all fire.Query, prefixes []apikey.Prefix) []fire.Ref {
+	refs := make([]fire.Ref, len(prefixes))
 	for i, p := range prefixes {
-		refs[i] = s.rollups().Doc(string(apikey.IDOf(p)))
+		refs[i] = all.Doc(string(apikey.IDOf(p)))
 	}
 	return refs
 }
 
-func readRollup(snap *firestore.DocumentSnapshot) (usage.History, error) {
-	if !snap.Exists() {
-		return nil, nil
-	}
-	d, err := shape[rollupDoc](snap)
+func readRollup(doc fire.Doc) (usage.History, error) {
+	d, err := orZero(shape[rollupDoc](doc))
 	if err != nil {
 		return nil, err
 	}
 	h, err := usage.UnpackHistory(d.Days)
 	if err != nil {
-		return nil, fmt.Errorf("read rollup %s: %w", snap.Ref.ID, err)
+		return nil, fmt.Errorf("read rollup %s: %w", doc.ID, err)
 	}
 	return h, nil
 }
@@ -55,13 +48,11 @@ func (s *Store) Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.
 	if len(prefixes) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	snaps, err := s.client.GetAll(ctx, s.rollupRefs(prefixes))
+	docs, err := s.getAll(ctx, refsOf(s.rollups(), prefixes)...)
 	if err != nil {
-		return nil, fmt.Errorf("get rollups: %w", problemOf(err, "rollup"))
+		return nil, fmt.Errorf("get rollups: %w", err)
 	}
-	histories, _ := s.readRollups(snaps)
+	histories, _ := s.readRollups(docs)
 	return histories, nil
 }
 
@@ -70,11 +61,11 @@ type DamagedError struct{ Documents []error }
 
 func (e *DamagedError) Error() string { return errors.Join(e.Documents...).Error() }
 
-// readRollups counts damaged rollups. The errors are in the order of snaps.
-func (s *Store) readRollups(snaps []*firestore.DocumentSnapshot) (histories []usage.History, damaged []error) {
-	histories, damaged = make([]usage.History, len(snaps)), make([]error, len(snaps))
-	for i, snap := range snaps {
-		if histories[i], damaged[i] = readRollup(snap); damaged[i] != nil {
+// readRollups counts damaged rollups. The errors are in the order of docs.
+func (s *Store) readRollups(docs []fire.Doc) (histories []usage.History, damaged []error) {
+	histories, damaged = make([]usage.History, len(docs)), make([]error, len(docs))
+	for i, doc := range docs {
+		if histories[i], damaged[i] = readRollup(doc); damaged[i] != nil {
 			s.countDamaged("rollup")
 		}
 	}
@@ -94,17 +85,17 @@ func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, cha
 	if len(prefixes) == 0 {
 		return nil
 	}
-	refs := s.rollupRefs(prefixes)
+	refs := refsOf(s.rollups(), prefixes)
 	op := fmt.Sprintf("update %d rollups", len(prefixes))
 	var damaged []error
-	err := s.transact(ctx, op, func(_ context.Context, tx *firestore.Transaction, b *batch) error {
-		snaps, err := tx.GetAll(refs)
+	err := s.transact(ctx, op, func(_ context.Context, tx fire.Tx, b *batch) error {
+		docs, err := tx.Get(refs...)
 		if err != nil {
 			return err
 		}
 		var stored []usage.History
-		stored, damaged = s.readRollups(snaps)
-		seen := map[*firestore.DocumentRef]string{}
+		stored, damaged = s.readRollups(docs)
+		seen := map[string]string{}
 		for i, p := range prefixes {
 			if damaged[i] != nil {
 				continue
@@ -114,12 +105,12 @@ func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, cha
 			case changed.Equal(stored[i]):
 				continue
 			case len(changed) == 0:
-				b.delete(refs[i])
+				b.Delete(refs[i])
 			default:
-				b.set(refs[i], rollupToDoc(changed))
+				b.Set(refs[i], rollupToDoc(changed))
 			}
 			if last := lastDay(changed); last != lastDay(stored[i]) {
-				seen[s.listRef(refs[i].ID)] = last
+				seen[refs[i].ID] = last
 			}
 		}
 		return s.setLastSeen(tx, b, seen)
@@ -135,24 +126,21 @@ func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, cha
 func (s *Store) RollupsOlder(ctx context.Context, before usage.Day, limit int) (prefixes []apikey.Prefix, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
-	it := s.rollups().Where("oldest", "<", before.String()).Documents(ctx)
-	defer it.Stop()
 	var damaged []error
-	for len(prefixes) < limit {
-		snap, err := it.Next()
-		if errors.Is(err, iterator.Done) {
-			break
-		}
+	for doc, err := range s.rollups().Where("oldest", "<", before.String()).Each(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("find rollups from before %s: %w", before, problemOf(err, "rollup"))
 		}
-		prefix, ok := apikey.ID(snap.Ref.ID).Prefix()
-		_, wrong := s.readRollups([]*firestore.DocumentSnapshot{snap})
+		prefix, ok := apikey.ID(doc.ID).Prefix()
+		_, wrong := s.readRollups([]fire.Doc{doc})
 		switch {
 		case wrong[0] != nil:
 			damaged = append(damaged, wrong[0])
 		case ok:
 			prefixes = append(prefixes, prefix)
+		}
+		if len(prefixes) == limit {
+			break
 		}
 	}
 	return prefixes, withoutNil(damaged)
@@ -162,7 +150,7 @@ type settledDoc struct {
 	Settled string `firestore:"settled"`
 }
 
-func (s *Store) settledRef() *firestore.DocumentRef { return s.mark("usage") }
+func (s *Store) settledRef() fire.Ref { return s.mark("usage") }
 
 // SettledDay returns the last finalized day. All counters of that day and earlier days are compacted
 // and included in the rollups, and neither changes again.
@@ -176,22 +164,20 @@ func (s *Store) SettledDay(ctx context.Context) (usage.Day, error) {
 
 // SettleDay finalizes a day. The stored day never decreases. SettleDay may return [ErrNotClosed].
 func (s *Store) SettleDay(ctx context.Context, day usage.Day) error {
-	return s.transact(ctx, "finalize "+day.String(), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
-		snaps, err := tx.GetAll([]*firestore.DocumentRef{s.settledRef()})
+	return s.transact(ctx, "finalize "+day.String(), func(_ context.Context, tx fire.Tx, b *batch) error {
+		docs, err := tx.Get(s.settledRef())
 		if err != nil {
 			return err
 		}
-		if !day.Closed(snaps[0].ReadTime) {
+		if !day.Closed(docs[0].Read) {
 			return ErrNotClosed
 		}
-		var d settledDoc
-		if snaps[0].Exists() {
-			if err := snaps[0].DataTo(&d); err != nil {
-				return err
-			}
+		d, err := orZero(shape[settledDoc](docs[0]))
+		if err != nil {
+			return err
 		}
 		if day.String() > d.Settled {
-			b.set(s.settledRef(), settledDoc{Settled: day.String()})
+			b.Set(s.settledRef(), settledDoc{Settled: day.String()})
 		}
 		return nil
 	})
@@ -206,22 +192,22 @@ type incompleteDoc struct {
 // earliest.
 func (s *Store) MarkIncomplete(ctx context.Context, day, earliest usage.Day) error {
 	ref := s.mark("incomplete")
-	return s.transact(ctx, "mark "+day.String()+" as incomplete", func(_ context.Context, tx *firestore.Transaction, b *batch) error {
-		d, err := txGet(tx, ref, "mark", shape[incompleteDoc])
-		if err != nil && !problem.Is(err, problem.NotFound) {
+	return s.transact(ctx, "mark "+day.String()+" as incomplete", func(_ context.Context, tx fire.Tx, b *batch) error {
+		d, err := orZero(txGet(tx, ref, "mark", shape[incompleteDoc]))
+		if err != nil {
 			return err
 		}
 		days := slices.DeleteFunc(append(d.Days, day.String()), func(one string) bool { return one < earliest.String() })
 		slices.Sort(days)
-		b.set(ref, incompleteDoc{Days: slices.Compact(days)})
+		b.Set(ref, incompleteDoc{Days: slices.Compact(days)})
 		return nil
 	})
 }
 
 // IncompleteDays returns the days recorded by [Store.MarkIncomplete].
 func (s *Store) IncompleteDays(ctx context.Context) ([]usage.Day, error) {
-	d, err := get(ctx, s.mark("incomplete"), "mark", shape[incompleteDoc])
-	if err != nil && !problem.Is(err, problem.NotFound) {
+	d, err := orZero(get(ctx, s.mark("incomplete"), "mark", shape[incompleteDoc]))
+	if err != nil {
 		return nil, err
 	}
 	var days []usage.Day

@@ -4,11 +4,10 @@ import (
 	"context"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 const (
@@ -22,7 +21,7 @@ type Narrowed struct {
 	Keys  []apikey.Key // the first narrowedShown keys, after the change
 }
 
-func (s *Store) keysNaming(ref app.Ref) firestore.Query {
+func (s *Store) keysNaming(ref app.Ref) fire.Query {
 	return s.keys().Where("namespace", "==", ref.Namespace).Where("apps", "array-contains", ref.Name).Where("status", "in", apikey.Usable())
 }
 
@@ -32,7 +31,7 @@ func (s *Store) LeaveScopes(ctx context.Context, expected app.App) (Narrowed, er
 	var all Narrowed
 	for {
 		var some []apikey.Key
-		err := s.transact(ctx, "remove "+ref.String()+" from scopes", func(ctx context.Context, tx *firestore.Transaction, b *batch) (err error) {
+		err := s.transact(ctx, "remove "+ref.String()+" from scopes", func(ctx context.Context, tx fire.Tx, b *batch) (err error) {
 			a, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
 			if err != nil {
 				return err
@@ -52,18 +51,18 @@ func (s *Store) LeaveScopes(ctx context.Context, expected app.App) (Narrowed, er
 }
 
 // narrow preserves fields of later versions.
-func (s *Store) narrow(ctx context.Context, tx *firestore.Transaction, b *batch, ref app.Ref) ([]apikey.Key, error) {
-	snaps, err := tx.Documents(s.keysNaming(ref).Limit(narrowPage)).GetAll()
+func (s *Store) narrow(ctx context.Context, tx fire.Tx, b *batch, ref app.Ref) ([]apikey.Key, error) {
+	docs, err := tx.Find(s.keysNaming(ref).Limit(narrowPage))
 	if err != nil {
 		return nil, err
 	}
-	keys, err := readAll(snaps, readKey)
+	keys, err := readAll(docs, readKey)
 	if err != nil {
 		return nil, err
 	}
 	for i, stored := range keys {
 		keys[i] = stored.WithoutApp(ref.Name, s.now().UTC().Truncate(time.Microsecond))
-		b.update(snaps[i].Ref, firestore.Update{Path: "apps", Value: keys[i].Apps}, firestore.Update{Path: "updated_at", Value: keys[i].UpdatedAt})
+		b.Update(docs[i].Ref, fire.Fields{"apps": keys[i].Apps, "updated_at": keys[i].UpdatedAt})
 		s.relist(b, keys[i])
 		s.recordUpdate(ctx, b, keyChange(stored, keys[i]))
 	}

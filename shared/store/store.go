@@ -1,5 +1,4 @@
 // Package store reads and writes Sluice's documents in Firestore; README.md lists the collections.
-// No other package imports Firestore.
 //
 // Functions return problems of package problem: not_found, already_exists, conflict if a change
 // lost a race, unavailable if Firestore does not respond in time, and invalid_page for an invalid
@@ -25,11 +24,8 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/firestore"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 // callTimeout applies to calls, except listeners and bulk operations.
@@ -37,10 +33,8 @@ const callTimeout = 10 * time.Second
 
 // Store is a client of the database.
 type Store struct {
-	client  *firestore.Client
-	watcher *watcher
-	locks   keyedMutex
-	now     func() time.Time
+	db  *fire.DB
+	now func() time.Time
 
 	keyCounts  keyCounts
 	announcing bool
@@ -54,30 +48,29 @@ type Database struct {
 // Open returns a client of a project's database, or of the emulator at $FIRESTORE_EMULATOR_HOST. It
 // does not connect yet.
 func Open(ctx context.Context, project string) (*Store, error) {
-	w := &watcher{}
-	opts, err := clientOptions(w)
-	if err != nil {
-		return nil, err
-	}
-	client, err := firestore.NewClient(ctx, project, opts...)
+	db, err := fire.Open(ctx, project)
 	if err != nil {
 		return nil, fmt.Errorf("open store of project %s: %w", project, err)
 	}
-	return &Store{client: client, watcher: w, now: time.Now}, nil
+	return &Store{db: db, now: time.Now}, nil
 }
 
 // Close ends the connection.
-func (s *Store) Close() error { return s.client.Close() }
+func (s *Store) Close() error { return s.db.Close() }
+
+// Observe calls f after each call of the store, with the operation, such as "commit", the gRPC
+// status, such as "OK", and the duration. lasting is true for listeners. f must not block.
+func (s *Store) Observe(f func(op, outcome string, took time.Duration, lasting bool)) {
+	s.db.Observe(f)
+}
 
 // Now returns the store's time. Later reads see everything committed before it.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	snaps, err := s.client.GetAll(ctx, []*firestore.DocumentRef{s.client.Collection("clock").Doc("now")})
+	docs, err := s.getAll(ctx, s.db.Collection("clock").Doc("now"))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("read the store's clock: %w", problemOf(err, "document"))
+		return time.Time{}, fmt.Errorf("read the store's clock: %w", err)
 	}
-	return snaps[0].ReadTime, nil
+	return docs[0].Read, nil
 }
 
 // article returns the indefinite article for a word. It is right for "user", but not for "hour".
@@ -88,35 +81,19 @@ func article(word string) string {
 	return "A"
 }
 
+// problemOf returns the problem of a failed call; problems remain. what is the noun for a message.
 func problemOf(err error, what string) error {
-	if errors.Is(err, context.DeadlineExceeded) {
+	var p *problem.Error
+	switch {
+	case errors.As(err, &p):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, fire.ErrUnavailable):
 		return problem.FromCode(problem.Unavailable).WithCause(err)
-	}
-	switch status.Code(err) { //nolint:exhaustive // callers treat all other codes alike
-	case codes.OK:
-		return nil
-	case codes.NotFound:
+	case errors.Is(err, fire.ErrNotFound):
 		return problem.New(problem.NotFound, "The %s does not exist.", what)
-	case codes.AlreadyExists:
+	case errors.Is(err, fire.ErrExists):
 		return problem.New(problem.AlreadyExists, "%s %s with this name already exists.", article(what), what).WithCause(err)
-	case codes.Aborted, codes.FailedPrecondition:
+	case errors.Is(err, fire.ErrStale):
 		return problem.FromCode(problem.Conflict).WithCause(err)
-	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled:
-		// Internal and Canceled are also failures of the store or the connection.
-		return problem.FromCode(problem.Unavailable).WithCause(err)
-	case codes.InvalidArgument:
-		if lostTransaction(err) {
-			return problem.FromCode(problem.Unavailable).WithCause(err)
-		}
 	}
 	return err
-}
-
-// lostTransaction reports whether Firestore no longer knows the transaction: the connection broke,
-// and the library resent the commit. The first commit may have succeeded. Only the message
-// identifies this error.
-func lostTransaction(err error) bool {
-	text := status.Convert(err).Message()
-	return strings.Contains(text, "ransaction is invalid or closed") || // the emulator
-		strings.Contains(text, "ransaction has expired or is no longer valid")
 }

@@ -3,13 +3,13 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -38,24 +38,20 @@ type usedDoc struct {
 // usedInPart is the number of keys in a part: 8 bytes each, half of the maximum document size.
 const usedInPart = 60_000
 
-func (s *Store) summaryRef(namespace string) *firestore.DocumentRef {
-	return s.client.Collection("summaries").Doc(namespace)
+func (s *Store) summaryRef(namespace string) fire.Ref {
+	return s.db.Collection("summaries").Doc(namespace)
 }
 
-func (s *Store) usedRef(namespace string, part int) *firestore.DocumentRef {
-	return s.client.Collection("summaries").Doc(namespace + "." + strconv.Itoa(part))
+func (s *Store) usedRef(namespace string, part int) fire.Ref {
+	return s.db.Collection("summaries").Doc(namespace + "." + strconv.Itoa(part))
 }
 
 // SetSummaries stores the finalized days and busiest keys of environments, by namespace.
 func (s *Store) SetSummaries(ctx context.Context, all map[string]Summary) error {
-	namespaces := make([]string, 0, len(all))
-	for namespace := range all {
-		namespaces = append(namespaces, namespace)
-	}
-	for some := range slices.Chunk(namespaces, narrowPage) {
-		err := s.transact(ctx, fmt.Sprintf("store %d summaries", len(some)), func(_ context.Context, _ *firestore.Transaction, b *batch) error {
+	for some := range slices.Chunk(slices.Collect(maps.Keys(all)), narrowPage) {
+		err := s.transact(ctx, fmt.Sprintf("store %d summaries", len(some)), func(_ context.Context, _ fire.Tx, b *batch) error {
 			for _, namespace := range some {
-				b.set(s.summaryRef(namespace), summaryDoc{all[namespace].Days.Pack(), textsOf(all[namespace].Busiest)})
+				b.Set(s.summaryRef(namespace), summaryDoc{all[namespace].Days.Pack(), textsOf(all[namespace].Busiest)})
 			}
 			return nil
 		})
@@ -68,7 +64,7 @@ func (s *Store) SetSummaries(ctx context.Context, all map[string]Summary) error 
 
 // SetUsed stores the sorted used keys of an environment, and those near their limits.
 func (s *Store) SetUsed(ctx context.Context, namespace string, used, attention []apikey.Prefix) error {
-	return s.transact(ctx, "store the used keys of "+namespace, func(_ context.Context, _ *firestore.Transaction, b *batch) error {
+	return s.transact(ctx, "store the used keys of "+namespace, func(_ context.Context, _ fire.Tx, b *batch) error {
 		parts := max((len(used)+usedInPart-1)/usedInPart, 1)
 		for i := range parts {
 			var d usedDoc
@@ -78,7 +74,7 @@ func (s *Store) SetUsed(ctx context.Context, namespace string, used, attention [
 			if i == 0 {
 				d.Parts, d.Attention = parts, textsOf(attention)
 			}
-			b.set(s.usedRef(namespace, i), d)
+			b.Set(s.usedRef(namespace, i), d)
 		}
 		return nil
 	})
@@ -123,10 +119,7 @@ func (s *Store) Summary(ctx context.Context, namespace string) (sum Summary, ok 
 		return sum, false, err
 	}
 	sum.Settled = state.Settled
-	d, err := get(ctx, s.summaryRef(namespace), "summary", shape[summaryDoc])
-	if problem.Is(err, problem.NotFound) {
-		return sum, true, nil
-	}
+	d, err := orZero(get(ctx, s.summaryRef(namespace), "summary", shape[summaryDoc]))
 	if err == nil {
 		sum.Days, err = usage.UnpackHistory(d.Days)
 		sum.Busiest = prefixesOf(d.Busiest)

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 type tokenDoc struct {
@@ -27,28 +26,26 @@ func tokenToDoc(t servicetoken.Token) tokenDoc {
 	return tokenDoc{Token: t, Hash: t.Hash[:], LastUsed: timeOrNull(t.LastUsed)}
 }
 
-func readToken(snap *firestore.DocumentSnapshot) (servicetoken.Token, error) {
-	d, err := shape[tokenDoc](snap)
+func readToken(doc fire.Doc) (servicetoken.Token, error) {
+	d, err := shape[tokenDoc](doc)
 	if err != nil {
 		return servicetoken.Token{}, err
 	}
 	t, ok := d.Token, false
 	if t.Hash, ok = hashOf(d.Hash); !ok {
-		return servicetoken.Token{}, fmt.Errorf("read %s: hash has %d bytes", snap.Ref.ID, len(d.Hash))
+		return servicetoken.Token{}, fmt.Errorf("read %s: hash has %d bytes", doc.ID, len(d.Hash))
 	}
-	t.ID, t.LastUsed, t.Version = servicetoken.ID(snap.Ref.ID), zeroOrTime(d.LastUsed), snap.UpdateTime
+	t.ID, t.LastUsed, t.Version = servicetoken.ID(doc.ID), zeroOrTime(d.LastUsed), doc.Updated
 	return t, nil
 }
 
-func (s *Store) tokens() *firestore.CollectionRef { return s.client.Collection("tokens") }
-
-func (s *Store) tokensOf(project string) firestore.Query {
+func (s *Store) tokensOf(project string) fire.Query {
 	return s.tokens().Where("project", "==", project)
 }
 
-func (s *Store) tokenRef(id servicetoken.ID) (*firestore.DocumentRef, error) {
+func (s *Store) tokenRef(id servicetoken.ID) (fire.Ref, error) {
 	if !id.Valid() {
-		return nil, noToken()
+		return fire.Ref{}, noToken()
 	}
 	return s.tokens().Doc(string(id)), nil
 }
@@ -65,7 +62,7 @@ func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	of := s.projects().Doc(t.Project)
-	return s.transactSerially(ctx, op, of, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transactSerially(ctx, op, of, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		if _, err := txGet(tx, of, "project", decode[projectDoc]); err != nil {
 			return err
 		}
@@ -81,19 +78,11 @@ func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 		if len(there) >= servicetoken.MaxPerProject {
 			return problem.FromCode(problem.TooManyTokens)
 		}
-		b.update(of, firestore.Update{Path: "token_at", Value: firestore.ServerTimestamp})
-		b.create(ref, tokenToDoc(t))
+		b.Update(of, fire.Fields{"token_at": fire.Now})
+		b.Create(ref, tokenToDoc(t))
 		s.record(ctx, b, audit.Change{Action: audit.CreateToken, Project: t.Project, Resource: tokenPath(t), New: tokenView(t)})
 		return nil
 	})
-}
-
-func txTokens(tx *firestore.Transaction, q firestore.Query) ([]servicetoken.Token, error) {
-	snaps, err := tx.Documents(q).GetAll()
-	if err != nil {
-		return nil, fmt.Errorf("find service tokens: %w", problemOf(err, "service token"))
-	}
-	return readAll(snaps, readToken)
 }
 
 // ServiceToken returns a service token.
@@ -107,7 +96,7 @@ func (s *Store) ServiceToken(ctx context.Context, id servicetoken.ID) (serviceto
 
 // Tokens lists a project's service tokens.
 func (s *Store) Tokens(ctx context.Context, project string, page Page) ([]servicetoken.Token, string, error) {
-	return list(ctx, s.tokens(), s.tokensOf(project), page, readToken)
+	return list(ctx, s.tokensOf(project), page, readToken)
 }
 
 // RevokeToken permanently deletes a service token of a project; its name is available again.
@@ -117,7 +106,7 @@ func (s *Store) RevokeToken(ctx context.Context, project string, id servicetoken
 	if err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
-	return s.transact(ctx, op, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transact(ctx, op, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		t, err := txGet(tx, ref, "service token", readToken)
 		if err != nil {
 			return err
@@ -131,7 +120,7 @@ func (s *Store) RevokeToken(ctx context.Context, project string, id servicetoken
 }
 
 func (s *Store) revoke(ctx context.Context, b *batch, t servicetoken.Token) {
-	b.delete(s.tokens().Doc(string(t.ID)))
+	b.Delete(s.tokens().Doc(string(t.ID)))
 	s.record(ctx, b, audit.Change{Action: audit.RevokeToken, Project: t.Project, Resource: tokenPath(t), Old: tokenView(t)})
 }
 
@@ -142,7 +131,7 @@ func (s *Store) ReportTokenLeak(ctx context.Context, id servicetoken.ID, l apike
 	if err != nil {
 		return "", err
 	}
-	err = s.transact(ctx, "report leak of "+string(id), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	err = s.transact(ctx, "report leak of "+string(id), func(ctx context.Context, tx fire.Tx, b *batch) error {
 		t, err := txGet(tx, ref, "service token", readToken)
 		if problem.Is(err, problem.NotFound) {
 			result = LeakUnknown
@@ -160,7 +149,7 @@ func (s *Store) ReportTokenLeak(ctx context.Context, id servicetoken.ID, l apike
 		default:
 			result = LeakEnded
 		}
-		b.delete(ref)
+		b.Delete(ref)
 		s.record(ctx, b, audit.Change{
 			Action: audit.LeakToken, Project: t.Project, Resource: tokenPath(t), Old: tokenView(t),
 			New: audit.Values{"found_at": l.URL, "found_in": l.Source},
@@ -182,7 +171,7 @@ func (s *Store) UseToken(ctx context.Context, t servicetoken.Token, at time.Time
 	if err != nil {
 		return err
 	}
-	if _, err := ref.Update(ctx, []firestore.Update{{Path: "last_used", Value: at}}, firestore.LastUpdateTime(t.Version)); err != nil {
+	if _, err := ref.Update(ctx, fire.Fields{"last_used": at}, t.Version); err != nil {
 		return fmt.Errorf("record use of %s: %w", t.ID, problemOf(err, "service token"))
 	}
 	return nil
@@ -222,26 +211,19 @@ func (s *Store) unrevoked(ctx context.Context, ids []apikey.ID) ([]apikey.Key, e
 	defer cancel()
 	var keys []apikey.Key
 	for part := range slices.Chunk(ids, issuesPage) {
-		refs := make([]*firestore.DocumentRef, len(part))
+		refs := make([]fire.Ref, len(part))
 		for i, id := range part {
 			refs[i] = s.keys().Doc(string(id))
 		}
-		snaps, err := s.client.GetAll(ctx, refs)
+		docs, err := s.db.Get(ctx, refs...)
 		if err != nil {
 			return nil, fmt.Errorf("read keys: %w", problemOf(err, "key"))
 		}
-		for _, snap := range snaps {
-			if !snap.Exists() {
-				continue
-			}
-			k, err := readKey(snap)
-			if err != nil {
-				return nil, err
-			}
-			if k.Status != apikey.Revoked {
-				keys = append(keys, k)
-			}
+		some, err := readAll(existing(docs), readKey)
+		if err != nil {
+			return nil, err
 		}
+		keys = append(keys, slices.DeleteFunc(some, func(k apikey.Key) bool { return k.Status == apikey.Revoked })...)
 	}
 	return keys, nil
 }

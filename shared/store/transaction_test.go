@@ -2,51 +2,15 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
-
-func TestKeyedMutex(t *testing.T) {
-	t.Parallel()
-	var locks keyedMutex
-	const ref = "apps/shop-prod.hello"
-	var inside atomic.Int64
-	var all sync.WaitGroup
-	for range 50 {
-		all.Go(func() {
-			unlock, ok := locks.lock(t.Context(), ref)
-			if !ok || inside.Add(1) != 1 {
-				t.Error("got two holders of the lock")
-			}
-			inside.Add(-1)
-			unlock()
-		})
-	}
-	all.Wait()
-	unlock, _ := locks.lock(t.Context(), ref)
-	other, ok := locks.lock(t.Context(), "apps/shop-prod.other")
-	if !ok {
-		t.Fatal("lock of another document: got a timeout")
-	}
-	other()
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, ok := locks.lock(ended, ref); ok {
-		t.Error("got a second holder of the lock")
-	}
-	unlock()
-	if len(locks.locks) != 0 {
-		t.Errorf("got %d documents with locks, want 0", len(locks.locks))
-	}
-}
 
 func TestProblemOf(t *testing.T) {
 	t.Parallel()
@@ -56,13 +20,13 @@ func TestProblemOf(t *testing.T) {
 		want problem.Code
 	}{
 		{"no response in time", context.DeadlineExceeded, problem.Unavailable},
-		{"no response in time, by the store", status.Error(codes.DeadlineExceeded, ""), problem.Unavailable},
-		{"refused", status.Error(codes.Unavailable, "connection refused"), problem.Unavailable},
-		{"commit sent again after a reset", status.Error(codes.InvalidArgument, "Transaction is invalid or closed."), problem.Unavailable},
-		{"the same, in production", status.Error(codes.InvalidArgument, "The referenced transaction has expired or is no longer valid."), problem.Unavailable},
-		{"an invalid call", status.Error(codes.InvalidArgument, "Document name \"x\" is invalid."), problem.Internal},
-		{"conflict", status.Error(codes.Aborted, ""), problem.Conflict},
-		{"absent", status.Error(codes.NotFound, ""), problem.NotFound},
+		{"unavailable", fire.ErrUnavailable, problem.Unavailable},
+		{"unavailable, with an unclear commit", errors.Join(fire.ErrUnclear, fire.ErrUnavailable), problem.Unavailable},
+		{"conflict", fmt.Errorf("commit: %w", fire.ErrStale), problem.Conflict},
+		{"absent", fire.ErrNotFound, problem.NotFound},
+		{"present", fire.ErrExists, problem.AlreadyExists},
+		{"a problem", problem.FromCode(problem.TooManyKeys).WithCause(fire.ErrStale), problem.TooManyKeys},
+		{"another error", errors.New("unknown"), problem.Internal},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -4,11 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
 // AddTrust allows pipelines to deploy an app. It returns already_exists if another trust differs
@@ -37,7 +36,7 @@ func (s *Store) RemoveTrust(ctx context.Context, ref app.Ref, id string) error {
 }
 
 func (s *Store) changeTrusts(ctx context.Context, ref app.Ref, action audit.Action, id string, change func([]app.Trust) ([]app.Trust, error)) error {
-	return s.transactSerially(ctx, string(action)+" of "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transactSerially(ctx, string(action)+" of "+ref.String(), s.appRef(ref), func(ctx context.Context, tx fire.Tx, b *batch) error {
 		before, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
 		if err != nil {
 			return err
@@ -46,7 +45,7 @@ func (s *Store) changeTrusts(ctx context.Context, ref app.Ref, action audit.Acti
 		if err != nil {
 			return err
 		}
-		b.update(s.appRef(ref), firestore.Update{Path: "trusts", Value: trusts})
+		b.Update(s.appRef(ref), fire.Fields{"trusts": trusts})
 		s.record(ctx, b, audit.Change{
 			Action: action, Project: before.Project, Resource: audit.Path(appPath(before), "webhook", "trusts", id),
 			Old: trustView(before.Trusts, id), New: trustView(trusts, id),

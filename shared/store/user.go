@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"cloud.google.com/go/firestore"
-
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/reqctx"
+	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
-
-func (s *Store) users() *firestore.CollectionRef { return s.client.Collection("users") }
 
 // CreateUser stores a new user.
 func (s *Store) CreateUser(ctx context.Context, u user.User) error {
@@ -27,13 +24,13 @@ func (s *Store) User(ctx context.Context, name string) (user.User, error) {
 
 // Users lists all users by name.
 func (s *Store) Users(ctx context.Context, page Page) ([]user.User, string, error) {
-	return list(ctx, s.users(), s.users().Query, page, shape[user.User])
+	return list(ctx, s.users(), page, shape[user.User])
 }
 
 // UpdateUser replaces the stored user with the result of change.
 func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.User) (user.User, error)) error {
 	ref := s.users().Doc(name)
-	return s.transactSerially(ctx, "update user "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transactSerially(ctx, "update user "+name, ref, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		stored, err := txGet(tx, ref, "user", shape[user.User])
 		if err != nil {
 			return err
@@ -42,7 +39,7 @@ func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.Us
 		if err != nil {
 			return err
 		}
-		b.change(ref, stored, changed)
+		b.Change(ref, stored, changed)
 		s.recordUpdate(ctx, b, userChange(stored, changed))
 		return nil
 	})
@@ -50,21 +47,19 @@ func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.Us
 
 // UsersExist returns the names that are not users, in their order.
 func (s *Store) UsersExist(ctx context.Context, names []string) (missing []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var refs []*firestore.DocumentRef
+	var refs []fire.Ref
 	for _, name := range names {
 		if user.ValidName(name) {
 			refs = append(refs, s.users().Doc(name))
 		}
 	}
-	snaps, err := s.client.GetAll(ctx, refs)
+	docs, err := s.getAll(ctx, refs...)
 	if err != nil {
-		return nil, fmt.Errorf("look up users: %w", problemOf(err, "user"))
+		return nil, fmt.Errorf("look up users: %w", err)
 	}
 	there := map[string]bool{}
-	for _, snap := range snaps {
-		there[snap.Ref.ID] = snap.Exists()
+	for _, doc := range docs {
+		there[doc.ID] = doc.Exists
 	}
 	for _, name := range names {
 		if !there[name] {
@@ -79,14 +74,10 @@ type sessionDoc struct {
 	ExpiresAt time.Time `firestore:"expires_at"`
 }
 
-func (s *Store) sessionRef(tokenID string) *firestore.DocumentRef {
-	return s.client.Collection("sessions").Doc(tokenID)
-}
-
 // SignOut ends a session whose token expires at expires.
 func (s *Store) SignOut(ctx context.Context, tokenID string, expires time.Time) error {
-	return s.transact(ctx, "sign out", func(ctx context.Context, _ *firestore.Transaction, b *batch) error {
-		b.set(s.sessionRef(tokenID), sessionDoc{ExpiresAt: expires})
+	return s.transact(ctx, "sign out", func(ctx context.Context, _ fire.Tx, b *batch) error {
+		b.Set(s.sessionRef(tokenID), sessionDoc{ExpiresAt: expires})
 		s.record(ctx, b, audit.Change{Action: audit.SignOut, Resource: userPath(reqctx.ActorFrom(ctx).Name)})
 		return nil
 	})
@@ -95,14 +86,12 @@ func (s *Store) SignOut(ctx context.Context, tokenID string, expires time.Time) 
 // SignedOut reports whether a session ended before its token expires: it was signed out, the user
 // was deleted, or the password has another version. It reads both documents in one snapshot.
 func (s *Store) SignedOut(ctx context.Context, tokenID, username string, version int64) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	snaps, err := s.client.GetAll(ctx, []*firestore.DocumentRef{s.sessionRef(tokenID), s.users().Doc(username)})
+	docs, err := s.getAll(ctx, s.sessionRef(tokenID), s.users().Doc(username))
 	if err != nil {
-		return false, fmt.Errorf("look up session: %w", problemOf(err, "session"))
+		return false, fmt.Errorf("look up session: %w", err)
 	}
-	ended, owner := snaps[0], snaps[1]
-	if ended.Exists() || !owner.Exists() {
+	ended, owner := docs[0], docs[1]
+	if ended.Exists || !owner.Exists {
 		return true, nil
 	}
 	u, err := shape[user.User](owner)

@@ -92,7 +92,9 @@ func function(path string) string {
 func TestOnlyImporter(t *testing.T) {
 	t.Parallel()
 	only := map[string][]string{
-		"cloud.google.com/go/firestore":   {"shared/store"},
+		"cloud.google.com/go/firestore":   {"shared/store/internal/fire"},
+		"google.golang.org/grpc":          {"shared/store/internal/fire"},
+		"google.golang.org/api":           {"shared/store/internal/fire"},
 		"k8s.io/client-go":                {"shared/cluster"},
 		"k8s.io/client-go/util/workqueue": {"shared/reconcile"},
 		"github.com/golang-jwt/jwt":       {"shared/identity", "functions/webhook/internal/issuers", "emulators/issuer"},

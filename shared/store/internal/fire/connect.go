@@ -1,4 +1,4 @@
-package store
+package fire
 
 import (
 	"context"
@@ -25,6 +25,9 @@ const emulatorVariable = "FIRESTORE_EMULATOR_HOST"
 // per message.
 const maxMessage = 64 << 20
 
+// connectTimeout applies to one attempt to connect.
+const connectTimeout = 10 * time.Second
+
 // maxReconnectPause is the longest pause before a reconnect; gRPC's default is two minutes.
 const maxReconnectPause = 3 * time.Second
 
@@ -35,23 +38,22 @@ func dialOptions(w *watcher) []grpc.DialOption {
 	reconnect.MaxDelay = maxReconnectPause
 	return []grpc.DialOption{
 		grpc.WithStatsHandler(w),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: callTimeout}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: connectTimeout}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 	}
 }
 
-func clientOptions(w *watcher) ([]option.ClientOption, error) {
+func clientOptions(dial []grpc.DialOption) (opts []option.ClientOption, err error) {
 	host := os.Getenv(emulatorVariable)
 	if host == "" {
-		var opts []option.ClientOption
-		for _, o := range dialOptions(w) {
+		for _, o := range dial {
 			opts = append(opts, option.WithGRPCDialOption(o))
 		}
 		return opts, nil
 	}
 	host = strings.TrimPrefix(host, "http://")
-	conn, err := grpc.NewClient("passthrough:///"+host, append(dialOptions(w),
+	conn, err := grpc.NewClient("passthrough:///"+host, append(dial,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithPerRPCCredentials(emulatorOwner{}))...)
 	if err != nil {
@@ -76,10 +78,13 @@ type watcher struct{ observer atomic.Pointer[observer] }
 
 // Observe calls f after each call of the store, with the operation, such as "commit", the gRPC
 // status, such as "OK", and the duration. lasting is true for listeners. f must not block.
-func (s *Store) Observe(f func(op, outcome string, took time.Duration, lasting bool)) {
+func (db *DB) Observe(f func(op, outcome string, took time.Duration, lasting bool)) {
 	o := observer(f)
-	s.watcher.observer.Store(&o)
+	db.watcher.observer.Store(&o)
 }
+
+// Report notifies the observer of an event that is not a call.
+func (db *DB) Report(op, outcome string) { db.watcher.notify(op, outcome, 0, true) }
 
 type callKey struct{}
 
@@ -107,8 +112,12 @@ func (w *watcher) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	outcome := status.Code(end.Error).String()
 	c.span.Set(span.Field{Key: span.Outcome, Value: outcome})
 	c.span.End(end.Error)
-	if notify := w.observer.Load(); notify != nil {
-		(*notify)(c.op, outcome, end.EndTime.Sub(end.BeginTime), c.op == listening)
+	w.notify(c.op, outcome, end.EndTime.Sub(end.BeginTime), c.op == listening)
+}
+
+func (w *watcher) notify(op, outcome string, took time.Duration, lasting bool) {
+	if o := w.observer.Load(); o != nil {
+		(*o)(op, outcome, took, lasting)
 	}
 }
 
