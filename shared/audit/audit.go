@@ -160,15 +160,15 @@ func Outcomes() []Outcome { return []Outcome{Succeeded, Failed, Requested} }
 
 // Record is an audit record.
 type Record struct {
-	ID       string // sorts by time, newest first
-	At       time.Time
-	Actor    reqctx.Actor
-	Origin   reqctx.Request
-	Action   Action
-	Outcome  Outcome
-	Project  string
-	Resource string // such as "projects/shop/api-keys/key-ab12cd34"
-	Old, New Values // only differences
+	ID       string         `firestore:"-"` // sorts by time, newest first
+	At       time.Time      `firestore:"at"`
+	Actor    reqctx.Actor   `firestore:"-"`
+	Origin   reqctx.Request `firestore:"-"`
+	Action   Action         `firestore:"action"`
+	Outcome  Outcome        `firestore:"outcome"`
+	Project  string         `firestore:"project"`
+	Resource string         `firestore:"resource"` // such as "projects/shop/api-keys/key-ab12cd34"
+	Old, New Values         `firestore:"-"`        // only differences
 }
 
 // Change is the part of a record that the caller provides.

@@ -98,24 +98,24 @@ type Deployment struct {
 
 // Key is a key right after the event.
 type Key struct {
-	ID        apikey.ID
-	Name      string
-	Plan      plan.ID
-	Apps      []string
-	Status    apikey.Status
-	ExpiresAt time.Time
-	Within    int // for key.expiring: 14 or 1 days
+	ID        apikey.ID     `firestore:"id"`
+	Name      string        `firestore:"name"`
+	Plan      plan.ID       `firestore:"plan"`
+	Apps      []string      `firestore:"apps"`
+	Status    apikey.Status `firestore:"status"`
+	ExpiresAt time.Time     `firestore:"expires_at"`
+	Within    int           `firestore:"within"` // for key.expiring: 14 or 1 days
 }
 
 // Quota is the use of a key's quota.
 type Quota struct {
-	Key     Key
-	Percent int
-	Quota   int64
-	Used    int64 // may exceed a soft quota
-	Period  plan.Period
-	Mode    plan.Mode
-	ResetAt time.Time
+	Key     Key         `firestore:"-"`
+	Percent int         `firestore:"percent"`
+	Quota   int64       `firestore:"quota"`
+	Used    int64       `firestore:"used"` // may exceed a soft quota
+	Period  plan.Period `firestore:"period"`
+	Mode    plan.Mode   `firestore:"mode"`
+	ResetAt time.Time   `firestore:"reset_at"`
 }
 
 // Gate is the gate of one app.
@@ -127,8 +127,8 @@ type Gate struct {
 
 // Gates is the state of all gates.
 type Gates struct {
-	Checkers int
-	Since    time.Time // start of the denials
+	Checkers int       `firestore:"checkers"`
+	Since    time.Time `firestore:"since"` // start of the denials
 }
 
 // Pending is an announcement in the outbox.

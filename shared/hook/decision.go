@@ -117,12 +117,12 @@ func NewSpent(p app.Pipeline) UsedToken {
 
 // StoredResponse is the stored response to a call.
 type StoredResponse struct {
-	Action   Action
-	Revision int64
-	Build    int64
-	Image    string // with Deploy
-	Commit   string
-	Reason   string // with Ignore
+	Action   Action `firestore:"action"`
+	Revision int64  `firestore:"revision"`
+	Build    int64  `firestore:"build"`
+	Image    string `firestore:"image"` // with Deploy
+	Commit   string `firestore:"commit"`
+	Reason   string `firestore:"reason"` // with Ignore
 }
 
 // RecordedWork is a decision with the work to record, which has no number yet: Revision for Deploy,

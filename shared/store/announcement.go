@@ -9,7 +9,6 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
-	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
@@ -30,28 +29,15 @@ type announcementDoc struct {
 	Outcome   string            `firestore:"outcome"`
 	Revision  *deploy.Revision  `firestore:"revision"`
 	Key       *announcedKeyDoc  `firestore:"key"` // also set for a quota
-	Quota     *announcedUseDoc  `firestore:"quota"`
+	Quota     *event.Quota      `firestore:"quota"`
 	Gate      *announcedGateDoc `firestore:"gate"`
-	Gates     *announcedAllDoc  `firestore:"gates"`
+	Gates     *event.Gates      `firestore:"gates"`
 }
 
 type announcedKeyDoc struct {
-	ID        string     `firestore:"id"`
-	Name      string     `firestore:"name"`
-	Plan      string     `firestore:"plan"`
-	Apps      []string   `firestore:"apps"`
-	Status    string     `firestore:"status"`
-	ExpiresAt *time.Time `firestore:"expires_at"`
-	Within    int        `firestore:"within"`
-}
+	event.Key
 
-type announcedUseDoc struct {
-	Percent int       `firestore:"percent"`
-	Quota   int64     `firestore:"quota"`
-	Used    int64     `firestore:"used"`
-	Period  string    `firestore:"period"`
-	Mode    string    `firestore:"mode"`
-	ResetAt time.Time `firestore:"reset_at"`
+	ExpiresAt *time.Time `firestore:"expires_at"`
 }
 
 type announcedGateDoc struct {
@@ -59,11 +45,6 @@ type announcedGateDoc struct {
 	App       string        `firestore:"app"`
 	Host      string        `firestore:"host"`
 	State     app.GateState `firestore:"state"`
-}
-
-type announcedAllDoc struct {
-	Checkers int       `firestore:"checkers"`
-	Since    time.Time `firestore:"since"`
 }
 
 // outboxGrace is the time after [event.Retention] at which the TTL deletes an announcement.
@@ -81,20 +62,14 @@ func announcementToDoc(n event.OutboxEntry) announcementDoc {
 		d.Namespace, d.App = n.Deployment.App.Namespace, n.Deployment.App.Name
 		d.Outcome, d.Revision = string(n.Deployment.Outcome), &revision
 	case n.Quota != nil:
-		q := n.Quota
-		key = &q.Key
-		d.Quota = &announcedUseDoc{Percent: q.Percent, Quota: q.Quota, Used: q.Used, Period: string(q.Period), Mode: string(q.Mode), ResetAt: q.ResetAt}
+		key, d.Quota = &n.Quota.Key, n.Quota
 	case n.Gate != nil:
 		d.Gate = &announcedGateDoc{Namespace: n.Gate.App.Namespace, App: n.Gate.App.Name, Host: n.Gate.Host, State: n.Gate.State}
 	case n.Gates != nil:
-		gates := announcedAllDoc(*n.Gates)
-		d.Gates = &gates
+		d.Gates = n.Gates
 	}
 	if key != nil {
-		d.Key = &announcedKeyDoc{
-			ID: string(key.ID), Name: key.Name, Plan: string(key.Plan), Apps: key.Apps, Status: string(key.Status),
-			ExpiresAt: timeOrNull(key.ExpiresAt), Within: key.Within,
-		}
+		d.Key = &announcedKeyDoc{Key: *key, ExpiresAt: timeOrNull(key.ExpiresAt)}
 	}
 	return d
 }
@@ -105,10 +80,8 @@ func (d announcementDoc) value() event.OutboxEntry {
 	}
 	var key *event.Key
 	if k := d.Key; k != nil {
-		key = &event.Key{
-			ID: apikey.ID(k.ID), Name: k.Name, Plan: plan.ID(k.Plan), Apps: k.Apps, Status: apikey.Status(k.Status),
-			ExpiresAt: zeroOrTime(k.ExpiresAt), Within: k.Within,
-		}
+		key = &k.Key
+		key.ExpiresAt = zeroOrTime(k.ExpiresAt)
 	}
 	switch {
 	case d.Revision != nil:
@@ -117,13 +90,12 @@ func (d announcementDoc) value() event.OutboxEntry {
 		n.Deployment = &event.Deployment{App: ref, Outcome: deploy.Outcome(d.Outcome), Revision: *d.Revision}
 		n.At = d.Revision.FinishedAt
 	case d.Quota != nil && key != nil:
-		q := d.Quota
-		n.Quota = &event.Quota{Key: *key, Percent: q.Percent, Quota: q.Quota, Used: q.Used, Period: plan.Period(q.Period), Mode: plan.Mode(q.Mode), ResetAt: q.ResetAt}
+		n.Quota = d.Quota
+		n.Quota.Key = *key
 	case d.Gate != nil:
 		n.Gate = &event.Gate{App: app.Ref{Namespace: d.Gate.Namespace, Name: d.Gate.App}, Host: d.Gate.Host, State: d.Gate.State}
 	case d.Gates != nil:
-		gates := event.Gates(*d.Gates)
-		n.Gates = &gates
+		n.Gates = d.Gates
 	default:
 		n.Key = key
 	}

@@ -20,15 +20,12 @@ import (
 // recordDoc is a document of audit. Its ID begins with the time, counted backwards, so that the
 // newest record is first.
 type recordDoc struct {
-	At        time.Time `firestore:"at"`
+	audit.Record
+
 	ActorKind string    `firestore:"actor_kind"`
 	Actor     string    `firestore:"actor"`
 	Address   string    `firestore:"address"`
 	RequestID string    `firestore:"request_id"`
-	Action    string    `firestore:"action"`
-	Outcome   string    `firestore:"outcome"`
-	Project   string    `firestore:"project"`
-	Resource  string    `firestore:"resource"`
 	Within    []string  `firestore:"within"` // the resource, its parents, and another affected resource
 	Old       string    `firestore:"old"`    // JSON; "" if the object did not exist
 	New       string    `firestore:"new"`
@@ -44,11 +41,9 @@ func readRecord(doc fire.Doc) (audit.Record, error) {
 	if err != nil {
 		return audit.Record{}, err
 	}
-	r := audit.Record{
-		ID: doc.ID, At: d.At, Actor: reqctx.Actor{Kind: reqctx.Kind(d.ActorKind), Name: d.Actor},
-		Origin: reqctx.Request{ID: d.RequestID, Address: d.Address}, Action: audit.Action(d.Action),
-		Outcome: audit.Outcome(d.Outcome), Project: d.Project, Resource: d.Resource,
-	}
+	r := d.Record
+	r.ID, r.Actor = doc.ID, reqctx.Actor{Kind: reqctx.Kind(d.ActorKind), Name: d.Actor}
+	r.Origin = reqctx.Request{ID: d.RequestID, Address: d.Address}
 	if err := errors.Join(decodeValues(d.Old, &r.Old), decodeValues(d.New, &r.New)); err != nil {
 		return audit.Record{}, fmt.Errorf("read record %s: %w", doc.ID, err)
 	}
@@ -86,8 +81,8 @@ func (s *Store) newRecord(ctx context.Context, c audit.Change) (fire.Ref, record
 		within = append(within, c.Besides)
 	}
 	return s.records().Doc(id), recordDoc{
-		At: at, ActorKind: string(who.Kind), Actor: who.Name, Address: origin.Address, RequestID: origin.ID,
-		Action: string(c.Action), Outcome: string(c.Outcome), Project: c.Project, Resource: c.Resource, Within: within,
+		Record:    audit.Record{At: at, Action: c.Action, Outcome: c.Outcome, Project: c.Project, Resource: c.Resource},
+		ActorKind: string(who.Kind), Actor: who.Name, Address: origin.Address, RequestID: origin.ID, Within: within,
 		Old: encodeValues(c.Old), New: encodeValues(c.New), ExpiresAt: at.Add(audit.Retention),
 	}
 }
@@ -116,7 +111,7 @@ func (s *Store) Change(ctx context.Context, project, id string) (checkers.Change
 			return checkers.Change{}, errors.Join(err, none)
 		}
 		c := checkers.Change{ID: id, Plans: zeroOrTime(d.PlanAt)}
-		switch kind, _, _ := strings.Cut(d.Action, "."); kind {
+		switch kind, _, _ := strings.Cut(string(d.Action), "."); kind {
 		case "key":
 			c.Keys = doc.Created
 		case "plan":

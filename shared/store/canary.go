@@ -14,18 +14,18 @@ import (
 // Canary is a document that a checker replica writes into a collection to verify that its listener
 // receives changes (promise F2). It has no namespace, so lists exclude it.
 type Canary struct {
-	Replica string
-	Run     string // random per process; other runs' canaries prove nothing
-	Seq     int64
+	Replica string `firestore:"-"`
+	Run     string `firestore:"run"` // random per process; other runs' canaries prove nothing
+	Seq     int64  `firestore:"seq"`
 
-	Address string            // host:port; "" if the replica cannot be queried
-	Key     checkers.QueryKey // authenticates queries to the replica; not sent to listeners
+	Address string            `firestore:"address"` // host:port; "" if the replica cannot be queried
+	Key     checkers.QueryKey `firestore:"-"`       // authenticates queries to the replica; not sent to listeners
 
 	// For callers that wait for a change (package checkers); not sent to listeners.
-	Applied time.Time // the replica has applied the collection up to this store time
-	Ceiling time.Duration
+	Applied time.Time     `firestore:"applied"` // the replica has applied the collection up to this store time
+	Ceiling time.Duration `firestore:"-"`
 
-	Features []checkers.Feature
+	Features []checkers.Feature `firestore:"features,omitempty"`
 }
 
 // CanaryType is a data type for which replicas prove freshness.
@@ -50,17 +50,11 @@ const canaryStatus = "canary"
 func isCanary(id string) bool { return strings.HasPrefix(id, canaryMark) }
 
 type canaryDoc struct {
-	Run    string `firestore:"run"`
-	Seq    int64  `firestore:"seq"`
-	Status string `firestore:"status,omitempty"`
+	Canary
 
-	Applied time.Time `firestore:"applied"`
-	Ceiling int64     `firestore:"ceiling_ms"`
-	Address string    `firestore:"address"`
-
-	Features []checkers.Feature `firestore:"features,omitempty"`
-
-	Key []byte `firestore:"question_key"`
+	Status  string `firestore:"status,omitempty"`
+	Ceiling int64  `firestore:"ceiling_ms"`
+	Key     []byte `firestore:"question_key"`
 }
 
 // maxCeiling is the longest configurable ceiling. It applies to canaries without a valid ceiling.
@@ -90,7 +84,7 @@ func (s *Store) canaryRef(t CanaryType, replica string) fire.Ref {
 
 // WriteCanary writes c to the collection of type t. The caller sets the deadline.
 func (s *Store) WriteCanary(ctx context.Context, t CanaryType, c Canary) error {
-	d := canaryDoc{Run: c.Run, Seq: c.Seq, Applied: c.Applied, Ceiling: c.Ceiling.Milliseconds(), Address: c.Address, Key: c.Key[:], Features: c.Features}
+	d := canaryDoc{Canary: c, Ceiling: c.Ceiling.Milliseconds(), Key: c.Key[:]}
 	if t == CanaryKeys {
 		d.Status = canaryStatus
 	}

@@ -12,30 +12,12 @@ import (
 
 // deliveryDoc contains the response to a webhook call, or only the app of a used pipeline token.
 type deliveryDoc struct {
+	hook.StoredResponse
+
 	App       string    `firestore:"app"`
 	AppMade   time.Time `firestore:"app_created_at"` // excludes earlier apps with the same name
 	Body      string    `firestore:"body"`
-	Action    string    `firestore:"action"`
-	Revision  int64     `firestore:"revision"`
-	Build     int64     `firestore:"build"`
-	Image     string    `firestore:"image"`
-	Commit    string    `firestore:"commit"`
-	Reason    string    `firestore:"reason"`
 	ExpiresAt time.Time `firestore:"expires_at"`
-}
-
-func deliveryToDoc(to app.App, d hook.CallID, a hook.StoredResponse, expires time.Time) deliveryDoc {
-	return deliveryDoc{
-		App: to.Ref().String(), AppMade: to.CreatedAt, Body: d.Body, Action: string(a.Action), Revision: a.Revision, Build: a.Build,
-		Image: a.Image, Commit: a.Commit, Reason: a.Reason, ExpiresAt: expires,
-	}
-}
-
-func (d deliveryDoc) answer() hook.StoredResponse {
-	return hook.StoredResponse{
-		Action: hook.Action(d.Action), Revision: d.Revision, Build: d.Build,
-		Image: d.Image, Commit: d.Commit, Reason: d.Reason,
-	}
 }
 
 // Receive records, in one commit, the work that a webhook call requests and the response. A repeated
@@ -102,7 +84,7 @@ func (s *Store) delivery(ctx context.Context, d hook.CallID, to app.App, now tim
 	case doc.Body != d.Body:
 		return hook.StoredResponse{}, false, problem.New(problem.Conflict, "This delivery was already received with another body.")
 	}
-	return doc.answer(), true, nil
+	return doc.StoredResponse, true, nil
 }
 
 func (s *Store) requested(ctx context.Context, d hook.CallID, to app.App, now time.Time) (hook.StoredResponse, bool, error) {
@@ -115,7 +97,7 @@ func (s *Store) requested(ctx context.Context, d hook.CallID, to app.App, now ti
 
 func (s *Store) storeRequest(b *batch, d hook.CallID, to app.App, a hook.StoredResponse, now time.Time) {
 	if d.ID != "" {
-		b.Set(s.deliveryRef(d.ID), deliveryToDoc(to, d, a, now.Add(hook.ReplayWindow)))
+		b.Set(s.deliveryRef(d.ID), deliveryDoc{StoredResponse: a, App: to.Ref().String(), AppMade: to.CreatedAt, Body: d.Body, ExpiresAt: now.Add(hook.ReplayWindow)})
 	}
 }
 

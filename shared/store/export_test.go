@@ -10,7 +10,9 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/identity/user"
@@ -73,6 +75,15 @@ func Documents(at time.Time) map[string]any {
 	k := apikey.Key{Leak: &apikey.Leak{At: at}, PreviousUntil: at, ExpiresAt: at}
 	p := app.Project{LeakPolicy: apikey.LeakDisable, Registries: []string{"registry.example.com"}}
 	return map[string]any{
+		"announcement": announcementDoc{Key: &announcedKeyDoc{}, Quota: &event.Quota{}, Gate: &announcedGateDoc{}, Gates: &event.Gates{}},
+
+		"canary":   canaryDoc{Canary: Canary{Features: []checkers.Feature{"feature"}}, Status: canaryStatus},
+		"delivery": deliveryDoc{},
+		"keylist":  ListState{},
+		"record":   recordDoc{PlanAt: &at},
+		"summary":  summaryDoc{},
+		"used":     usedDoc{Parts: 1, Attention: []apikey.Prefix{"ab12cd34"}},
+
 		"app":         appDoc{App: app.App{GitSource: &app.GitSource{}, Preflight: app.PreflightApp, Trusts: []app.Trust{{}}}},
 		"build":       deploy.Build{},
 		"deployment":  recordedDoc{Record: "attempt"},

@@ -18,6 +18,16 @@ import (
 func TestStoredFields(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
+		"announcement": `app at environment expires_at gate.app gate.host gate.namespace gate.state gates.checkers gates.since id
+			key.apps key.expires_at key.id key.name key.plan key.status key.within namespace outcome project quota.mode
+			quota.percent quota.period quota.quota quota.reset_at quota.used revision subject time type`,
+		"canary":   `address applied ceiling_ms features question_key run seq status`,
+		"delivery": `action app app_created_at body build commit expires_at image reason revision`,
+		"keylist":  `after changed day settled`,
+		"record":   `action actor actor_kind address at expires_at new old outcome plan_at project request_id resource within`,
+		"summary":  `busiest days`,
+		"used":     `attention parts used`,
+
 		"app": `builds created_at deployed.at deployed.status environment gate.message gate.since gate.state
 			git_source.branch git_source.path git_source.repository host image name namespace port preflight project
 			require_api_key revision revisions trusts trusts.audience trusts.claims trusts.created_at trusts.created_by

@@ -374,7 +374,7 @@ func TestIndexOverridesNameStoredFields(t *testing.T) {
 			}
 			return true
 		})
-	}, ".", "../app", "../deploy", "../apikey", "../plan", "../hook", "../identity/user", "../identity/servicetoken")
+	}, ".", "../app", "../deploy", "../apikey", "../plan", "../hook", "../audit", "../event", "../identity/user", "../identity/servicetoken")
 	var ttl []string
 	for _, o := range readIndexes(t).Overrides {
 		if !stored[o.Path] {

@@ -158,19 +158,12 @@ func (q KeySearch) selects(d listedDoc) bool {
 		(q.Unexpired.IsZero() || d.Expires == "" || d.Expires > sortable(q.Unexpired))
 }
 
-type listDoc struct {
-	After   string    `firestore:"after"`
-	Day     string    `firestore:"day"`
-	Changed time.Time `firestore:"changed"`
-	Settled int       `firestore:"settled"`
-}
-
 // ListState is the progress of rollup's comparison of the entries with the keys.
 type ListState struct {
-	After   apikey.ID // last key compared in this pass; "" between passes
-	Day     string
-	Changed time.Time // all changes of keys before this time are in the list
-	Settled usage.Day // last finalized day at the last pass
+	After   apikey.ID `firestore:"after"` // last key compared in this pass; "" between passes
+	Day     string    `firestore:"day"`
+	Changed time.Time `firestore:"changed"` // all changes of keys before this time are in the list
+	Settled usage.Day `firestore:"settled"` // last finalized day at the last pass
 }
 
 // listStale is the age at which the list is no longer used. An earlier release changes keys without
@@ -181,21 +174,20 @@ const listStale = 15 * time.Minute
 // the last listStale by the store's clock.
 func (s *Store) KeyListReady(ctx context.Context) (bool, error) {
 	return orZero(get(ctx, s.mark("keylist"), "mark", func(doc fire.Doc) (bool, error) {
-		d, err := shape[listDoc](doc)
-		return d.Day != "" && doc.Read.Sub(d.Changed) < listStale, err
+		l, err := shape[ListState](doc)
+		return l.Day != "" && doc.Read.Sub(l.Changed) < listStale, err
 	}))
 }
 
 // KeyList returns the progress of rollup; zero before the first run.
 func (s *Store) KeyList(ctx context.Context) (ListState, error) {
-	d, err := orZero(get(ctx, s.mark("keylist"), "mark", shape[listDoc]))
-	return ListState{apikey.ID(d.After), d.Day, d.Changed, usage.Day(d.Settled)}, err //nolint:gosec // a day
+	return orZero(get(ctx, s.mark("keylist"), "mark", shape[ListState]))
 }
 
 // SetKeyList stores the progress of rollup.
 func (s *Store) SetKeyList(ctx context.Context, l ListState) error {
 	return s.transact(ctx, "store the state of the key list", func(_ context.Context, _ fire.Tx, b *batch) error {
-		b.Set(s.mark("keylist"), listDoc{string(l.After), l.Day, l.Changed, int(l.Settled)})
+		b.Set(s.mark("keylist"), l)
 		return nil
 	})
 }

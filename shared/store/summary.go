@@ -24,15 +24,15 @@ type Summary struct {
 }
 
 type summaryDoc struct {
-	Days    []byte   `firestore:"days"`
-	Busiest []string `firestore:"busiest"`
+	Days    []byte          `firestore:"days"`
+	Busiest []apikey.Prefix `firestore:"busiest"`
 }
 
 // usedDoc is a part of an environment's used keys. Only the first part has the other fields.
 type usedDoc struct {
-	Used      []byte   `firestore:"used"`
-	Parts     int      `firestore:"parts,omitempty"`
-	Attention []string `firestore:"attention,omitempty"`
+	Used      []byte          `firestore:"used"`
+	Parts     int             `firestore:"parts,omitempty"`
+	Attention []apikey.Prefix `firestore:"attention,omitempty"`
 }
 
 // usedInPart is the number of keys in a part: 8 bytes each, half of the maximum document size.
@@ -51,7 +51,7 @@ func (s *Store) SetSummaries(ctx context.Context, all map[string]Summary) error 
 	for some := range slices.Chunk(slices.Collect(maps.Keys(all)), narrowPage) {
 		err := s.transact(ctx, fmt.Sprintf("store %d summaries", len(some)), func(_ context.Context, _ fire.Tx, b *batch) error {
 			for _, namespace := range some {
-				b.Set(s.summaryRef(namespace), summaryDoc{all[namespace].Days.Pack(), textsOf(all[namespace].Busiest)})
+				b.Set(s.summaryRef(namespace), summaryDoc{all[namespace].Days.Pack(), append([]apikey.Prefix{}, all[namespace].Busiest...)})
 			}
 			return nil
 		})
@@ -72,7 +72,7 @@ func (s *Store) SetUsed(ctx context.Context, namespace string, used, attention [
 				d.Used = append(d.Used, p...)
 			}
 			if i == 0 {
-				d.Parts, d.Attention = parts, textsOf(attention)
+				d.Parts, d.Attention = parts, attention
 			}
 			b.Set(s.usedRef(namespace, i), d)
 		}
@@ -96,7 +96,7 @@ func (s *Store) used(ctx context.Context, namespace string) (sum Summary, err er
 			return sum, err
 		}
 		if i == 0 {
-			parts, sum.Attention = d.Parts, prefixesOf(d.Attention)
+			parts, sum.Attention = d.Parts, d.Attention
 		}
 		for part := range slices.Chunk(d.Used, apikey.PrefixLength) {
 			sum.Used = append(sum.Used, apikey.Prefix(part))
@@ -122,25 +122,9 @@ func (s *Store) Summary(ctx context.Context, namespace string) (sum Summary, ok 
 	d, err := orZero(get(ctx, s.summaryRef(namespace), "summary", shape[summaryDoc]))
 	if err == nil {
 		sum.Days, err = usage.UnpackHistory(d.Days)
-		sum.Busiest = prefixesOf(d.Busiest)
+		sum.Busiest = d.Busiest
 	}
 	return sum, err == nil, err
-}
-
-func textsOf(prefixes []apikey.Prefix) []string {
-	texts := make([]string, len(prefixes))
-	for i, p := range prefixes {
-		texts[i] = string(p)
-	}
-	return texts
-}
-
-func prefixesOf(texts []string) []apikey.Prefix {
-	prefixes := make([]apikey.Prefix, len(texts))
-	for i, text := range texts {
-		prefixes[i] = apikey.Prefix(text)
-	}
-	return prefixes
 }
 
 // CountKeys counts the keys of a search without Text and App, at one document read per 1,000 keys.
