@@ -93,7 +93,7 @@ func TestConfig(t *testing.T) {
 func TestInvalidHostStatesTheRule(t *testing.T) {
 	t.Parallel()
 	c := Config{AppsDomain: "apps.example", AppHost: "{app}-{namespace}.{domain}", BaseURL: "https://console.example.net", ReservedHosts: []string{".corp.example"}}
-	parts, reserved := "Each part has 1 to 63 letters", "is reserved for Sluice or by its operator"
+	parts, reserved := "Each part has 1 to 63 letters", "is reserved by Sluice or its operator"
 	for host, rule := range map[string]string{
 		"localhost": "at least two parts", strings.Repeat("a.", 126) + "aa": "at most 253 characters", "127.0.0.1": "not end in a number", "shop.1": "not end in a number",
 		"": parts, "shop.example.com:8080": parts, "https://shop.example.com": parts, "shop.example.com.": parts, "-a.example": parts, "a-.example": parts,

@@ -29,9 +29,9 @@ func (c Config) host(given *string, ref app.Ref) (string, error) {
 	}
 	switch {
 	case c.reservedHost(host):
-		return "", problem.New(problem.InvalidHost, "The host %s is reserved for Sluice or by its operator. Choose another host.", host)
+		return "", problem.New(problem.InvalidHost, "The host %s is reserved by Sluice or its operator. Choose another host.", host)
 	case c.otherDefaultHost(host, ref.Namespace):
-		return "", problem.New(problem.InvalidHost, "The host %s has the form of the default hosts of another environment's apps. Choose another host.", host)
+		return "", problem.New(problem.InvalidHost, "The host %s is reserved for the default hosts of another environment. Choose another host.", host)
 	}
 	return host, nil
 }
