@@ -334,8 +334,8 @@ func TestPromotion(t *testing.T) {
 	o.answer("GET "+staging+"/deployments", 200, wire.List[wire.Deployment]{Items: []wire.Deployment{revision(4, &ready), revision(3, nil), revision(2, &ready)}})
 	o.get(link).Shows(200, "with the image of revision 2 in staging.")
 	o.get(helloPath+"/promote/staging").Shows(200, "with the image of revision 4 in staging.")
-	for query, status := range map[string]int{"3": 404, "9": 404, "0": 404, "x": 404} {
-		o.get(helloPath + "/promote/staging?revision=" + query).Shows(status)
+	for _, revision := range []string{"3", "9", "0", "x"} {
+		o.get(helloPath + "/promote/staging?revision=" + revision).Shows(404)
 	}
 
 	fields := url.Values{"current": {"3"}, "revision": {"2"}, "once": {strings.Repeat("A", 26)}}

@@ -139,9 +139,9 @@ func TestThrottleHoldsUnderConcurrency(t *testing.T) {
 	}
 }
 
-// crowdedHasher counts the guesses that a right password overtakes: they began before it and still
-// wait when it is verified.
-type crowdedHasher struct {
+// guessHasher counts the guesses that a right password overtakes. They begin before the password is
+// hashed, and still wait when it is verified.
+type guessHasher struct {
 	hasher
 
 	mu        sync.Mutex
@@ -150,7 +150,7 @@ type crowdedHasher struct {
 	overtaken []int        // for each right password
 }
 
-func (h *crowdedHasher) Verify(ctx context.Context, lane identity.Lane, hash, password string) (bool, error) {
+func (h *guessHasher) Verify(ctx context.Context, lane identity.Lane, hash, password string) (bool, error) {
 	h.mu.Lock()
 	last := h.begun
 	if password != adminPassword {
@@ -176,7 +176,7 @@ func (h *crowdedHasher) Verify(ctx context.Context, lane identity.Lane, hash, pa
 	return right, err
 }
 
-func (h *crowdedHasher) crowd() int {
+func (h *guessHasher) waitingGuesses() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.waiting)
@@ -190,16 +190,16 @@ func TestKnownUserSignsInDuringGuessing(t *testing.T) {
 	const guessers, waiting, least, signIns = 60, 50, 20, 5
 	d := newDesk(t)
 	root := d.signIn("root", adminPassword)
-	crowd := &crowdedHasher{hasher: d.service.hasher, waiting: map[int]bool{}}
-	d.service.hasher = crowd
+	guesses := &guessHasher{hasher: d.service.hasher, waiting: map[int]bool{}}
+	d.service.hasher = guesses
 
 	var over atomic.Bool
-	var places atomic.Int64
+	var addresses atomic.Int64
 	var wg sync.WaitGroup
 	for range guessers {
 		wg.Go(func() {
 			for !over.Load() {
-				n := places.Add(1)
+				n := addresses.Add(1)
 				a := signInFrom("root", "wrong password", fmt.Sprintf("10.%d.%d.1", n>>8, n&0xff), "").Send(t, d.handler)
 				if a.Status != http.StatusUnauthorized && a.Status != http.StatusTooManyRequests {
 					t.Errorf("guess: got %d, want 401 or 429", a.Status)
@@ -214,7 +214,7 @@ func TestKnownUserSignsInDuringGuessing(t *testing.T) {
 	defer stop()
 	for range signIns {
 		check.Eventually(t, "have guesses that wait", time.Minute, func() error {
-			if n := crowd.crowd(); n < waiting {
+			if n := guesses.waitingGuesses(); n < waiting {
 				return fmt.Errorf("got %d, want %d", n, waiting)
 			}
 			return nil
@@ -222,8 +222,8 @@ func TestKnownUserSignsInDuringGuessing(t *testing.T) {
 		signInFrom("root", adminPassword, "192.0.2.1", root.Device).Send(t, d.handler).Is(http.StatusOK)
 	}
 	stop()
-	if len(crowd.overtaken) != signIns || slices.Max(crowd.overtaken) < least {
-		t.Errorf("guesses that %d sign-ins overtook: got %v, want at least %d once", signIns, crowd.overtaken, least)
+	if len(guesses.overtaken) != signIns || slices.Max(guesses.overtaken) < least {
+		t.Errorf("guesses that %d sign-ins overtook: got %v, want at least %d once", signIns, guesses.overtaken, least)
 	}
 }
 

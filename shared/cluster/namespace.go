@@ -87,9 +87,8 @@ func (c *Cluster) grant(ctx context.Context, namespace string) error {
 	return c.waitGranted(ctx, namespace)
 }
 
-// RestoreGrants grants Sluice's functions the rights that they lack in namespaces of environments,
-// e.g. because someone has deleted a RoleBinding. It returns the restored RoleBindings. It skips
-// namespaces that do not exist or are being deleted.
+// RestoreGrants creates the missing RoleBindings of Sluice's functions in namespaces of environments,
+// and returns them. It skips namespaces that do not exist or are being deleted.
 func (c *Cluster) RestoreGrants(ctx context.Context, namespaces iter.Seq[string]) (restored []app.Ref, err error) {
 	if c.system == "" {
 		return nil, nil
