@@ -46,6 +46,12 @@ func changes() []change {
 		{"PUT /api/v1/users/{username}/password", `{"password":"{secret}-second"}`, "user.change_password", "/users/{username}"},
 		{"POST /api/v1/session", `{"username":"{username}","password":"{secret}-second"}`, "session.sign_in", "/users/{username}"},
 		{"DELETE /api/v1/session", "", "session.sign_out", "/users/{username}"},
+		{"POST /api/v1/session", `{"username":"{username}","password":"{secret}-second"}`, "session.sign_in", "/users/{username}"},
+		{"DELETE /api/v1/session/all", "", "user.end_sessions", "/users/{username}"},
+		{"DELETE /api/v1/users/{username}/sessions", "", "user.end_sessions", "/users/{username}"},
+		{"PATCH /api/v1/users/{username}", `{"admin":true}`, "user.update", "/users/{username}"},
+		{"PATCH /api/v1/users/{username}", `{"admin":false,"state":"deactivated"}`, "user.update", "/users/{username}"},
+		{"PATCH /api/v1/users/{username}", `{"state":"active"}`, "user.update", "/users/{username}"},
 		{"POST /api/v1/projects", `{"name":"{project}"}`, "project.create", "/projects/{project}"},
 		{"PATCH " + projectPath, `{"leak_policy":"revoke"}`, "project.update", "settings"},
 		{"PATCH " + projectPath, `{"leak_policy":"disable"}`, "project.update", "settings"},
@@ -88,6 +94,7 @@ func changes() []change {
 		{"DELETE " + projectPath + "/environments/next", "", "environment.delete", "environments/next"},
 		{"DELETE " + environmentPath, "", "environment.delete", "environments/{environment}"},
 		{"DELETE " + projectPath, "", "project.delete", "/projects/{project}"},
+		{"DELETE /api/v1/users/{username}", "", "user.remove", "/users/{username}"},
 	}
 }
 
@@ -195,7 +202,7 @@ func (a *auditor) sign(req *http.Request, c change) wire.AuditActor {
 	switch {
 	case c.route == "POST /api/v1/session":
 		return user
-	case c.route == "DELETE /api/v1/session":
+	case c.route == "DELETE /api/v1/session", c.route == "DELETE /api/v1/session/all":
 		req.Header.Set("Authorization", "Bearer "+a.user)
 		return user
 	case c.route == table.ReportLeaks.Pattern():

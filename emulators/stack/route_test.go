@@ -79,6 +79,8 @@ func TestRoutes(t *testing.T) {
 		"/api/v1/session":                                    "session",
 		"/api/v1/users":                                      "session",
 		"/api/v1/users/ann/password":                         "session",
+		"/api/v1/users/ann/sessions":                         "session",
+		"/api/v1/session/all":                                "session",
 		"/api/v1/sessions":                                   "apps",
 		"/api/v1/key":                                        "checker",
 		"/api/v1/key/":                                       "apps",

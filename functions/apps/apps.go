@@ -57,10 +57,9 @@ type Store interface {
 	httpapi.Resources
 	CreateProject(ctx context.Context, p app.Project) error
 	Projects(ctx context.Context, member string, page store.Page) ([]app.Project, string, error)
-	UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (app.Project, error)
+	UpdateMembers(ctx context.Context, name string, change store.ChangeMembers) (app.Project, error)
 	UpdateProject(ctx context.Context, name string, change func(app.Project) (app.Project, error)) (app.Project, error)
 	DeleteProject(ctx context.Context, p app.Project) error
-	UsersExist(ctx context.Context, names []string) (missing []string, err error)
 	CreateToken(ctx context.Context, t servicetoken.Token) error
 	Tokens(ctx context.Context, project string, page store.Page) ([]servicetoken.Token, string, error)
 	ServiceToken(ctx context.Context, id servicetoken.ID) (servicetoken.Token, error)

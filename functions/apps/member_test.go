@@ -2,7 +2,9 @@ package apps
 
 import (
 	"testing"
+	"time"
 
+	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
@@ -59,4 +61,23 @@ func TestMembers(t *testing.T) {
 	got := functest.Read[wire.List[wire.Member]](o.as("ada").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`), 200)
 	check.Equal(t, "new members", []wire.Member{{Username: "eve", Role: "owner"}}, got.Items)
 	o.as("ada").get(o.at("")).Refused(403, "forbidden")
+}
+
+// Deactivated owners do not count.
+func TestActiveOwnerRemains(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.as("ada").put(o.at("/members"), `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"owner"},{"username":"vic","role":"viewer"}]}`).Is(200)
+	_, err := o.store.UpdateUser(t.Context(), "dev", func(u user.User) (user.User, error) { return u.WithState(user.Deactivated, time.Now()), nil })
+	check.OK(t, err)
+	o.as("ada").delete(o.at("/members/ada")).Refused(422, "last_owner")
+	o.as("ada").put(o.at("/members"), `{"members":[{"username":"dev","role":"owner"},{"username":"ada","role":"developer"}]}`).Refused(422, "last_owner")
+	o.as("ada").delete(o.at("/members/dev")).Is(204)
+	o.as("ada").delete(o.at("/members/ada")).Refused(422, "last_owner")
+	o.as("ada").put(o.at("/members"), `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"owner"},{"username":"vic","role":"viewer"}]}`).Is(200)
+	_, err = o.store.UpdateUser(t.Context(), "ada", func(u user.User) (user.User, error) { return u.WithState(user.Deactivated, time.Now()), nil })
+	check.OK(t, err)
+	o.as("root").delete(o.at("/members/vic")).Is(204) // not an owner
+	o.as("root").delete(o.at("/members/dev")).Refused(422, "last_owner")
+	o.as("root").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).Is(200)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/registry"
 	"github.com/sluicegate/sluice/shared/store"
@@ -134,15 +135,18 @@ func (s *Service) setMembers(ctx context.Context, in httpapi.Scope, body wire.Se
 	if err != nil {
 		return wire.List[wire.Member]{}, err
 	}
-	missing, err := s.store.UsersExist(ctx, slices.Sorted(maps.Keys(members)))
-	if err != nil {
-		return wire.List[wire.Member]{}, err
-	}
-	if err := unknownUsers(body.Members, missing); err != nil {
-		return wire.List[wire.Member]{}, err
-	}
-	p, err := s.store.UpdateMembers(ctx, in.Project.Name, func(stored map[string]app.Role) (map[string]app.Role, error) {
-		return members, in.Match.Check(stored)
+	p, err := s.store.UpdateMembers(ctx, in.Project.Name, func(stored map[string]app.Role, states store.ReadStates) (map[string]app.Role, error) {
+		if err := in.Match.Check(stored); err != nil {
+			return nil, err
+		}
+		known, err := states(slices.Sorted(maps.Keys(members)))
+		if err != nil {
+			return nil, err
+		}
+		if err := unknownUsers(body.Members, known); err != nil {
+			return nil, err
+		}
+		return members, problem.ForField("members", requireOwner(members, known))
 	})
 	if err != nil {
 		return wire.List[wire.Member]{}, err
@@ -153,15 +157,23 @@ func (s *Service) setMembers(ctx context.Context, in httpapi.Scope, body wire.Se
 
 func (s *Service) removeMember(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
 	username := in.Param("username")
-	_, err := s.store.UpdateMembers(ctx, in.Project.Name, func(members map[string]app.Role) (map[string]app.Role, error) {
-		if _, ok := members[username]; !ok {
+	_, err := s.store.UpdateMembers(ctx, in.Project.Name, func(members map[string]app.Role, states store.ReadStates) (map[string]app.Role, error) {
+		role, ok := members[username]
+		if !ok {
 			return nil, noMember()
 		}
 		if err := in.Match.Check(members); err != nil {
 			return nil, err
 		}
 		delete(members, username)
-		return members, requireOwner(members)
+		if role != app.Owner {
+			return members, nil
+		}
+		known, err := states(app.Owners(members))
+		if err != nil {
+			return nil, err
+		}
+		return members, requireOwner(members, known)
 	})
 	return api.None{}, err
 }
@@ -185,27 +197,26 @@ func parseMembers(in []wire.Member) (map[string]app.Role, error) {
 	if len(wrong) > 0 {
 		return nil, problem.Join(wrong...)
 	}
-	return members, problem.ForField("members", requireOwner(members))
+	return members, nil
 }
 
 func memberField(i int, name string) string { return fmt.Sprintf("members[%d].%s", i, name) }
 
-func unknownUsers(in []wire.Member, names []string) error {
-	wrong := make([]error, len(names))
-	for n, name := range names {
-		i := slices.IndexFunc(in, func(m wire.Member) bool { return m.Username == name })
-		wrong[n] = problem.ForField(memberField(i, "username"), problem.New(problem.UnknownUser, "The user %.64q does not exist.", name))
+func unknownUsers(in []wire.Member, known user.ByName) error {
+	var wrong []error
+	for i, m := range in {
+		if _, ok := known[m.Username]; !ok {
+			wrong = append(wrong, problem.ForField(memberField(i, "username"), problem.New(problem.UnknownUser, "The user %.64q does not exist.", m.Username)))
+		}
 	}
 	return problem.Join(wrong...)
 }
 
-func requireOwner(members map[string]app.Role) error {
-	for _, role := range members {
-		if role == app.Owner {
-			return nil
-		}
+func requireOwner(members map[string]app.Role, known user.ByName) error {
+	if !known.HaveActive(app.Owners(members)) {
+		return problem.FromCode(problem.LastOwner)
 	}
-	return problem.FromCode(problem.LastOwner)
+	return nil
 }
 
 // pageOfMembers returns a page of members by name. The page token is the last name of the

@@ -30,7 +30,7 @@ func TestWrongFields(t *testing.T) {
 			"members[1].role invalid_role", "members[1].username invalid_name", "members[2].role invalid_role",
 		}},
 		{"PUT", o.at("/members"), `{"members":[{"username":"zoe","role":"owner"},{"username":"ada","role":"owner"},{"username":"bea","role":"viewer"}]}`, []string{
-			"members[2].username unknown_user", "members[0].username unknown_user",
+			"members[0].username unknown_user", "members[2].username unknown_user",
 		}},
 		{"PUT", o.at("/members"), `{}`, []string{"members missing_field"}},
 		{"PUT", o.at("/members"), `{"members":[]}`, []string{"members last_owner"}},

@@ -197,6 +197,14 @@ func callsText(a wire.Activity) string {
 // an unknown action, it returns the name of the action.
 func did(a audit.Action, before, after map[string]any) string {
 	switch {
+	case a == audit.UpdateUser && after["state"] == "deactivated":
+		return "deactivated user"
+	case a == audit.UpdateUser && after["state"] == "active":
+		return "activated user"
+	case a == audit.UpdateUser && after["admin"] == true:
+		return "granted admin rights to"
+	case a == audit.UpdateUser && after["admin"] == false:
+		return "revoked the admin rights of"
 	case a == audit.UpdateApp && after["require_api_key"] == true:
 		return "turned on Require API key for"
 	case a == audit.UpdateApp && after["require_api_key"] == false:
@@ -354,6 +362,8 @@ func wordsOf(a audit.Action) actionWords {
 		audit.CreateUser:        {"Create user", "created user"},
 		audit.UpdateUser:        {"Change user", "changed user"},
 		audit.ChangePassword:    {"Set password", "set the password of"},
+		audit.EndSessions:       {"End sessions", "ended all sessions of"},
+		audit.RemoveUser:        {"Remove user", "removed user"},
 		audit.CreateProject:     {"Create project", "created project"},
 		audit.UpdateProject:     {"Change project settings", "changed the project settings"},
 		audit.DeleteProject:     {"Delete project", "deleted project"},

@@ -65,6 +65,12 @@ func TestRecordText(t *testing.T) {
 		{"request.explain", shop + "requests/7Q2Z", `null`, `null`, "", "searched for denied request 7Q2Z", "requests?id=7Q2Z"},
 		{"environment.create", "projects/shop/environments/prod", `null`, `{}`, "", "created environment prod", ""},
 		{"user.create", "users/ada", `null`, `{}`, "", "created user ada", ""},
+		{"user.update", "users/ada", `{"state":"active"}`, `{"state":"deactivated"}`, "", "deactivated user ada", ""},
+		{"user.update", "users/ada", `{"state":"deactivated"}`, `{"state":"active"}`, "", "activated user ada", ""},
+		{"user.update", "users/ada", `{"admin":false}`, `{"admin":true}`, "", "granted admin rights to ada", ""},
+		{"user.update", "users/ada", `{"admin":true}`, `{"admin":false}`, "", "revoked the admin rights of ada", ""},
+		{"user.end_sessions", "users/ada", `{}`, `{}`, "", "ended all sessions of ada", ""},
+		{"user.remove", "users/ada", `{}`, `null`, "", "removed user ada", ""},
 		{"session.sign_in", "users/ada", `null`, `null`, "", "signed in ", ""},
 	}
 	for _, tt := range tests {

@@ -33,7 +33,7 @@ type request struct {
 }
 
 type layoutData struct {
-	User         wire.User
+	User         wire.Caller
 	CSRF         string
 	Project      wire.Project
 	Projects     []wire.Project
@@ -78,7 +78,7 @@ func (r *request) readLayout(ctx context.Context) (wait func() error) {
 	g.Go(func() error {
 		session, err := r.api.WhoAmI(ctx)
 		if err == nil {
-			f.User, f.CSRF = wire.User(session.User), session.CSRFToken
+			f.User, f.CSRF = session.User, session.CSRFToken
 			reqctx.SetActor(ctx, reqctx.Actor{Kind: reqctx.User, Name: session.User.Username})
 		}
 		return err

@@ -3,6 +3,7 @@ package session
 import (
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -10,6 +11,14 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 )
+
+// lastSignIn returns the last sign-in of the last user.
+func lastSignIn(users []wire.User) *time.Time {
+	if len(users) == 0 {
+		return nil
+	}
+	return users[len(users)-1].LastSignIn
+}
 
 func TestClientSpeaksTheSameLanguage(t *testing.T) {
 	t.Parallel()
@@ -27,7 +36,7 @@ func TestClientSpeaksTheSameLanguage(t *testing.T) {
 		t.Fatal(err)
 	}
 	users, err := client.Collect(root.Users(t.Context()))
-	if diff := cmp.Diff([]wire.User{{Username: "ada"}, {Username: "root", Admin: true}}, users); diff != "" || err != nil {
+	if diff := cmp.Diff([]wire.User{{Username: "ada", State: "active"}, {Username: "root", Admin: true, State: "active", LastSignIn: lastSignIn(users)}}, users); diff != "" || err != nil {
 		t.Errorf("users: %v (-want +got):\n%s", err, diff)
 	}
 	if err := root.ResetPassword(t.Context(), "ada", newPassword); err != nil {
@@ -41,6 +50,27 @@ func TestClientSpeaksTheSameLanguage(t *testing.T) {
 	}
 	if _, err := ada.WhoAmI(t.Context()); !client.HasCode(err, "unauthenticated") {
 		t.Errorf("after the password change: got %v", err)
+	}
+	again, err := anonymous.SignIn(t.Context(), "ada", adaPassword)
+	check.OK(t, err)
+	ada = anonymous.WithToken(again.Token)
+	if left, err := ada.EndOwnSessions(t.Context()); err != nil || left.TokenCount == nil || *left.TokenCount != 0 {
+		t.Errorf("end own sessions: got %+v, %v", left, err)
+	}
+	if _, err := ada.WhoAmI(t.Context()); !client.HasCode(err, "unauthenticated") {
+		t.Errorf("after ending the own sessions: got %v", err)
+	}
+	if u, err := root.UpdateUser(t.Context(), "ada", wire.UpdateUser{State: wire.Some("deactivated")}); err != nil || u.State != "deactivated" {
+		t.Errorf("deactivated: got %+v, %v", u, err)
+	}
+	if _, err := root.EndSessions(t.Context(), "ada"); err != nil {
+		t.Error(err)
+	}
+	if _, err := root.RemoveUser(t.Context(), "ada"); err != nil {
+		t.Error(err)
+	}
+	if _, err := root.User(t.Context(), "ada"); !client.HasCode(err, "not_found") {
+		t.Errorf("after the removal: got %v", err)
 	}
 	if err := root.SignOut(t.Context()); err != nil {
 		t.Error(err)

@@ -28,7 +28,7 @@ func (Password) GoString() string { return "[redacted]" }
 type Config struct {
 	apisetup.Config // SESSION_KEYS_DIR must contain a private key
 
-	// The first admin, created at startup if the user does not exist. Set both or neither.
+	// The first admin, created at startup unless a user was ever created. Set both or neither.
 	AdminUsername string   `env:"ADMIN_USERNAME"`
 	AdminPassword Password `env:"ADMIN_PASSWORD"`
 
@@ -82,10 +82,8 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
-	if cfg.AdminUsername != "" {
-		if err := service.EnsureAdmin(ctx, cfg.AdminUsername, string(cfg.AdminPassword)); err != nil {
-			return nil, fmt.Errorf("first admin: %w", err)
-		}
+	if err := service.EnsureAdmin(ctx, cfg.AdminUsername, string(cfg.AdminPassword)); err != nil {
+		return nil, fmt.Errorf("first admin: %w", err)
 	}
 	return &funcmain.Function{Handler: service.Handler(), Store: st, Collectors: service.Collectors()}, nil
 }

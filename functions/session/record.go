@@ -2,12 +2,15 @@ package session
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reqctx"
 )
@@ -26,9 +29,18 @@ func (s *Service) recordSuccess(ctx context.Context, of success) error {
 	return err
 }
 
-// recordFailure records a failed sign-in. name is "" if the user does not exist. It only logs
-// errors.
-func (s *Service) recordFailure(ctx context.Context, name string) {
+// recordTime stores the time of a sign-in. It only logs errors.
+func (s *Service) recordTime(ctx context.Context, u user.User) {
+	if now := s.now(); u.SignInDue(now) {
+		if err := s.store.SignedIn(ctx, u.Name, now.UTC()); err != nil {
+			s.log.WarnContext(ctx, "store time of sign-in failed", "username", u.Name, "error", err)
+		}
+	}
+}
+
+// recordFailure records a failed sign-in with the cause that the response omits. name is "" if the
+// user does not exist. It only logs errors.
+func (s *Service) recordFailure(ctx context.Context, name string, cause error) {
 	left, ok := s.failures.take(s.now())
 	if !ok {
 		s.counts.unrecorded.Inc()
@@ -38,8 +50,13 @@ func (s *Service) recordFailure(ctx context.Context, name string) {
 	if name != "" {
 		resource = audit.Path("users", name)
 	}
+	values := unrecorded(left)
+	if errors.Is(cause, errDeactivated) {
+		values = audit.Values{"cause": "user_deactivated"}
+		maps.Copy(values, unrecorded(left))
+	}
 	ctx = reqctx.WithActor(ctx, reqctx.Actor{Kind: reqctx.Anonymous, Name: name})
-	if _, err := s.store.Record(ctx, audit.Change{Action: audit.SignIn, Outcome: audit.Failed, Resource: resource, New: unrecorded(left)}); err != nil {
+	if _, err := s.store.Record(ctx, audit.Change{Action: audit.SignIn, Outcome: audit.Failed, Resource: resource, New: values}); err != nil {
 		s.counts.unrecorded.Inc()
 		s.failures.addOmitted(left + 1)
 		s.log.WarnContext(ctx, "record failed sign-in failed", "error", err)

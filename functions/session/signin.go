@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -29,7 +30,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scop
 	u, err := s.authenticate(r.Context(), f, device.Version, password)
 	s.counts.signIn(err)
 	if problem.Is(err, problem.InvalidCredentials) {
-		s.recordFailure(r.Context(), u.Name)
+		s.recordFailure(r.Context(), u.Name, err)
 	}
 	if err != nil {
 		return err
@@ -38,6 +39,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scop
 	if err := s.recordSuccess(r.Context(), success{u.Name, familiar}); err != nil {
 		return err
 	}
+	s.recordTime(r.Context(), u)
 	opened := identity.NewSession(identity.Caller{Username: u.Name, Admin: u.Admin}, u.Version, s.now())
 	token, err := s.keys.Sign(opened)
 	if err != nil {
@@ -83,10 +85,14 @@ func (s *Service) signOut(w http.ResponseWriter, r *http.Request, in httpapi.Sco
 	return nil
 }
 
+// errDeactivated is the cause if a deactivated user sends the right password. The response does not
+// reveal it.
+var errDeactivated = errors.New("the user is deactivated")
+
 // authenticate verifies a password. version is the password version for which the attempt's proof
 // was issued; after a password change, the proof is ignored. Each attempt is charged before the
-// check, so that concurrent attempts cannot exceed the limits. It is refunded if the password is
-// right. The user's name is "" if the user does not exist.
+// check, so that concurrent attempts cannot exceed the limits. It is refunded if the user is active
+// and the password is right. The user's name is "" if the user does not exist.
 func (s *Service) authenticate(ctx context.Context, f attempt, version int64, password string) (user.User, error) {
 	lane, refund, err := s.throttle.charge(s.now(), f)
 	if err != nil {
@@ -112,6 +118,9 @@ func (s *Service) authenticate(ctx context.Context, f attempt, version int64, pa
 	if !right {
 		return u, problem.FromCode(problem.InvalidCredentials)
 	}
+	if u.State != user.Active {
+		return u, problem.FromCode(problem.InvalidCredentials).WithCause(errDeactivated)
+	}
 	refund()
 	s.throttle.remember(s.now(), f)
 	return u, nil
@@ -119,9 +128,6 @@ func (s *Service) authenticate(ctx context.Context, f attempt, version int64, pa
 
 // find returns the zero User if the user does not exist.
 func (s *Service) find(ctx context.Context, username string) (user.User, error) {
-	if !user.ValidName(username) {
-		return user.User{}, nil
-	}
 	u, err := s.store.User(ctx, username)
 	if problem.Is(err, problem.NotFound) {
 		return user.User{}, nil

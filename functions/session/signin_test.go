@@ -128,8 +128,12 @@ func TestRoutesRequireSession(t *testing.T) {
 	for _, c := range []functest.Call{
 		whoAmI(nil),
 		{Method: "DELETE", Path: "/api/v1/session"},
+		{Method: "DELETE", Path: "/api/v1/session/all"},
 		{Method: "GET", Path: "/api/v1/users"},
 		{Method: "POST", Path: "/api/v1/users", Body: credentials("ada", adaPassword)},
+		{Method: "PATCH", Path: "/api/v1/users/root", Body: `{"state":"deactivated"}`},
+		{Method: "DELETE", Path: "/api/v1/users/root"},
+		{Method: "DELETE", Path: "/api/v1/users/root/sessions"},
 		{Method: "PUT", Path: "/api/v1/users/root/password", Body: `{"password":"another password"}`},
 		whoAmI(functest.Bearer("not-a-token")),
 	} {
@@ -161,6 +165,10 @@ func TestServiceTokenIsNotASession(t *testing.T) {
 	const password = `{"current_password":"` + adminPassword + `","password":"` + newPassword + `"}`
 	for _, c := range []functest.Call{
 		{Method: "DELETE", Path: "/api/v1/session"},
+		{Method: "DELETE", Path: "/api/v1/session/all"},
+		{Method: "DELETE", Path: "/api/v1/users/root"},
+		{Method: "DELETE", Path: "/api/v1/users/root/sessions"},
+		{Method: "PATCH", Path: "/api/v1/users/root", Body: `{"admin":false}`},
 		{Method: "PUT", Path: "/api/v1/users/root/password", Body: password},
 		{Method: "PUT", Path: "/api/v1/users/token:nightly/password", Body: password},
 		{Method: "GET", Path: "/api/v1/users"},

@@ -17,15 +17,9 @@ func (s *Service) listUsers(ctx context.Context, _ httpapi.Scope, page api.Page)
 }
 
 func (s *Service) getUser(ctx context.Context, in httpapi.Scope, _ api.None) (wire.User, error) {
-	name := in.Param("username")
-	if !user.ValidName(name) {
-		return wire.User{}, noUser()
-	}
-	u, err := s.store.User(ctx, name)
+	u, err := s.store.User(ctx, in.Param("username"))
 	return wireUser(u), err
 }
-
-func noUser() error { return problem.New(problem.NotFound, "The user does not exist.") }
 
 func (s *Service) createUser(ctx context.Context, _ httpapi.Scope, body wire.CreateUser) (wire.User, error) {
 	username, password := httpapi.Deref(body.Username), httpapi.Deref(body.Password)
@@ -40,18 +34,19 @@ func (s *Service) createUser(ctx context.Context, _ httpapi.Scope, body wire.Cre
 	return wireUser(u), s.store.CreateUser(ctx, u)
 }
 
-// EnsureAdmin creates the first admin unless the user exists.
+// EnsureAdmin creates the first admin unless a user was ever created. If username is "", it creates
+// no one.
 func (s *Service) EnsureAdmin(ctx context.Context, username, password string) error {
-	_, err := s.store.User(ctx, username)
-	if !problem.Is(err, problem.NotFound) {
-		return err // nil if it exists
+	had, err := s.store.HadUsers(ctx)
+	if err != nil || had || username == "" {
+		return err
 	}
 	u, err := s.newUser(ctx, username, password, true)
 	if err != nil {
 		return err
 	}
-	err = s.store.CreateUser(ctx, u)
-	if problem.Is(err, problem.AlreadyExists) {
+	err = s.store.CreateFirstUser(ctx, u)
+	if problem.Is(err, problem.AlreadyExists) { // by another replica
 		return nil
 	}
 	if err == nil {
@@ -75,7 +70,13 @@ func checkUser(name, password string) error {
 	return problem.Join(problem.ForField("username", user.CheckName(name)), user.CheckPassword(password))
 }
 
-func wireUser(u user.User) wire.User { return wire.User{Username: u.Name, Admin: u.Admin} }
+func wireUser(u user.User) wire.User {
+	out := wire.User{Username: u.Name, Admin: u.Admin, State: string(u.State)}
+	if !u.LastSignIn.IsZero() {
+		out.LastSignIn = &u.LastSignIn
+	}
+	return out
+}
 
 func (s *Service) changePassword(ctx context.Context, in httpapi.Scope, body wire.ChangePassword) (api.None, error) {
 	name := in.Param("username")
@@ -112,17 +113,15 @@ func (s *Service) proveOwn(ctx context.Context, in httpapi.Scope, body wire.Chan
 // setPassword sets a user's password. It returns a conflict problem if the password no longer has
 // the given version.
 func (s *Service) setPassword(ctx context.Context, name, password string, version int64) error {
-	if !user.ValidName(name) {
-		return noUser()
-	}
 	hash, err := s.hasher.Hash(ctx, password)
 	if err != nil {
 		return err
 	}
-	return s.store.UpdateUser(ctx, name, func(u user.User) (user.User, error) {
+	_, err = s.store.UpdateUser(ctx, name, func(u user.User) (user.User, error) {
 		if version != anyVersion && u.Version != version {
 			return user.User{}, problem.FromCode(problem.Conflict)
 		}
 		return u.WithPassword(hash, s.now()), nil
 	})
+	return err
 }

@@ -22,12 +22,12 @@ func TestCreateUser(t *testing.T) {
 	d := newDesk(t)
 	root := d.signIn("root", adminPassword)
 	a := functest.Call{Method: "POST", Path: "/api/v1/users", Body: credentials("ada", adaPassword), Header: functest.Bearer(root.Token)}.Send(t, d.handler)
-	check.Equal(t, "created", wire.User{Username: "ada"}, functest.Read[wire.User](a, http.StatusCreated))
+	check.Equal(t, "created", wire.User{Username: "ada", State: "active"}, functest.Read[wire.User](a, http.StatusCreated))
 	if body := string(a.Body); strings.Contains(body, "argon2") || strings.Contains(body, adaPassword) {
 		t.Errorf("the response contains a secret: %s", body)
 	}
 	a = functest.Call{Method: "GET", Path: "/api/v1/users/ada", Header: functest.Bearer(root.Token)}.Send(t, d.handler)
-	check.Equal(t, "read", wire.User{Username: "ada"}, functest.Read[wire.User](a, http.StatusOK))
+	check.Equal(t, "read", wire.User{Username: "ada", State: "active"}, functest.Read[wire.User](a, http.StatusOK))
 	for _, name := range []string{"bob", "..%2fbob", "Ada"} {
 		functest.Call{Method: "GET", Path: "/api/v1/users/" + name, Header: functest.Bearer(root.Token)}.Send(t, d.handler).Is(http.StatusNotFound)
 	}
@@ -119,7 +119,14 @@ func TestListUsers(t *testing.T) {
 			path = "/api/v1/users?page_size=2&page_token=" + list.NextPageToken
 		}
 	}
-	want := []wire.User{{Username: "ada"}, {Username: "bob"}, {Username: "cyd"}, {Username: "dan"}, {Username: "root", Admin: true}}
+	at := d.clock.Now().UTC().Truncate(time.Microsecond)
+	want := []wire.User{
+		{Username: "ada", State: "active", LastSignIn: &at},
+		{Username: "bob", State: "active"},
+		{Username: "cyd", State: "active"},
+		{Username: "dan", State: "active"},
+		{Username: "root", Admin: true, State: "active", LastSignIn: &at},
+	}
 	if diff := cmp.Diff(want, got); diff != "" || pages != 3 {
 		t.Errorf("%d pages; users (-want +got):\n%s", pages, diff)
 	}
@@ -131,7 +138,11 @@ func TestListUsers(t *testing.T) {
 
 func TestFirstAdmin(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
+	d.store = storetest.New(t)
+	d.service = d.replica(d.cfg)
+	d.handler = d.service.Handler()
+	check.OK(t, d.service.EnsureAdmin(t.Context(), "", "")) // without the settings
 	var wg sync.WaitGroup
 	for i := range 4 { // concurrent replicas
 		wg.Go(func() {
@@ -150,8 +161,43 @@ func TestFirstAdmin(t *testing.T) {
 	if worked != 1 {
 		t.Errorf("%d of 4 passwords work, want 1", worked)
 	}
-	check.OK(t, d.service.EnsureAdmin(t.Context(), "root", "another password"))
-	d.signIn("root", adminPassword) // unchanged
+	for _, name := range []string{"first", "root"} {
+		check.OK(t, d.service.EnsureAdmin(t.Context(), name, "another password"))
+		d.trySignIn(name, "another password").Refused(http.StatusUnauthorized, "invalid_credentials")
+	}
+}
+
+// The settings of an installation still name the first admin. Earlier releases wrote no mark.
+func TestRemovedFirstAdminStaysGone(t *testing.T) {
+	t.Parallel()
+	for _, earlier := range []bool{false, true} {
+		d := newQuickDesk(t)
+		project := storetest.Project(t)
+		d.store = storetest.Open(t, project)
+		start := func() {
+			t.Helper()
+			d.service = d.replica(d.cfg)
+			d.handler = d.service.Handler()
+			check.OK(t, d.service.EnsureAdmin(t.Context(), "root", adminPassword))
+		}
+		start()
+		if earlier {
+			storetest.Change(t, project, "marks/first_user", nil)
+			start()
+		}
+		d.signIn("root", adminPassword)
+		u, err := d.service.newUser(t.Context(), "ada", adaPassword, true)
+		check.OK(t, err)
+		check.OK(t, d.store.CreateUser(t.Context(), u))
+		ada := d.signIn("ada", adaPassword)
+		functest.Call{Method: "DELETE", Path: "/api/v1/users/root", Header: functest.Bearer(ada.Token)}.Send(t, d.handler).Is(http.StatusOK)
+		start()
+		check.Equal(t, "users after a restart", []string{"ada"}, d.usernames())
+		d.trySignIn("root", adminPassword).Refused(http.StatusUnauthorized, "invalid_credentials")
+		storetest.Change(t, project, "users/ada", nil)
+		start()
+		check.Equal(t, "users after a restart without users", []string(nil), d.usernames())
+	}
 }
 
 // A session is invalid for a user who was created again with the same name, e.g. after the store

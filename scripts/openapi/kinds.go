@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
+	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -47,6 +48,7 @@ var kinds = map[string]kind{
 	"caller":        {pattern: `^(token:|program:)?[a-z0-9][-._a-z0-9]{0,39}$`, example: "ada.lovelace"},
 	"password":      {length: [2]int64{12, 256}, example: "correct horse battery staple"},
 	"role":          {values: all(app.Roles()), example: "developer"},
+	"user_state":    {values: all(user.States()), example: "active"},
 	"action":        {values: all(audit.Actions()), example: "key.revoke"},
 	"audit_action":  {values: all(api.Allowed("audit_action")), example: "key.revoke"},
 	"outcome":       {values: all(audit.Outcomes())},

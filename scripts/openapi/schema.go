@@ -31,6 +31,7 @@ func newSchemas(s *source) *schemas {
 	}
 	r := &made.reflector
 	r.AddTypeMapping(wire.Optional[string]{}, (*string)(nil))
+	r.AddTypeMapping(wire.Optional[bool]{}, (*bool)(nil))
 	r.AddTypeMapping(wire.Optional[float64]{}, (*float64)(nil))
 	r.AddTypeMapping(wire.Optional[int64]{}, (*int64)(nil))
 	r.AddTypeMapping(wire.Optional[[]string]{}, (*[]string)(nil))

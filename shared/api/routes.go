@@ -133,12 +133,24 @@ var (
 		"Get the current session: user or service token, expiry and CSRF token")
 	SignOut = route[None, None]("session", "DELETE "+Base+"/session", SignedIn, http.StatusNoContent,
 		"Sign out and invalidate the session token immediately").noServiceTokens().free().raw("clears the session cookie")
+	EndOwnSessions = route[None, wire.RemainingTokens]("session", "DELETE "+Base+"/session/all", SignedIn, http.StatusOK,
+		"End all sessions of the caller").noServiceTokens().free().raw("clears the session cookie").
+		details("The response lists the service tokens that the caller created; they stay valid.")
 	ListUsers = route[Page, wire.List[wire.User]]("session", "GET "+Base+"/users", Admin, http.StatusOK,
 		"List users", problem.InvalidPage)
 	GetUser = route[None, wire.User]("session", "GET "+Base+"/users/{username}", Admin, http.StatusOK,
 		"Get a user")
 	CreateUser = route[wire.CreateUser, wire.User]("session", "POST "+Base+"/users", Admin, http.StatusCreated,
 		"Create a user", problem.MissingField, problem.InvalidName, problem.InvalidPass, problem.AlreadyExists, problem.RateLimited)
+	UpdateUser = route[wire.UpdateUser, wire.UpdatedUser]("session", "PATCH "+Base+"/users/{username}", Admin, http.StatusOK,
+		"Deactivate or activate a user; grant or revoke admin rights", problem.MissingField, problem.InvalidState, problem.LastAdmin).
+		details("Both take effect with the user's next request. Deactivation ends all sessions. The response lists the service tokens that the user created; they stay valid.")
+	RemoveUser = route[None, wire.RemainingTokens]("session", "DELETE "+Base+"/users/{username}", Admin, http.StatusOK,
+		"Remove a user from all projects and delete the user", problem.LastAdmin, problem.LastOwner).
+		details("All sessions of the user end. The response lists the service tokens that the user created; they stay valid.")
+	EndSessions = route[None, wire.RemainingTokens]("session", "DELETE "+Base+"/users/{username}/sessions", Admin, http.StatusOK,
+		"End all sessions of a user").
+		details("The response lists the service tokens that the user created; they stay valid.")
 	ChangePassword = route[wire.ChangePassword, None]("session", "PUT "+Base+"/users/{username}/password", SignedIn, http.StatusNoContent,
 		"Set a user's password and end the user's sessions",
 		problem.MissingField, problem.InvalidPass, problem.InvalidCredentials, problem.RateLimited, problem.Forbidden, problem.Conflict).noServiceTokens().

@@ -18,6 +18,17 @@ type Project struct {
 	Registries []string          `firestore:"registries,omitempty"` // allowed for images; empty allows all
 }
 
+// Owners returns the members with the role owner.
+func Owners(members map[string]Role) []string {
+	var owners []string
+	for name, role := range members {
+		if role == Owner {
+			owners = append(owners, name)
+		}
+	}
+	return owners
+}
+
 // Environment is an environment of a project, with its own keys and plans.
 type Environment struct {
 	Project   string    `firestore:"project"`

@@ -46,6 +46,8 @@ const (
 	CreateUser     Action = "user.create"
 	UpdateUser     Action = "user.update"
 	ChangePassword Action = "user.change_password"
+	EndSessions    Action = "user.end_sessions"
+	RemoveUser     Action = "user.remove"
 
 	CreateProject Action = "project.create"
 	UpdateProject Action = "project.update"
@@ -94,7 +96,7 @@ const (
 // Actions returns all actions, grouped by object.
 func Actions() []Action {
 	return []Action{
-		SignIn, SignOut, CreateUser, UpdateUser, ChangePassword,
+		SignIn, SignOut, CreateUser, UpdateUser, ChangePassword, EndSessions, RemoveUser,
 		CreateProject, UpdateProject, DeleteProject, SetMembers, ReleaseHost, CreateToken, RevokeToken, LeakToken, CreateEnvironment, DeleteEnvironment,
 		CreateApp, UpdateApp, DeleteApp, EnableWebhook, DisableWebhook, AddTrust, RemoveTrust, CallWebhook, Deploy, RequestBuild,
 		CreatePlan, UpdatePlan, DeletePlan, CreateKey, UpdateKey, RotateKey, RevokeKey, LeakKey, ReleaseQuota, ExplainRequest,
@@ -138,7 +140,7 @@ func (k Kind) Actions() []Action {
 // OfInstallation reports whether records of the action have no project.
 func (a Action) OfInstallation() bool {
 	switch a {
-	case SignIn, SignOut, CreateUser, UpdateUser, ChangePassword, CreateProject, DeleteProject, ReleaseHost:
+	case SignIn, SignOut, CreateUser, UpdateUser, ChangePassword, EndSessions, RemoveUser, CreateProject, DeleteProject, ReleaseHost:
 		return true
 	default:
 		return false

@@ -56,6 +56,16 @@ func TestCalls(t *testing.T) {
 			"ResetPassword", func(ctx context.Context, c *Client) error { return c.ResetPassword(ctx, "ada", "new") },
 			"PUT", "/api/v1/users/ada/password", `{"password":"new"}`,
 		},
+		{"EndOwnSessions", func(ctx context.Context, c *Client) error { _, err := c.EndOwnSessions(ctx); return err }, "DELETE", "/api/v1/session/all", ""},
+		{
+			"UpdateUser", func(ctx context.Context, c *Client) error {
+				_, err := c.UpdateUser(ctx, "ada", wire.UpdateUser{Admin: wire.Some(false)})
+				return err
+			},
+			"PATCH", "/api/v1/users/ada", `{"admin":false}`,
+		},
+		{"RemoveUser", func(ctx context.Context, c *Client) error { _, err := c.RemoveUser(ctx, "ada"); return err }, "DELETE", "/api/v1/users/ada", ""},
+		{"EndSessions", func(ctx context.Context, c *Client) error { _, err := c.EndSessions(ctx, "ada"); return err }, "DELETE", "/api/v1/users/ada/sessions", ""},
 		{"User", func(ctx context.Context, c *Client) error { _, err := c.User(ctx, "ada"); return err }, "GET", "/api/v1/users/ada", ""},
 		{"Member", func(ctx context.Context, c *Client) error { _, err := c.Member(ctx, "shop", "ada"); return err }, "GET", "/api/v1/projects/shop/members/ada", ""},
 		{"ServiceToken", func(ctx context.Context, c *Client) error {
@@ -250,7 +260,7 @@ func TestSignIn(t *testing.T) {
 	c := serve(t, srv)
 	got, err := c.SignIn(t.Context(), "ada", "pw")
 	check.OK(t, err)
-	want := Session{Token: "t1", ExpiresAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), User: wire.User{Username: "ada", Admin: true}}
+	want := Session{Token: "t1", ExpiresAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), User: wire.Caller{Username: "ada", Admin: true}}
 	check.Equal(t, "session", want, got)
 	if diff := cmp.Diff(seen{
 		Method: "POST", Path: "/api/v1/session", Body: `{"username":"ada","password":"pw"}`, ContentType: "application/json",

@@ -13,7 +13,7 @@ import (
 type Session struct {
 	Token     Token
 	ExpiresAt time.Time
-	User      wire.User
+	User      wire.Caller
 	Device    Token // for [Client.WithDevice] at the next sign-in
 }
 
@@ -22,7 +22,7 @@ type Session struct {
 func (c *Client) SignIn(ctx context.Context, username, password string) (Session, error) {
 	in := wire.SignIn{Username: &username, Password: &password, Device: unless(string(c.device), "")}
 	s, err := call(ctx, c.WithToken(""), api.SignIn, in)
-	return Session{Token: Token(s.Token), ExpiresAt: s.ExpiresAt, User: wire.User(s.User), Device: Token(s.Device)}, err
+	return Session{Token: Token(s.Token), ExpiresAt: s.ExpiresAt, User: s.User, Device: Token(s.Device)}, err
 }
 
 // WhoAmI returns the current session with its user or service token.
@@ -32,6 +32,12 @@ func (c *Client) WhoAmI(ctx context.Context) (wire.Session, error) {
 
 // SignOut ends the session.
 func (c *Client) SignOut(ctx context.Context) error { return do(ctx, c, api.SignOut, api.None{}) }
+
+// EndOwnSessions ends all sessions of the caller, and returns the service tokens that the caller
+// created.
+func (c *Client) EndOwnSessions(ctx context.Context) (wire.RemainingTokens, error) {
+	return call(ctx, c, api.EndOwnSessions, api.None{})
+}
 
 // Users lists all users.
 func (c *Client) Users(ctx context.Context) iter.Seq2[wire.User, error] {
@@ -51,6 +57,23 @@ func (c *Client) UsersPage(ctx context.Context, p Page) (wire.List[wire.User], e
 // CreateUser creates a user.
 func (c *Client) CreateUser(ctx context.Context, username, password string, admin bool) (wire.User, error) {
 	return call(ctx, c, api.CreateUser, wire.CreateUser{Username: &username, Password: &password, Admin: admin})
+}
+
+// UpdateUser changes the given fields of a user, and returns the service tokens that the user
+// created.
+func (c *Client) UpdateUser(ctx context.Context, username string, change wire.UpdateUser) (wire.UpdatedUser, error) {
+	return call(ctx, c, api.UpdateUser, change, username)
+}
+
+// RemoveUser removes a user from all projects and deletes the user. It returns the service tokens
+// that the user created.
+func (c *Client) RemoveUser(ctx context.Context, username string) (wire.RemainingTokens, error) {
+	return call(ctx, c, api.RemoveUser, api.None{}, username)
+}
+
+// EndSessions ends all sessions of a user, and returns the service tokens that the user created.
+func (c *Client) EndSessions(ctx context.Context, username string) (wire.RemainingTokens, error) {
+	return call(ctx, c, api.EndSessions, api.None{}, username)
 }
 
 // ChangePassword sets the caller's password and ends the caller's sessions.

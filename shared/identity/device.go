@@ -23,7 +23,7 @@ const (
 type Device struct {
 	ID       string // 26 of [A-Z2-7]
 	Username string
-	Version  int64 // of the password; the device is unknown after a change
+	Version  int64 // of the user; the device is unknown after a change
 }
 
 // NewDevice returns a device for a user's first sign-in with it.

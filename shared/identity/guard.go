@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
+	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reqctx"
 )
 
 // Sessions queries the store; *store.Store implements it.
 type Sessions interface {
-	// SignedOut reports whether a session has ended: it was signed out, its user does not exist,
-	// or the user's password has another version.
-	SignedOut(ctx context.Context, tokenID, username string, version int64) (bool, error)
+	// Standing returns the current rights of a session. It is over if it was signed out, or if its
+	// user does not exist, is not active, or has another version.
+	Standing(ctx context.Context, tokenID, username string, version int64) (user.Standing, error)
 
 	// ServiceToken returns a not_found problem if the token does not exist.
 	ServiceToken(ctx context.Context, id servicetoken.ID) (servicetoken.Token, error)
@@ -82,13 +83,14 @@ func (g *Guard) open(ctx context.Context, t Token) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	over, err := g.sessions.SignedOut(ctx, s.ID, s.Caller.Username, s.Version)
+	now, err := g.sessions.Standing(ctx, s.ID, s.Caller.Username, s.Version)
 	if err != nil {
 		return Session{}, fmt.Errorf("session of %s: %w", s.Caller.Username, err)
 	}
-	if over {
+	if now.Over {
 		return Session{}, problem.FromCode(problem.Unauthenticated)
 	}
+	s.Caller.Admin = now.Admin
 	return s, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
+	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/tests/check"
 )
@@ -17,6 +18,7 @@ import (
 type office struct {
 	over     map[string]bool // by token id
 	versions map[string]int64
+	admins   map[string]bool
 	err      error
 
 	tokens map[servicetoken.ID]servicetoken.Token
@@ -47,14 +49,15 @@ func (o *office) UseToken(_ context.Context, t servicetoken.Token, at time.Time)
 	return nil
 }
 
-func (o *office) SignedOut(_ context.Context, tokenID, username string, version int64) (bool, error) {
-	return o.over[tokenID] || o.versions[username] != version, o.err
+func (o *office) Standing(_ context.Context, tokenID, username string, version int64) (user.Standing, error) {
+	return user.Standing{Over: o.over[tokenID] || o.versions[username] != version, Admin: o.admins[username]}, o.err
 }
 
 func newOffice() *office {
 	return &office{
 		over:     map[string]bool{},
 		versions: map[string]int64{"ada": 1, "vic": 1},
+		admins:   map[string]bool{"ada": true},
 		tokens:   map[servicetoken.ID]servicetoken.Token{},
 	}
 }
@@ -193,6 +196,22 @@ func TestEndedSessions(t *testing.T) {
 	d.over[s.ID], d.err = false, errors.New("no answer")
 	if _, err := d.guard.Session(r); problem.From(err).Code != problem.Internal {
 		t.Errorf("with the store down: got %v, want a server error", err)
+	}
+}
+
+// The admin claim of a token decides nothing.
+func TestAdminRightsComeFromTheStore(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, claimed := range []bool{true, false} {
+		_, token := d.open(t, "ada", claimed)
+		for _, is := range []bool{true, false, true} {
+			d.admins["ada"] = is
+			s, err := d.guard.Session(request(http.MethodGet, "Authorization", "Bearer "+string(token)))
+			if err != nil || s.Caller.Admin != is {
+				t.Errorf("claim %t, stored %t: got %t, %v", claimed, is, s.Caller.Admin, err)
+			}
+		}
 	}
 }
 

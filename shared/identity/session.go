@@ -49,7 +49,7 @@ type Session struct {
 	ID        string // 26 of [A-Z2-7], 130 random bits; or a service token's ID
 	Caller    Caller
 	CSRF      string // required in X-CSRF-Token for changes with a cookie
-	Version   int64  // of the user's password
+	Version   int64  // of the user
 	IssuedAt  time.Time
 	ExpiresAt time.Time
 
@@ -69,7 +69,7 @@ func (Token) String() string { return "[redacted]" }
 // GoString implements [fmt.GoStringer].
 func (Token) GoString() string { return "[redacted]" }
 
-// NewSession returns a new session. version is that of the user's password.
+// NewSession returns a new session. version is that of the user.
 func NewSession(c Caller, version int64, now time.Time) Session {
 	now = now.UTC().Truncate(time.Second)
 	return Session{

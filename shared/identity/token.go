@@ -21,7 +21,7 @@ const (
 
 type claims struct {
 	jwt.RegisteredClaims
-	Admin   bool   `json:"admin"`
+	Admin   bool   `json:"admin"` // only for functions of earlier releases
 	CSRF    string `json:"csrf"`
 	Version int64  `json:"ver"`
 }
@@ -69,16 +69,16 @@ func (k *Keyring) sign(c jwt.Claims) (Token, error) {
 	return Token(signed), err
 }
 
-// Verify returns the session of a token. It does not check whether the session has ended; see
-// [Guard]. It returns an unauthenticated problem, or an unavailable problem if the keys cannot be
-// read.
+// Verify returns the session of a token. It does not check whether the session has ended or whether
+// its user is an admin; see [Guard]. It returns an unauthenticated problem, or an unavailable
+// problem if the keys cannot be read.
 func (k *Keyring) Verify(t Token) (Session, error) {
 	var c claims
 	if err := k.verify(t, issuer, &c); err != nil {
 		return Session{}, err
 	}
 	return Session{
-		ID: c.ID, Caller: Caller{Username: c.Subject, Admin: c.Admin}, CSRF: c.CSRF, Version: c.Version,
+		ID: c.ID, Caller: Caller{Username: c.Subject}, CSRF: c.CSRF, Version: c.Version,
 		IssuedAt: c.IssuedAt.UTC(), ExpiresAt: c.ExpiresAt.UTC(),
 	}, nil
 }

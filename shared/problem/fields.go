@@ -18,6 +18,7 @@ var fieldOf = map[Code]string{
 	ExpiryInPast:  "expires_at",
 	InvalidGrace:  "grace",
 	InvalidStatus: "status",
+	InvalidState:  "state",
 	InvalidScope:  "apps",
 	UnknownPlan:   "plan",
 	InvalidImage:  "image",

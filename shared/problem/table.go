@@ -61,6 +61,8 @@ const (
 	UnknownPlan    Code = "unknown_plan"
 	UnknownUser    Code = "unknown_user"
 	LastOwner      Code = "last_owner"
+	LastAdmin      Code = "last_admin"
+	InvalidState   Code = "invalid_state"
 	UnstorableText Code = "invalid_text"
 	ImageRequired  Code = "image_required"
 	InvalidCommit  Code = "invalid_commit"
@@ -179,7 +181,9 @@ var table = [...]Row{
 	{WindowExpired, http.StatusUnprocessableEntity, "The requested days are no longer stored. Request days within the last 92 days.", 0},
 	{UnknownPlan, http.StatusUnprocessableEntity, "The plan does not exist in the key's environment. Use the ID of an existing plan.", 0},
 	{UnknownUser, http.StatusUnprocessableEntity, "The user does not exist. Use the name of an existing user.", 0},
-	{LastOwner, http.StatusUnprocessableEntity, "The project would have no owner. Add another owner first.", 0},
+	{LastOwner, http.StatusUnprocessableEntity, "The project would have no active owner. Add another owner first.", 0},
+	{LastAdmin, http.StatusUnprocessableEntity, "The installation would have no active admin. Make another user an admin first.", 0},
+	{InvalidState, http.StatusUnprocessableEntity, "state must be active or deactivated.", 0},
 	{UnstorableText, http.StatusUnprocessableEntity, "Text must be valid UTF-8 without control characters.", 0},
 	{ImageRequired, http.StatusUnprocessableEntity, "image is required: the app is deployed from images.", 0},
 	{InvalidCommit, http.StatusUnprocessableEntity, "commit must be a git commit hash of 4 to 64 hexadecimal digits.", 0},

@@ -129,15 +129,6 @@ func (s *Store) recordUpdate(ctx context.Context, b *batch, c audit.Change) {
 	}
 }
 
-func (s *Store) createRecorded(ctx context.Context, ref fire.Ref, d any, what string, c audit.Change) error {
-	return s.transact(ctx, "create "+ref.ID, func(ctx context.Context, _ fire.Tx, b *batch) error {
-		b.what = what
-		b.Create(ref, d)
-		s.record(ctx, b, c)
-		return nil
-	})
-}
-
 // Record records a change, or an attempt, of an object outside the store. It returns an ID for
 // [Store.CompleteRecord].
 func (s *Store) Record(ctx context.Context, c audit.Change) (string, error) {

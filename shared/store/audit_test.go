@@ -59,11 +59,21 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		t.Helper()
 		check.OK(t, err)
 	}
-	must(s.CreateUser(ctx, user.User{Name: "bob", Hash: "secret-hash", Version: 1}))
-	must(s.UpdateUser(ctx, "bob", func(u user.User) (user.User, error) { u.Hash, u.Version = "secret-other", 2; return u, nil }))
+	must(s.CreateUser(ctx, user.User{Name: "bob", Hash: "secret-hash", Version: 1, State: user.Active}))
+	must(errorOf(s.UpdateUser(ctx, "bob", func(u user.User) (user.User, error) { u.Hash, u.Version = "secret-other", 2; return u, nil })))
+	must(s.CreateUser(ctx, user.User{Name: "ada", Admin: true, Version: 1, State: user.Active}))
+	must(s.CreateUser(ctx, user.User{Name: "cyd", Version: 1, State: user.Active}))
+	must(errorOf(s.UpdateUser(ctx, "cyd", func(u user.User) (user.User, error) { u.Version = 2; return u, nil })))
+	must(errorOf(s.UpdateUser(ctx, "cyd", func(u user.User) (user.User, error) { u.Admin = true; return u, nil })))
+	must(errorOf(s.UpdateUser(ctx, "cyd", func(u user.User) (user.User, error) { return u.WithState(user.Deactivated, time.Time{}), nil })))
+	must(errorOf(s.UpdateUser(ctx, "cyd", func(u user.User) (user.User, error) { return u, nil }))) // not a change
 	must(s.CreateProject(ctx, app.Project{Name: "shop", Members: map[string]app.Role{"ada": app.Owner}, CreatedAt: noon()}))
-	_, err := s.UpdateMembers(ctx, "shop", func(m map[string]app.Role) (map[string]app.Role, error) { m["bob"] = app.Viewer; return m, nil })
+	_, err := s.UpdateMembers(ctx, "shop", func(m map[string]app.Role, _ store.ReadStates) (map[string]app.Role, error) {
+		m["bob"], m["cyd"] = app.Viewer, app.Viewer
+		return m, nil
+	})
 	must(err)
+	must(s.RemoveUser(ctx, "cyd"))
 	revoked, left := newToken(t, "shop", "nightly"), newToken(t, "shop", "left")
 	must(s.CreateToken(ctx, revoked))
 	must(s.CreateToken(ctx, left))
@@ -146,14 +156,21 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		`ada token.revoke projects/shop/tokens/` + string(revoked.ID) + ` {"expires_at":"2026-03-14T13:00:00.123456Z","name":"nightly","role":"developer"} > null`,
 		`ada token.create projects/shop/tokens/` + string(left.ID) + ` null > {"expires_at":"2026-03-14T13:00:00.123456Z","name":"left","role":"developer"}`,
 		`ada token.create projects/shop/tokens/` + string(revoked.ID) + ` null > {"expires_at":"2026-03-14T13:00:00.123456Z","name":"nightly","role":"developer"}`,
-		`ada project.set_members projects/shop/members {"bob":null} > {"bob":"viewer"}`,
+		`ada project.set_members projects/shop/members {"cyd":"viewer"} > {"cyd":null}`,
+		`ada project.set_members projects/shop/members {"bob":null,"cyd":null} > {"bob":"viewer","cyd":"viewer"}`,
 	})
 	compare(t, s, "", []string{
 		`ada session.sign_out users/ada null > null`,
 		`ada project.delete projects/shop {"ada":"owner","bob":"viewer"} > null`,
+		`ada user.remove users/cyd {"admin":true,"session_version":3,"state":"deactivated"} > null`,
 		`ada project.create projects/shop null > {"ada":"owner"}`,
-		`ada user.change_password users/bob {"password_version":1} > {"password_version":2}`,
-		`ada user.create users/bob null > {"admin":false,"password_version":1}`,
+		`ada user.update users/cyd {"session_version":2,"state":"active"} > {"session_version":3,"state":"deactivated"}`,
+		`ada user.update users/cyd {"admin":false} > {"admin":true}`,
+		`ada user.end_sessions users/cyd {"session_version":1} > {"session_version":2}`,
+		`ada user.create users/cyd null > {"admin":false,"session_version":1,"state":"active"}`,
+		`ada user.create users/ada null > {"admin":true,"session_version":1,"state":"active"}`,
+		`ada user.change_password users/bob {"session_version":1} > {"session_version":2}`,
+		`ada user.create users/bob null > {"admin":false,"session_version":1,"state":"active"}`,
 	})
 }
 
@@ -175,6 +192,7 @@ func compare(t *testing.T, s *store.Store, project string, want []string) {
 func TestNoRecordWithoutAChange(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), asAda(t)
+	check.OK(t, s.CreateUser(t.Context(), user.User{Name: "ada", Version: 1}))
 	storeApps(t, s, "hello")
 	before := len(recorded(t, s, audit.Query{Project: "shop"}))
 	refusal := problem.FromCode(problem.Conflict)

@@ -93,6 +93,6 @@ func Documents(at time.Time) map[string]any {
 		"project":     projectToDoc(p),
 		"receipt":     receiptToDoc(hook.Receipt{}),
 		"token":       tokenToDoc(servicetoken.Token{LastUsed: at}),
-		"user":        user.User{},
+		"user":        userToDoc(user.User{}),
 	}
 }

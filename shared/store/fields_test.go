@@ -43,7 +43,7 @@ func TestStoredFields(t *testing.T) {
 		"project": `created_at leak_policy members name registries usernames`,
 		"receipt": `app at build code commit count delivery event expires_at last_at namespace reason request_id result revision`,
 		"token":   `created_at created_by expires_at hash last_used name project role`,
-		"user":    `admin created_at hash username version`,
+		"user":    `admin created_at hash last_sign_in state username version`,
 	}
 	raw := rawClient(t, storetest.Project(t))
 	documents := store.Documents(noon())

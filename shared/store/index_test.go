@@ -26,6 +26,7 @@ import (
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -269,6 +270,14 @@ func runAllQueries(t *testing.T, s *store.Store) {
 	check(err)
 	_, _, err = s.Users(ctx, page)
 	check(err)
+	_, err = s.HadUsers(ctx)
+	check(err)
+	_, err = s.TokensCreatedBy(ctx, "ada")
+	check(err)
+	check(s.CreateUser(ctx, user.User{Name: "root", Admin: true}))
+	if s.RemoveUser(ctx, "root") == nil {
+		t.Error("got no error for the removal of the last admin")
+	}
 	_, err = s.Announcements(ctx, event.Cursor{}, 10)
 	check(err)
 	for range 2 { // the first call only stores a position

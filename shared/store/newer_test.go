@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -55,16 +56,17 @@ func TestNewerFieldsArePreserved(t *testing.T) {
 			return err
 		},
 		"projects/shop": func() error {
-			_, err := s.UpdateMembers(ctx, "shop", func(map[string]app.Role) (map[string]app.Role, error) {
+			_, err := s.UpdateMembers(ctx, "shop", func(map[string]app.Role, store.ReadStates) (map[string]app.Role, error) {
 				return map[string]app.Role{"ada": app.Owner}, nil
 			})
 			return err
 		},
 		"users/ada": func() error {
-			return s.UpdateUser(ctx, "ada", func(u user.User) (user.User, error) {
+			_, err := s.UpdateUser(ctx, "ada", func(u user.User) (user.User, error) {
 				u.Hash = "other"
 				return u, nil
 			})
+			return err
 		},
 		"apps/shop-prod.hello/deployments/1": func() error {
 			_, err := s.UpdateDeployment(ctx, hello(), 1, func(r deploy.Revision) (deploy.Revision, bool) {

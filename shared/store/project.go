@@ -9,7 +9,9 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reqctx"
 	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
 
@@ -30,10 +32,24 @@ func (d projectDoc) value() app.Project {
 	return d.Project
 }
 
-// CreateProject stores a new project.
+// CreateProject stores a new project. It returns unauthenticated if the creating user was removed or
+// deactivated in the meantime.
 func (s *Store) CreateProject(ctx context.Context, p app.Project) error {
-	return s.createRecorded(ctx, s.projects().Doc(p.Name), projectToDoc(p), "project",
-		audit.Change{Action: audit.CreateProject, Resource: projectPath(p.Name), New: membersView(p.Members)})
+	return s.transact(ctx, "create "+p.Name, func(ctx context.Context, tx fire.Tx, b *batch) error {
+		if by := reqctx.ActorFrom(ctx); by.Kind == reqctx.User {
+			states, err := s.txStates(tx, []string{by.Name})
+			if err != nil {
+				return err
+			}
+			if states[by.Name] != user.Active {
+				return problem.FromCode(problem.Unauthenticated)
+			}
+		}
+		b.what = "project"
+		b.Create(s.projects().Doc(p.Name), projectToDoc(p))
+		s.record(ctx, b, audit.Change{Action: audit.CreateProject, Resource: projectPath(p.Name), New: membersView(p.Members)})
+		return nil
+	})
 }
 
 // Project returns a project.
@@ -46,8 +62,14 @@ func (s *Store) Projects(ctx context.Context, member string, page Page) ([]app.P
 	return list(ctx, s.projects().WhereSet("usernames", "array-contains", member), page, decode[projectDoc])
 }
 
+// ReadStates reads the states of users in a transaction.
+type ReadStates func(usernames []string) (user.ByName, error)
+
+// ChangeMembers returns the new members of a project.
+type ChangeMembers func(stored map[string]app.Role, states ReadStates) (map[string]app.Role, error)
+
 // UpdateMembers replaces a project's members with the result of change.
-func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (changed app.Project, err error) {
+func (s *Store) UpdateMembers(ctx context.Context, name string, change ChangeMembers) (changed app.Project, err error) {
 	ref := s.projects().Doc(name)
 	err = s.transactSerially(ctx, "update members of "+name, ref, func(ctx context.Context, tx fire.Tx, b *batch) error {
 		stored, err := txGet(tx, ref, "project", decode[projectDoc])
@@ -55,17 +77,22 @@ func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[
 			return err
 		}
 		changed = stored
-		if changed.Members, err = change(maps.Clone(stored.Members)); err != nil {
+		states := func(usernames []string) (user.ByName, error) { return s.txStates(tx, usernames) }
+		if changed.Members, err = change(maps.Clone(stored.Members), states); err != nil {
 			return err
 		}
-		b.Change(ref, projectToDoc(stored), projectToDoc(changed))
-		s.recordUpdate(ctx, b, audit.Change{
-			Action: audit.SetMembers, Project: name, Resource: audit.Path(projectPath(name), "members"),
-			Old: membersView(stored.Members), New: membersView(changed.Members),
-		})
+		s.changeMembers(ctx, b, ref, stored, changed)
 		return nil
 	})
 	return changed, err
+}
+
+func (s *Store) changeMembers(ctx context.Context, b *batch, ref fire.Ref, stored, changed app.Project) {
+	b.Change(ref, projectToDoc(stored), projectToDoc(changed))
+	s.recordUpdate(ctx, b, audit.Change{
+		Action: audit.SetMembers, Project: stored.Name, Resource: audit.Path(projectPath(stored.Name), "members"),
+		Old: membersView(stored.Members), New: membersView(changed.Members),
+	})
 }
 
 // UpdateProject replaces a project's settings with the result of change. Unchanged settings are not

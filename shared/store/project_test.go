@@ -43,9 +43,9 @@ func TestProject(t *testing.T) {
 	got, err := s.Project(ctx, "shop")
 	wantProblem(t, "read", err, "")
 	check.Equal(t, "project", p, got)
-	_, err = s.UpdateMembers(ctx, "none", func(m map[string]app.Role) (map[string]app.Role, error) { return m, nil })
+	_, err = s.UpdateMembers(ctx, "none", func(m map[string]app.Role, _ store.ReadStates) (map[string]app.Role, error) { return m, nil })
 	wantProblem(t, "members of a missing project", err, problem.NotFound)
-	_, err = s.UpdateMembers(ctx, "shop", func(map[string]app.Role) (map[string]app.Role, error) {
+	_, err = s.UpdateMembers(ctx, "shop", func(map[string]app.Role, store.ReadStates) (map[string]app.Role, error) {
 		return nil, problem.FromCode(problem.LastOwner)
 	})
 	wantProblem(t, "a rejected change", err, problem.LastOwner)
@@ -84,7 +84,7 @@ func TestProjectsOfAMember(t *testing.T) {
 			t.Errorf("projects of %q (-want +got):\n%s", member, diff)
 		}
 	}
-	_, err := s.UpdateMembers(t.Context(), "p0", func(m map[string]app.Role) (map[string]app.Role, error) {
+	_, err := s.UpdateMembers(t.Context(), "p0", func(m map[string]app.Role, _ store.ReadStates) (map[string]app.Role, error) {
 		delete(m, "bob")
 		return m, nil
 	})
@@ -105,7 +105,7 @@ func TestConcurrentMembers(t *testing.T) {
 		want[name] = app.Viewer
 		group.Go(func() {
 			for {
-				_, err := s.UpdateMembers(t.Context(), "shop", func(m map[string]app.Role) (map[string]app.Role, error) {
+				_, err := s.UpdateMembers(t.Context(), "shop", func(m map[string]app.Role, _ store.ReadStates) (map[string]app.Role, error) {
 					m[name] = app.Viewer
 					return m, nil
 				})

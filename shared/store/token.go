@@ -99,6 +99,11 @@ func (s *Store) Tokens(ctx context.Context, project string, page Page) ([]servic
 	return list(ctx, s.tokensOf(project), page, readToken)
 }
 
+// TokensCreatedBy returns all service tokens that a user created, by ID.
+func (s *Store) TokensCreatedBy(ctx context.Context, username string) ([]servicetoken.Token, error) {
+	return find(ctx, s.tokens().Where("created_by", "==", username), readToken)
+}
+
 // RevokeToken permanently deletes a service token of a project; its name is available again.
 func (s *Store) RevokeToken(ctx context.Context, project string, id servicetoken.ID) error {
 	op := "revoke " + string(id)

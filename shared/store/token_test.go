@@ -147,7 +147,7 @@ func TestTokensGoWithTheirProject(t *testing.T) {
 	wantProblem(t, "delete the project", storetest.DeleteProject(ctx, s, "shop"), "")
 	_, err := s.ServiceToken(ctx, wanted.ID)
 	wantProblem(t, "read", err, problem.NotFound)
-	wantProblem(t, "create it again", s.CreateProject(ctx, p), "")
+	wantProblem(t, "create it again", s.CreateProject(t.Context(), p), "")
 	if names := tokenNames(t, s, "shop"); len(names) != 0 {
 		t.Errorf("tokens of the later project: got %v, want none", names)
 	}

@@ -150,15 +150,18 @@ func tokenView(t servicetoken.Token) audit.Values {
 	return audit.Values{"name": t.Name, "role": string(t.Role), "expires_at": timeView(t.ExpiresAt)}
 }
 
-// userView shows only the version of the password.
+// userView shows neither the password nor its hash.
 func userView(u user.User) audit.Values {
-	return audit.Values{"admin": u.Admin, "password_version": u.Version}
+	return audit.Values{"admin": u.Admin, "state": string(u.State), "session_version": u.Version}
 }
 
 func userChange(stored, changed user.User) audit.Change {
 	c := audit.Change{Action: audit.UpdateUser, Resource: userPath(changed.Name), Old: userView(stored), New: userView(changed)}
-	if changed.Version != stored.Version {
+	switch {
+	case changed.Hash != stored.Hash:
 		c.Action = audit.ChangePassword
+	case changed.State == stored.State && changed.Admin == stored.Admin:
+		c.Action = audit.EndSessions
 	}
 	return c
 }

@@ -9,12 +9,6 @@ type SignIn struct {
 	Device   *string `json:"device,omitempty"` // device token of the last sign-in from this device
 }
 
-// User is a user who can sign in.
-type User struct {
-	Username string `json:"username" kind:"username"`
-	Admin    bool   `json:"admin"` // true for an admin, who owns all projects and manages users
-}
-
 // Session is the response to GET /session.
 type Session struct {
 	CSRFToken string    `json:"csrf_token"` // value for X-CSRF-Token in changes with the session cookie
@@ -30,7 +24,7 @@ type Caller struct {
 	Admin    bool   `json:"admin"`
 }
 
-// SessionToken is the service token of a request.
+// SessionToken identifies a service token.
 type SessionToken struct {
 	ID      string `json:"id" kind:"token_id"`
 	Name    string `json:"name" kind:"token_name"`

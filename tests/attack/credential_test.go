@@ -29,6 +29,10 @@ var withoutCredential = []*api.Row{
 func credentialBodies() map[*api.Row]string {
 	return map[*api.Row]string{
 		api.SignOut.Row:        "",
+		api.EndOwnSessions.Row: "",
+		api.UpdateUser.Row:     `{"admin":true}`,
+		api.RemoveUser.Row:     "",
+		api.EndSessions.Row:    "",
 		api.ReleaseHost.Row:    "",
 		api.CreateUser.Row:     `{"username":"user-{project}","password":"a long enough password"}`,
 		api.ChangePassword.Row: `{"password":"a long enough password"}`,

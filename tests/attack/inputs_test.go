@@ -176,6 +176,7 @@ func TestMassAssignment(t *testing.T) {
 	env := project + "/environments/prod"
 	calls := map[string][]string{
 		"POST /api/v1/users {\"username\":\"mass\",\"password\":\"a long password\"":             {`"hash":"x"`, `"version":7`, `"Admins":true`, `"role":"owner"`},
+		"PATCH /api/v1/users/nobody-" + s.Project + " {\"admin\":false":                          {`"version":7`, `"hash":"x"`, `"username":"x"`, `"last_sign_in":null`, `"tokens":[]`},
 		"POST " + env + "/plans {\"name\":\"p\",\"rate\":1,\"burst\":1":                          {`"id":"plan-x"`, `"namespace":"other-prod"`, `"project":"other"`, `"environment":"x"`},
 		"POST " + env + "/api-keys {\"plan\":\"" + k.Plan + "\"":                                 {`"id":"key-aaaaaaaa"`, `"prefix":"aaaaaaaa"`, `"hash":"x"`, `"secret":"x"`, `"key":"x"`, `"namespace":"x"`, `"created_by":"x"`, `"status":"active"`, `"previous_secret_expires_at":null`},
 		"PATCH " + project + "/api-keys/" + k.ID + " {\"name\":\"n\"":                            {`"id":"key-aaaaaaaa"`, `"prefix":"aaaaaaaa"`, `"project":"other"`, `"environment":"x"`, `"namespace":"x"`, `"hash":"x"`, `"created_at":"2020-01-01T00:00:00Z"`, `"last_seen":"2020-01-01"`},

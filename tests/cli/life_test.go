@@ -220,6 +220,34 @@ func TestPeople(t *testing.T) {
 	peter.fails(3, "unauthenticated", "whoami")
 	elsewhere.fails(3, "unauthenticated", "whoami")
 
+	p.does("admin grant-admin peter")
+	peter.signsIn("peter", "correct horse battery")
+	peter.does("admin list-users")
+	p.does("admin revoke-admin peter")
+	peter.fails(1, "forbidden", "admin list-users")
+	p.does("admin end-sessions peter")
+	peter.fails(3, "unauthenticated", "whoami")
+	peter.signsIn("peter", "correct horse battery")
+	p.does("member set peter owner")
+	peter.does("token create left --role viewer")
+	if out := p.does("admin deactivate-user peter"); !strings.Contains(out, "left") || !strings.Contains(out, "people") {
+		t.Errorf("deactivate-user:\n%s", out)
+	}
+	peter.fails(3, "unauthenticated", "whoami")
+	if r := peter.run("correct horse battery\n", program, "login", world.Info().BaseURL, "--username", "peter", "--password-stdin"); !strings.HasSuffix(r.err, "(invalid_credentials)\n") {
+		t.Errorf("sign-in of a deactivated user: got %d %s", r.exit, r.err)
+	}
+	if out := p.does("admin list-users"); !strings.Contains(out, "deactivated") {
+		t.Errorf("list-users:\n%s", out)
+	}
+	p.does("admin activate-user peter")
+	peter.signsIn("peter", "correct horse battery")
+	p.does("admin remove-user peter --confirm peter")
+	peter.fails(3, "unauthenticated", "whoami")
+	if out := p.does("member list"); strings.Contains(out, "peter") {
+		t.Errorf("member list:\n%s", out)
+	}
+
 	p.fails(1, "not_empty", "environment delete prod --yes")
 	p.does("plan delete plan-gold --confirm plan-gold")
 	p.does("environment delete prod --yes")

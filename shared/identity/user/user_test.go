@@ -45,6 +45,55 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+func TestStates(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	u := New("ada", "a", true, now)
+	off := u.WithState(Deactivated, now)
+	if off.State != Deactivated || off.Version <= u.Version || off.ActiveAdmin() || !u.ActiveAdmin() {
+		t.Errorf("deactivated: got %+v after %+v", off, u)
+	}
+	if again := off.WithState(Deactivated, now); again != off {
+		t.Errorf("deactivated twice: got %+v, want %+v", again, off)
+	}
+	if on := off.WithState(Active, now); on.State != Active || on.Version != off.Version {
+		t.Errorf("activated: got %+v after %+v", on, off)
+	}
+	for _, s := range []State{"", "ACTIVE", "removed"} {
+		if s.Valid() {
+			t.Errorf("state %q is accepted", s)
+		}
+	}
+}
+
+func TestStanding(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		user    User
+		version int64
+		want    Standing
+	}{
+		{"a user", User{State: Active, Version: 2}, 2, Standing{}},
+		{"an admin", User{State: Active, Version: 2, Admin: true}, 2, Standing{Admin: true}},
+		{"an earlier version", User{State: Active, Version: 2, Admin: true}, 1, Standing{Over: true}},
+		{"a deactivated admin", User{State: Deactivated, Version: 2, Admin: true}, 2, Standing{Over: true}},
+		{"an unknown state", User{State: "new", Version: 2, Admin: true}, 2, Standing{Over: true}},
+	} {
+		if got := tt.user.Standing(tt.version); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestSignInDue(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if !(User{}).SignInDue(now) || (User{LastSignIn: now}).SignInDue(now.Add(signInEvery-1)) || !(User{LastSignIn: now}).SignInDue(now.Add(signInEvery)) {
+		t.Errorf("want the first sign-in, and one each %s", signInEvery)
+	}
+}
+
 func TestCheckPassword(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

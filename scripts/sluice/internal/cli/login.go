@@ -63,7 +63,7 @@ The command prompts for the password without showing it. In a script, use --pass
 
 type sessionView struct {
 	ExpiresAt    time.Time          `json:"expires_at"`
-	User         wire.User          `json:"user"`
+	User         wire.Caller        `json:"user"`
 	ServiceToken *wire.SessionToken `json:"service_token"`
 }
 
@@ -218,6 +218,6 @@ func (a *application) whoami() *cobra.Command {
 				{Name: "Expires", Value: expiryText(&who.ExpiresAt)},
 			}
 		}
-		return a.showFields(sessionView{ExpiresAt: who.ExpiresAt, User: wire.User(who.User), ServiceToken: who.ServiceToken}, fields)
+		return a.showFields(sessionView{ExpiresAt: who.ExpiresAt, User: who.User, ServiceToken: who.ServiceToken}, fields)
 	}, func(ctx context.Context, w work) (wire.Session, error) { return w.WhoAmI(ctx) }))
 }

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
 	"github.com/sluicegate/sluice/scripts/sluice/internal/terminal"
+	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 func (a *application) adminGroup() *cobra.Command {
-	return a.group("admin", "Manage users and reserved hosts (admins only)", a.createUser(), a.listUsers(), a.resetPassword(), a.listHosts(), a.releaseHost())
+	return a.group("admin", "Manage users and reserved hosts (admins only)", a.createUser(), a.listUsers(), a.resetPassword(),
+		a.deactivateUser(), a.activateUser(), a.removeUser(), a.endSessions(), a.grantAdmin(), a.revokeAdmin(), a.listHosts(), a.releaseHost())
 }
 
 func (a *application) listHosts() *cobra.Command {
@@ -73,8 +76,159 @@ func (a *application) listUsers() *cobra.Command {
 		Use: "list-users", Short: "List all users", SuggestFor: []string{"users", "list"},
 		Example: `  sluice admin list-users`,
 	}, func(ctx context.Context, w work) error {
-		return showList(a, "users", w.Users(ctx), []render.Column{{Name: "USER", Whole: true}, {Name: "ADMIN"}},
-			func(u wire.User) []render.Cell { return render.Plainly(u.Username, yesNo(u.Admin)) })
+		return showList(a, "users", w.Users(ctx), []render.Column{{Name: "USER", Whole: true}, {Name: "ADMIN"}, {Name: "STATE"}, {Name: "LAST SIGN-IN", Rank: 1}},
+			func(u wire.User) []render.Cell {
+				last := "never"
+				if u.LastSignIn != nil {
+					last = minute(*u.LastSignIn)
+				}
+				cells := render.Plainly(u.Username, yesNo(u.Admin), u.State, last)
+				cells[2].Tone = statusTone(u.State)
+				return cells
+			})
+	})
+}
+
+// userChange is a change of a user. NAME stands for the username.
+type userChange struct {
+	guard          guard
+	question, done string
+	do             func(ctx context.Context, w work, username string) (result any, left wire.RemainingTokens, err error)
+	leaves         bool // the command lists the user's service tokens
+}
+
+func patchUser(change wire.UpdateUser) func(context.Context, work, string) (any, wire.RemainingTokens, error) {
+	return func(ctx context.Context, w work, username string) (any, wire.RemainingTokens, error) {
+		u, err := w.UpdateUser(ctx, username, change)
+		return u, u.RemainingTokens, err
+	}
+}
+
+func (a *application) userChange(c userChange, cmd *cobra.Command) *cobra.Command {
+	confirm := a.confirmation(cmd, c.guard)
+	return a.command(onServer, cmd, func(ctx context.Context, w work) error {
+		username := w.args[0]
+		if err := confirm.ask(ctx, strings.ReplaceAll(c.question, "NAME", username), username); err != nil {
+			return err
+		}
+		result, left, err := c.do(ctx, w, username)
+		if err != nil {
+			return err
+		}
+		return a.show(result, func(s render.Screen) error {
+			if err := s.Line("%s", strings.ReplaceAll(c.done, "NAME", username)); err != nil || !c.leaves {
+				return err
+			}
+			return a.showRemaining(s, username, left)
+		})
+	})
+}
+
+func (a *application) showRemaining(s render.Screen, username string, left wire.RemainingTokens) error {
+	n := left.TokenCount
+	switch {
+	case n == nil:
+		a.note("The list of service tokens that %s created is unavailable. They stay valid.", username)
+		return nil
+	case *n == 0:
+		return nil
+	}
+	a.note("Service tokens that %s created stay valid. Revoke those that no program needs.", username)
+	rows := make([][]render.Cell, len(left.Tokens))
+	for i, t := range left.Tokens {
+		rows[i] = render.Plainly(t.Name, t.Project, t.Role, expiryText(&t.ExpiresAt), t.ID)
+	}
+	columns := []render.Column{{Name: "TOKEN", Whole: true}, {Name: "PROJECT"}, {Name: "ROLE"}, {Name: "EXPIRES"}, {Name: "ID", Rank: 1}}
+	if err := s.Table(columns, rows); err != nil {
+		return err
+	}
+	if more := *n - len(rows); more > 0 {
+		a.note("Service tokens not listed here: %d.", more)
+	}
+	return nil
+}
+
+func (a *application) deactivateUser() *cobra.Command {
+	return a.userChange(userChange{
+		question: "Deactivate user NAME and end all sessions?", done: "User NAME deactivated. All sessions have ended.", leaves: true,
+		do: patchUser(wire.UpdateUser{State: wire.Some(string(user.Deactivated))}),
+	}, &cobra.Command{
+		Use: "deactivate-user USERNAME", Short: "Deactivate a user and end all sessions", SuggestFor: []string{"deactivate", "disable-user"},
+		Long: `Deactivate a user. All sessions of the user end immediately, and the user cannot sign in until
+an admin activates the user again. The user keeps the roles in projects.
+
+The command lists the service tokens that the user created. They stay valid.`,
+		Example: `  sluice admin deactivate-user bob`,
+	})
+}
+
+func (a *application) activateUser() *cobra.Command {
+	return a.userChange(userChange{
+		question: "Activate user NAME, with the same password and roles?", done: "User NAME activated.",
+		do: patchUser(wire.UpdateUser{State: wire.Some(string(user.Active))}),
+	}, &cobra.Command{
+		Use: "activate-user USERNAME", Short: "Activate a deactivated user", SuggestFor: []string{"activate", "enable-user"},
+		Long:    `Activate a deactivated user, who can then sign in again with the same password and roles.`,
+		Example: `  sluice admin activate-user bob`,
+	})
+}
+
+func (a *application) removeUser() *cobra.Command {
+	return a.userChange(userChange{
+		guard: requireName, question: "Remove user NAME from all projects permanently?", done: "User NAME removed. All sessions have ended.", leaves: true,
+		do: func(ctx context.Context, w work, username string) (any, wire.RemainingTokens, error) {
+			left, err := w.RemoveUser(ctx, username)
+			return left, left, err
+		},
+	}, &cobra.Command{
+		Use: "remove-user USERNAME", Short: "Remove a user permanently", SuggestFor: []string{"delete-user", "remove"},
+		Long: `Remove a user from all projects, and delete the user. All sessions of the user end immediately.
+Keys and deployments that the user created remain. The command fails if a project would have
+no active owner, or if no active admin would remain.
+
+The command lists the service tokens that the user created. They stay valid.`,
+		Example: `  sluice admin remove-user bob`,
+	})
+}
+
+func (a *application) endSessions() *cobra.Command {
+	return a.userChange(userChange{
+		question: "End all sessions of user NAME?", done: "All sessions of NAME have ended.", leaves: true,
+		do: func(ctx context.Context, w work, username string) (any, wire.RemainingTokens, error) {
+			left, err := w.EndSessions(ctx, username)
+			return left, left, err
+		},
+	}, &cobra.Command{
+		Use: "end-sessions USERNAME", Short: "End all sessions of a user",
+		Long: `End all sessions of a user immediately. The user can sign in again.
+
+The command lists the service tokens that the user created. They stay valid.`,
+		Example: `  sluice admin end-sessions bob`,
+	})
+}
+
+func (a *application) grantAdmin() *cobra.Command {
+	return a.userChange(userChange{
+		question: "Make NAME an admin, who owns all projects and manages users?", done: "User NAME is an admin.",
+		do: patchUser(wire.UpdateUser{Admin: wire.Some(true)}),
+	}, &cobra.Command{
+		Use: "grant-admin USERNAME", Short: "Grant admin rights to a user",
+		Long:    `Grant admin rights to a user. Admins are owners of all projects and manage users.`,
+		Example: `  sluice admin grant-admin ada`,
+	})
+}
+
+func (a *application) revokeAdmin() *cobra.Command {
+	return a.userChange(userChange{
+		question: "Revoke the admin rights of NAME?", done: "User NAME is no longer an admin.", leaves: true,
+		do: patchUser(wire.UpdateUser{Admin: wire.Some(false)}),
+	}, &cobra.Command{
+		Use: "revoke-admin USERNAME", Short: "Revoke the admin rights of a user",
+		Long: `Revoke the admin rights of a user, from the next request on. The user keeps the roles in
+projects. The command fails if no active admin would remain.
+
+The command lists the service tokens that the user created. They stay valid.`,
+		Example: `  sluice admin revoke-admin ada`,
 	})
 }
 

@@ -23,6 +23,7 @@ const (
 	revokedJSON    = `{` + `"id":"key-ab12cd34","prefix":"ab12cd34","project":"shop","environment":"prod","plan":"plan-starter","name":"","apps":[],"status":"revoked","expires_at":null,"created_at":"2026-01-02T03:04:05Z","created_by":"ada","previous_secret_expires_at":null}`
 	leakedJSON     = `{"id":"key-le4k3d00","prefix":"le4k3d00","project":"shop","environment":"prod","plan":"plan-starter","name":"","apps":[],"status":"disabled","expires_at":null,"created_at":"2026-01-02T03:04:05Z","created_by":"ada","previous_secret_expires_at":null,"leak":{"at":"2026-03-14T12:00:00Z","by":"program:github","found_at":"https://git.example.com/x","found_in":"commit","secret":"current"}}`
 	tokenFields    = `"id":"token-ab12cd34ef56","project":"shop","name":"nightly","role":"developer","status":"active","expires_at":"2026-06-12T15:09:26Z","created_at":"2026-03-14T15:09:26Z","created_by":"ada",`
+	remainingJSON  = `"token_count":2,"tokens":[{"id":"token-ab12cd34ef56","name":"nightly","project":"shop","role":"developer","expires_at":"2026-06-12T15:09:26Z"}]`
 	tokenJSON      = `{` + tokenFields + `"last_used_at":"2026-03-14T15:05:00Z"}`
 	oldTokenJSON   = `{"id":"token-zz99yy88xx77","project":"shop","name":"infrastructure","role":"owner","status":"expired","expires_at":"2026-03-14T00:00:00Z","created_at":"2026-01-02T03:04:05Z","created_by":"bob","last_used_at":null}`
 	bearerJSON     = `{` + tokenFields + `"last_used_at":null,"token":"sluice_st_ab12cd34ef56_0123456789abcdefghijABCDEFGHIJ0123456789"}`
@@ -115,9 +116,12 @@ func shop() map[string][]answer {
 		"GET /session":    ok(whoJSON),
 		"DELETE /session": none(),
 
-		"GET /users":              ok(list(`{"username":"ada","admin":true},{"username":"bob","admin":false}`)),
-		"POST /users":             ok(`{"username":"bob","admin":false}`),
-		"PUT /users/bob/password": none(),
+		"GET /users":                 ok(list(`{"username":"ada","admin":true,"state":"active","last_sign_in":"2026-03-14T15:05:00Z"},{"username":"bob","admin":false,"state":"deactivated","last_sign_in":null}`)),
+		"POST /users":                ok(`{"username":"bob","admin":false,"state":"active","last_sign_in":null}`),
+		"PUT /users/bob/password":    none(),
+		"PATCH /users/bob":           ok(`{"username":"bob","admin":false,"state":"deactivated","last_sign_in":"2026-03-14T15:05:00Z",` + remainingJSON + `}`),
+		"DELETE /users/bob":          ok(`{` + remainingJSON + `}`),
+		"DELETE /users/bob/sessions": ok(`{"token_count":null,"tokens":[]}`),
 
 		"GET /host-reservations":                    ok(list(`{"host":"www.example.com","app":"shop-prod.hello","project":"shop","until":"2026-04-13T15:09:26Z"}`)),
 		"DELETE /host-reservations/www.example.com": none(),
