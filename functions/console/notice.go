@@ -11,6 +11,13 @@ const (
 	noticePasswordChanged
 	noticePasswordReset
 	noticeUserCreated
+	noticeUserDeactivated
+	noticeUserActivated
+	noticeUserRemoved
+	noticeSessionsEnded
+	noticeAdminGranted
+	noticeAdminRevoked
+	noticeOwnSessionsEnded
 	noticeHostReleased
 	noticeProjectCreated
 	noticeProjectDeleted
@@ -61,6 +68,13 @@ func (n notice) text() string { //nolint:funlen // a table
 		noticePasswordReset:      "Password set. All sessions of the user have ended.",
 		noticeHostReleased:       "Host released. Any project can now use it.",
 		noticeUserCreated:        "User created. Add the user to a project as a member.",
+		noticeUserDeactivated:    "User deactivated. All sessions of the user have ended.",
+		noticeUserActivated:      "User activated. The user can sign in again.",
+		noticeUserRemoved:        "User removed from all projects and deleted.",
+		noticeSessionsEnded:      "All sessions of the user have ended.",
+		noticeAdminGranted:       "Admin rights granted.",
+		noticeAdminRevoked:       "Admin rights revoked.",
+		noticeOwnSessionsEnded:   "All your sessions have ended. Sign in again.",
 		noticeProjectCreated:     "Project created.",
 		noticeProjectDeleted:     "Project deleted.",
 		noticeEnvironmentCreated: "Environment created.",

@@ -49,7 +49,7 @@ func TestEveryChangeIsGuarded(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	for _, path := range []string{
-		"/console/sign-out", "/console/account", "/console/users", "/console/users/ada/password", "/console/hosts/hello.example.com/release", "/console/projects",
+		"/console/sign-out", "/console/account", "/console/users", "/console/users/ada/password", "/console/users/ada/deactivate", "/console/users/ada/remove", "/console/account/end-sessions", "/console/hosts/hello.example.com/release", "/console/projects",
 		"/console/projects/shop/delete", "/console/projects/shop/members", "/console/projects/shop/members/ada/remove",
 		"/console/projects/shop/tokens", "/console/projects/shop/tokens/token-000000000001/revoke",
 		"/console/projects/shop/environments", "/console/projects/shop/environments/prod/delete",

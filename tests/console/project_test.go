@@ -4,6 +4,9 @@ import (
 	"crypto/rand"
 	"strings"
 	"testing"
+
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
 func TestProject(t *testing.T) {
@@ -63,6 +66,63 @@ func TestMembers(t *testing.T) {
 	v.clicks("Remove " + ada.username).sees(ada.username + " loses access to the project.")
 	v.clicks("Remove " + ada.username).sees("Member removed.")
 	v.seesNo(ada.username)
+}
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	s, v := adminIn(t, desk)
+	ada := s.member("owner")
+	held := browseAs(t, phone.plain(), ada)
+	open := func(action string) {
+		t.Helper()
+		v.opens("/console/users/" + ada.username + "/" + action)
+	}
+	v.opens("/console/users").sees("Last sign-in", "Active")
+	v.shot("users")
+
+	open("end-sessions")
+	v.clicks("End sessions").sees("All sessions of the user have ended.")
+	held.opens("/console/projects").sees("Password")
+	held.signsInHere(ada)
+	held.opens("/console/users").sees("Access denied")
+
+	open("grant-admin")
+	v.clicks("Grant admin rights").sees("Admin rights granted.")
+	held.opens("/console/users").sees("Create user")
+	open("revoke-admin")
+	v.clicks("Revoke admin rights").sees("Admin rights revoked.")
+	held.opens("/console/users").sees("Access denied")
+
+	c := stacktest.SignIn(t, world, ada.username, ada.password)
+	_, _, err := c.CreateToken(t.Context(), s.Project, wire.CreateToken{Name: new("left"), Role: new("viewer")})
+	must(t, err)
+	open("deactivate")
+	v.clicks("Deactivate "+ada.username).sees("Service tokens of "+ada.username, "left", s.Project)
+	v.shot("users-tokens")
+	v.accessible()
+	held.opens("/console/projects").sees("Password")
+	open("activate")
+	v.clicks("Activate " + ada.username).sees("User activated.")
+
+	held.signsInHere(ada)
+	open("remove")
+	v.clicks("Remove "+ada.username).sees("would have no active owner", s.Project)
+	must(t, s.Client.SetMembers(t.Context(), s.Project, []wire.Member{{Username: admin().username, Role: "owner"}, {Username: ada.username, Role: "owner"}}))
+	open("remove")
+	v.clicks("Remove "+ada.username).sees("User removed from all projects and deleted.", "left")
+	held.opens("/console/projects").sees("Password")
+}
+
+func TestEndOwnSessions(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ada := s.member("viewer")
+	one, two := browseAs(t, desk, ada), browseAs(t, phone.plain(), ada)
+	one.opens("/console/account/end-sessions")
+	one.clicks("End all sessions").sees("All your sessions have ended.")
+	two.opens("/console/projects").sees("Password")
+	two.signsInHere(ada)
+	two.opens("/console/projects").sees(s.Project)
 }
 
 func TestViewerOfApps(t *testing.T) {
