@@ -4,9 +4,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // parseExpiry parses an RFC 3339 timestamp and truncates it to microseconds. nil means no expiry.
@@ -36,12 +34,4 @@ func parseGrace(text *string) (time.Duration, error) {
 		return 0, problem.FromCode(problem.InvalidGrace)
 	}
 	return d.Truncate(time.Microsecond), nil
-}
-
-func set[T any](name string, field wire.Optional[T], to *T) error {
-	if field.Set && field.Value == nil {
-		return httpapi.Missing(name)
-	}
-	field.Apply(to)
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/plan/planwire"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -132,14 +133,14 @@ func fuzzPlan(t *testing.T, s *Service, body []byte) {
 	var create wire.CreatePlan
 	old := plan.Plan{ID: "plan-a", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1, Quota: 1, Period: plan.Day}}
 	if try(t, httpapi.Unmarshal(body, &create)) {
-		name, limits, err := newPlan(create)
+		name, limits, err := planwire.New(create)
 		if try(t, err) && (limits.Check() != nil || !plan.ValidID(string(plan.IDFor(name)))) {
 			t.Errorf("%s: got plan %q, %+v", body, name, limits)
 		}
 	}
 	var update wire.UpdatePlan
 	if try(t, httpapi.Unmarshal(body, &update)) {
-		p, err := changePlan(old, update, s.changeTime())
+		p, err := planwire.Change(old, update, s.changeTime())
 		if try(t, err) && (p.ID != old.ID || p.Check() != nil || plan.CheckName(p.Name) != nil) {
 			t.Errorf("%s: got plan %+v", body, p)
 		}

@@ -236,7 +236,7 @@ func changeName(k *apikey.Key, in wire.UpdateKey) error {
 
 func changePlanOf(k *apikey.Key, in wire.UpdateKey) error {
 	id := string(k.Plan)
-	if err := set("plan", in.Plan, &id); err != nil {
+	if err := httpapi.Set("plan", in.Plan, &id); err != nil {
 		return err
 	}
 	k.Plan = plan.ID(id)
@@ -259,7 +259,7 @@ func changeScope(k *apikey.Key, in wire.UpdateKey) error {
 
 func changeStatus(k *apikey.Key, in wire.UpdateKey) error {
 	status := string(k.Status)
-	if err := set("status", in.Status, &status); err != nil {
+	if err := httpapi.Set("status", in.Status, &status); err != nil {
 		return err
 	}
 	changed, err := k.WithStatus(apikey.Status(status))

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // Sessions authenticates requests. *identity.Guard implements it.
@@ -190,6 +191,16 @@ func Required[T any](field string, value *T) error {
 	if value == nil {
 		return Missing(field)
 	}
+	return nil
+}
+
+// Set stores the value of a field of a change in to, unless the field is absent. It returns a
+// missing_field problem if the field is null.
+func Set[T any](name string, field wire.Optional[T], to *T) error {
+	if field.Set && field.Value == nil {
+		return Missing(name)
+	}
+	field.Apply(to)
 	return nil
 }
 

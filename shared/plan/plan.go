@@ -129,6 +129,14 @@ func ValidID(s string) bool {
 	return ok && rest != "" && len(rest) <= maxName && slug(rest) == rest
 }
 
+// ParseID parses a plan ID. It returns not_found for a malformed ID.
+func ParseID(s string) (ID, error) {
+	if !ValidID(s) {
+		return "", problem.New(problem.NotFound, "The plan does not exist.")
+	}
+	return ID(s), nil
+}
+
 // Period is the period of a quota: a UTC calendar day, week (from Monday) or month (promise P6).
 type Period string
 
