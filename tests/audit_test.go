@@ -154,7 +154,7 @@ func stateChangingRoutes(t *testing.T) []string {
 	for _, url := range world.Info().Metrics {
 		for _, found := range series.FindAllStringSubmatch(stacktest.Get(t, url).Body, -1) {
 			switch found[1] {
-			case table.FindKey.Pattern(), table.TestWebhook.Pattern(): // change no state
+			case table.FindKey.Pattern(), table.TestWebhook.Pattern(), table.ForecastPlan.Pattern(): // change no state
 			case table.ReleaseQuota.Pattern(): // needs a lost checker; see TestReleaseLeases of package store
 			default:
 				routes = append(routes, found[1])

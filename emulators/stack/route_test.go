@@ -112,6 +112,8 @@ func TestRoutes(t *testing.T) {
 		"/api/v1/projects/shop/api-keys/key-ab12cd34/rotate": "keys",
 		"/api/v1/projects/shop/api-keys/key-ab12cd34/usage":  "usage",
 		environment + "/usage":                               "usage",
+		environment + "/plans/plan-a/forecast":               "usage",
+		environment + "/apps/hello/gate/forecast":            "usage",
 		environment + "/activity":                            "apps",
 		"/api/v1/webhook/shop-prod/hello":                    "webhook",
 		"/api":                                               "apps",

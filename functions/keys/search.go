@@ -194,10 +194,10 @@ func (s scans) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// matches reports whether a key matches the query. A key without apps can access all apps.
+// matches reports whether a key matches the query.
 func matches(k apikey.Key, q api.KeysOf, now time.Time) bool {
 	return (q.Status == "" || status(k, now) == q.Status) &&
-		(q.App == "" || len(k.Apps) == 0 || slices.Contains(k.Apps, q.App)) &&
+		(q.App == "" || k.Covers(q.App)) &&
 		k.Found(apikey.SearchText(q.Search))
 }
 

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
@@ -39,7 +38,7 @@ type keyUse struct {
 	History usage.History
 }
 
-func (k keyUse) name() wire.NamedKey {
+func named(k apikey.Key) wire.NamedKey {
 	return wire.NamedKey{KeyID: string(k.ID()), Prefix: string(k.Prefix), Name: k.Name}
 }
 
@@ -48,7 +47,9 @@ func (s *Service) getEnvironmentUsage(ctx context.Context, in httpapi.Scope, ask
 	if err != nil {
 		return wire.EnvironmentUsage{}, err
 	}
-	e, err := s.environments.read(ctx, in.Environment, s.now, s.readEnvironment)
+	e, err := s.environments.read(ctx, in.Environment.Namespace, s.now, func(ctx context.Context, at time.Time) (environment, error) {
+		return s.readEnvironment(ctx, in.Environment, at)
+	})
 	if err != nil {
 		return wire.EnvironmentUsage{}, fmt.Errorf("usage of %s: %w", in.Environment.Namespace, err)
 	}
@@ -68,9 +69,12 @@ type environment struct {
 	watched  []keyUse // contains the keys that need attention
 	checkers checkers.List
 	leaks    []audit.Record // leaks of the project's service tokens, within expiryWindow
+	whole    bool           // busy contains all keys
 
 	incomplete []usage.Day
 }
+
+func (e environment) size() int { return len(e.busy) }
 
 func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at time.Time) (environment, error) {
 	read := environment{at: at}
@@ -120,7 +124,7 @@ func (s *Service) readKeys(ctx context.Context, e app.Environment, read *environ
 		all[i] = keyUse{Key: k, Limits: limits[k.Plan], History: counts.Histories[i]}
 	}
 	read.total, read.counts, read.incomplete = total(all), count(all, read.at), counts.Incomplete
-	read.busy, read.watched = all, all
+	read.busy, read.watched, read.whole = all, all, true
 	return nil
 }
 
@@ -162,7 +166,7 @@ func busiest(keys []keyUse, w usage.Window) []wire.KeyTotals {
 	all := []wire.KeyTotals{}
 	for _, k := range keys {
 		if t := k.History.Total(w); !t.Zero() {
-			all = append(all, wire.KeyTotals{NamedKey: k.name(), Totals: usagequery.WireTotals(t)})
+			all = append(all, wire.KeyTotals{NamedKey: named(k.Key), Totals: usagequery.WireTotals(t)})
 		}
 	}
 	slices.SortFunc(all, func(a, b wire.KeyTotals) int {
@@ -177,7 +181,7 @@ func attention(keys []keyUse, now time.Time) []wire.KeyAttention {
 	all := []wire.KeyAttention{}
 	for _, k := range keys {
 		if k.leaked(now) {
-			all = append(all, wire.KeyAttention{NamedKey: k.name(), Reason: wire.KeyLeaked, At: k.Leak.At.UTC()})
+			all = append(all, wire.KeyAttention{NamedKey: named(k.Key), Reason: wire.KeyLeaked, At: k.Leak.At.UTC()})
 			continue
 		}
 		if k.Status != apikey.Active {
@@ -216,7 +220,7 @@ func (k keyUse) leaked(now time.Time) bool { return now.Before(k.LeakShownUntil(
 
 // attention returns the most urgent reason why an active key needs attention.
 func (k keyUse) attention(now time.Time) (wire.KeyAttention, bool) {
-	a := wire.KeyAttention{NamedKey: k.name()}
+	a := wire.KeyAttention{NamedKey: named(k.Key)}
 	because := func(reason wire.Attention, at time.Time, share *float64) (wire.KeyAttention, bool) {
 		a.Reason, a.At, a.Share = reason, at.UTC(), share
 		return a, true
@@ -245,81 +249,4 @@ func (k keyUse) attention(now time.Time) (wire.KeyAttention, bool) {
 		return because(wire.RateExceeded, usage.DayOf(now).End(), &late)
 	}
 	return a, false
-}
-
-type environments struct {
-	life  time.Duration
-	turns chan struct{} // semaphore of reads
-
-	mu     sync.Mutex // guards cached; not held during reads
-	cached map[string]*cachedEnvironment
-}
-
-type cachedEnvironment struct {
-	reading *usagequery.Shared[environment]
-	used    time.Time // last use
-	keys    int       // in the last read
-}
-
-func newEnvironments(life time.Duration) *environments {
-	return &environments{life: life, turns: make(chan struct{}, readingsAtOnce), cached: map[string]*cachedEnvironment{}}
-}
-
-const (
-	readingsAtOnce = 2               // concurrent reads: each uses memory for all keys
-	maxCachedKeys  = 20_000          // in all environments; a key uses about 3 kB
-	maxUnused      = 5 * time.Minute // for which an unused environment is cached
-)
-
-func (all *environments) read(
-	ctx context.Context, e app.Environment, now func() time.Time, load func(context.Context, app.Environment, time.Time) (environment, error),
-) (environment, error) {
-	return all.of(e.Namespace, now()).Read(ctx, now, func(ctx context.Context, at time.Time) (environment, time.Duration, error) {
-		select {
-		case all.turns <- struct{}{}:
-			defer func() { <-all.turns }()
-		case <-ctx.Done():
-			return environment{}, 0, problem.FromCode(problem.Unavailable).WithCause(ctx.Err())
-		}
-		read, err := load(ctx, e, at)
-		all.bound(e.Namespace, len(read.busy))
-		return read, all.life + time.Duration(len(read.busy)/100)*time.Second, err
-	})
-}
-
-// bound records the number of keys of an environment, and removes the least recently used
-// environments until at most maxCachedKeys keys are cached.
-func (all *environments) bound(namespace string, keys int) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if k := all.cached[namespace]; k != nil {
-		k.keys = keys
-	}
-	names := slices.SortedFunc(maps.Keys(all.cached), func(a, b string) int { return all.cached[b].used.Compare(all.cached[a].used) })
-	sum := keys
-	for _, name := range names {
-		if name == namespace {
-			continue
-		}
-		if sum += all.cached[name].keys; sum > maxCachedKeys {
-			delete(all.cached, name)
-		}
-	}
-}
-
-func (all *environments) of(namespace string, now time.Time) *usagequery.Shared[environment] {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for name, k := range all.cached {
-		if now.Sub(k.used) > maxUnused {
-			delete(all.cached, name)
-		}
-	}
-	k := all.cached[namespace]
-	if k == nil {
-		k = &cachedEnvironment{reading: usagequery.NewShared[environment]()}
-		all.cached[namespace] = k
-	}
-	k.used = now
-	return k.reading
 }

@@ -177,7 +177,7 @@ func TestAttention(t *testing.T) {
 			tt.key.Prefix = key
 			want := []wire.KeyAttention{}
 			if tt.want != "" {
-				want = append(want, wire.KeyAttention{NamedKey: tt.key.name(), Reason: tt.want, At: tt.at, Share: tt.part})
+				want = append(want, wire.KeyAttention{NamedKey: named(tt.key.Key), Reason: tt.want, At: tt.at, Share: tt.part})
 			}
 			check.Equal(t, "attention", want, attention([]keyUse{tt.key}, now))
 		})
@@ -211,12 +211,12 @@ func TestMostUrgent(t *testing.T) {
 
 func TestKeptEnvironmentsAreBounded(t *testing.T) {
 	t.Parallel()
-	all, now, reads := newEnvironments(time.Hour), time.Unix(0, 0), map[string]int{}
+	all, now, reads := newReadings[environment](time.Hour, newTurns()), time.Unix(0, 0), map[string]int{}
 	read := func(namespace string) {
 		t.Helper()
 		now = now.Add(time.Second)
-		_, err := all.read(t.Context(), app.Environment{Namespace: namespace}, func() time.Time { return now },
-			func(context.Context, app.Environment, time.Time) (environment, error) {
+		_, err := all.read(t.Context(), namespace, func() time.Time { return now },
+			func(context.Context, time.Time) (environment, error) {
 				reads[namespace]++
 				return environment{busy: make([]keyUse, maxCachedKeys/2)}, nil
 			})

@@ -23,6 +23,34 @@ type countedReads struct {
 	*store.Store
 	reads, counters atomic.Int64
 	keys            atomic.Int64 // keys and rollups, and a thousand counted keys
+	plans           atomic.Int64 // read one by one
+
+	listing func() // called by EachListed if it is not nil
+	endless bool   // EachListed lists keys forever
+}
+
+func (c *countedReads) EachListed(ctx context.Context, f store.KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error] {
+	return func(yield func(apikey.Key, error) bool) {
+		if c.listing != nil {
+			c.listing()
+		}
+		for c.endless && yield(apikey.Key{}, nil) {
+		}
+		if c.endless {
+			return
+		}
+		for k, err := range c.Store.EachListed(ctx, f, after) {
+			c.keys.Add(1)
+			if !yield(k, err) {
+				return
+			}
+		}
+	}
+}
+
+func (c *countedReads) Plan(ctx context.Context, namespace string, id plan.ID) (plan.Plan, error) {
+	c.plans.Add(1)
+	return c.Store.Plan(ctx, namespace, id)
 }
 
 func (c *countedReads) EachKey(ctx context.Context, f store.KeyFilter) iter.Seq2[apikey.Key, error] {
@@ -110,7 +138,12 @@ func (h *harness) flush(day string, source usage.CounterSource, t usage.Totals) 
 
 func (h *harness) rollUp(day string, t usage.Totals) {
 	h.t.Helper()
-	check.OK(h.t, h.store.UpdateRollups(h.t.Context(), []apikey.Prefix{key}, func(_ apikey.Prefix, old usage.History) usage.History {
+	h.rollUpKey(key, day, t)
+}
+
+func (h *harness) rollUpKey(prefix apikey.Prefix, day string, t usage.Totals) {
+	h.t.Helper()
+	check.OK(h.t, h.store.UpdateRollups(h.t.Context(), []apikey.Prefix{prefix}, func(_ apikey.Prefix, old usage.History) usage.History {
 		return old.Merge(h.day(day), t)
 	}))
 }

@@ -13,6 +13,10 @@
 // over all keys, it reads all plans, keys and rollups. A process reads two environments at a time,
 // and caches environments with together 20,000 keys. A report is reused for RECENT_SECONDS, plus
 // one second for each hundred keys read.
+//
+// A forecast reads two documents for each key of the plan, or of the environment for a gate. It
+// reuses the reads of a report of all keys and of other forecasts for the same time. In each
+// environment, one forecast reads at a time; others return rate_limited.
 package usage
 
 import (
@@ -21,6 +25,7 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
@@ -42,6 +47,8 @@ type Store interface {
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
 	usagequery.Store
 	EachKey(ctx context.Context, f store.KeyFilter) iter.Seq2[apikey.Key, error]
+	EachListed(ctx context.Context, f store.KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error]
+	Plan(ctx context.Context, namespace string, id plan.ID) (plan.Plan, error)
 	Summary(ctx context.Context, namespace string) (sum store.Summary, ok bool, err error)
 	CountKeys(ctx context.Context, q store.KeySearch) (int, error)
 	FindKeys(ctx context.Context, q store.KeySearch, after store.KeyPlace, limit int) ([]store.Candidate, error)
@@ -57,19 +64,24 @@ type Service struct {
 	store        Store
 	api          *httpapi.API
 	counted      *usagequery.Reader
-	environments *environments
+	environments *readings[environment]
+	used         *readings[usedKeys] // for forecasts
+	forecasting  sync.Map            // namespaces that a forecast reads
 	now          func() time.Time
 }
 
 // New returns a service.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
 	checkers := &usagequery.Checkers{Client: checkers.NewClient(cfg.Settings), Members: st.Members, Log: log}
+	turns := newTurns()
 	s := &Service{
 		store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), counted: usagequery.NewReader(st, checkers, cfg.Recent),
-		environments: newEnvironments(cfg.Life()), now: time.Now,
+		environments: newReadings[environment](cfg.Life(), turns), used: newReadings[usedKeys](cfg.Life(), turns), now: time.Now,
 	}
 	httpapi.Serve(s.api, api.GetUsage, s.getUsage)
 	httpapi.Serve(s.api, api.GetEnvironmentUsage, s.getEnvironmentUsage)
+	httpapi.Serve(s.api, api.ForecastPlan, s.forecastPlan)
+	httpapi.Serve(s.api, api.ForecastGate, s.forecastGate)
 	return s
 }
 

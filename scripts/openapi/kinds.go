@@ -98,6 +98,9 @@ var kinds = map[string]kind{
 	"period":     {values: all(plan.Periods()), example: "month"},
 	"quota_mode": {values: all(plan.Modes()), example: "hard"},
 
+	"forecast_rate": {values: []any{wire.Unknown}},
+	"observed":      {values: []any{wire.NotObserved}},
+
 	"key_id":        {pattern: `^key-[0-9a-z]{8}$`, example: "key-ab12cd34"},
 	"prefix":        {pattern: `^[0-9a-z]{8}$`, example: "ab12cd34"},
 	"leaked":        {pattern: `^(` + apikey.Pattern + `|` + servicetoken.Pattern + `)$`},

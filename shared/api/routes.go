@@ -336,6 +336,13 @@ var (
 	GetEnvironmentUsage = route[Window, wire.EnvironmentUsage]("usage", "GET "+environment+"/usage", Viewer, http.StatusOK,
 		"Get an environment's daily usage and the keys that need attention",
 		problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired)
+	ForecastPlan = route[wire.ForecastPlan, wire.PlanForecast]("usage", "POST "+aPlan+"/forecast", Developer, http.StatusOK,
+		"List the keys of a plan that used more than a new quota",
+		problem.MissingField, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota, problem.TooManyKeys).
+		details("The plan does not change. Absent fields have the plan's values. A forecast is limited to 20,000 keys. An environment has one forecast at a time; others get 429.")
+	ForecastGate = route[None, wire.GateForecast]("usage", "GET "+anApp+"/gate/forecast", Developer, http.StatusOK,
+		"Count the keys that can access an app while its gate is on", problem.TooManyKeys).
+		details("A forecast is limited to 20,000 keys. An environment has one forecast at a time; others get 429.")
 )
 
 // The checker: the limits of a key, for the client that has the key.

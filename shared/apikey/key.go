@@ -199,6 +199,9 @@ func ShownScope(stored []string) (apps []string, kind ScopeKind) {
 	return apps, SomeApps
 }
 
+// Covers reports whether the key's scope includes an app of its environment.
+func (k Key) Covers(app string) bool { return len(k.Apps) == 0 || slices.Contains(k.Apps, app) }
+
 // WithoutApp returns k without an app in its scope.
 func (k Key) WithoutApp(name string, now time.Time) Key {
 	k.Apps = slices.DeleteFunc(slices.Clone(k.Apps), func(a string) bool { return a == name })

@@ -55,6 +55,11 @@ func (c *Client) RequireAPIKey(ctx context.Context, project, environment, app st
 	return call(ctx, c, api.UpdateApp, wire.UpdateApp{RequireAPIKey: &on}, project, environment, app)
 }
 
+// ForecastGate counts the keys that can access an app while its gate is on.
+func (c *Client) ForecastGate(ctx context.Context, project, environment, app string) (wire.GateForecast, error) {
+	return call(ctx, c, api.ForecastGate, api.None{}, project, environment, app)
+}
+
 // UpdateApp changes the settings of an app that are set in u.
 func (c *Client) UpdateApp(ctx context.Context, project, environment, app string, u wire.UpdateApp) (wire.App, error) {
 	return call(ctx, c, api.UpdateApp, u, project, environment, app)

@@ -138,6 +138,15 @@ func TestCalls(t *testing.T) {
 			_, err := c.UpdatePlan(ctx, "shop", "prod", "plan-gold", wire.UpdatePlan{Quota: wire.Null[int64](), Burst: wire.Some(int64(3))})
 			return err
 		}, "PATCH", env + "/plans/plan-gold", `{"burst":3,"quota":null}`},
+		{"ForecastPlan", func(ctx context.Context, c *Client) error {
+			u := wire.UpdatePlan{Name: wire.Some("Gold"), Quota: wire.Some(int64(3)), QuotaPeriod: wire.Some("day")}
+			_, err := c.ForecastPlan(ctx, "shop", "prod", "plan-gold", u)
+			return err
+		}, "POST", env + "/plans/plan-gold/forecast", `{"quota":3,"quota_period":"day"}`},
+		{"ForecastGate", func(ctx context.Context, c *Client) error {
+			_, err := c.ForecastGate(ctx, "shop", "prod", "hello")
+			return err
+		}, "GET", env + "/apps/hello/gate/forecast", ""},
 		{
 			"DeletePlan", func(ctx context.Context, c *Client) error { return c.DeletePlan(ctx, "shop", "prod", "plan-gold") },
 			"DELETE", env + "/plans/plan-gold", "",

@@ -35,6 +35,12 @@ func (c *Client) UpdatePlan(ctx context.Context, project, environment, planID st
 	return call(ctx, c, api.UpdatePlan, change, project, environment, planID)
 }
 
+// ForecastPlan compares the usage of a plan's keys with the limits that a change would set. It
+// ignores a new name.
+func (c *Client) ForecastPlan(ctx context.Context, project, environment, planID string, change wire.UpdatePlan) (wire.PlanForecast, error) {
+	return call(ctx, c, api.ForecastPlan, change.Forecast(), project, environment, planID)
+}
+
 // DeletePlan deletes a usage plan that no key uses.
 func (c *Client) DeletePlan(ctx context.Context, project, environment, planID string) error {
 	return do(ctx, c, api.DeletePlan, api.None{}, project, environment, planID)

@@ -254,6 +254,11 @@ func runAllQueries(t *testing.T, s *store.Store) {
 			}
 		}
 	}
+	for _, f := range []store.KeyFilter{{Project: "shop", Environment: "prod", Usable: true}, {Project: "shop", Environment: "prod", Plan: p.ID, Usable: true}} {
+		for _, err := range s.EachListed(ctx, f, "") {
+			check(err)
+		}
+	}
 	_, err = s.FindKeys(ctx, store.KeySearch{KeyFilter: store.KeyFilter{Project: "shop", Environment: "prod"}, Leaked: noon()}, store.KeyPlace{}, 10)
 	check(err)
 	_, _, err = s.RelistKeys(ctx, "", 10, func(apikey.Key, usage.History) {})

@@ -136,7 +136,7 @@ func (s *Store) Key(ctx context.Context, id apikey.ID) (apikey.Key, error) {
 // Holds reports whether the filter selects a key.
 func (f KeyFilter) Holds(k apikey.Key) bool {
 	return k.Project == f.Project && (f.Environment == "" || k.Environment == f.Environment) &&
-		(f.Plan == "" || k.Plan == f.Plan) && (f.Status == "" || k.Status == f.Status)
+		(f.Plan == "" || k.Plan == f.Plan) && (f.Status == "" || k.Status == f.Status) && (!f.Usable || k.Status != apikey.Revoked)
 }
 
 // KeyFilter selects the keys of a project and, unless they are "", of an environment, a plan and a
@@ -146,6 +146,7 @@ type KeyFilter struct {
 	Environment string
 	Plan        plan.ID
 	Status      apikey.Status
+	Usable      bool // without revoked keys
 }
 
 // Keys lists keys.
@@ -159,13 +160,13 @@ func (s *Store) EachKey(ctx context.Context, f KeyFilter) iter.Seq2[apikey.Key, 
 }
 
 // EachListed iterates over the keys after an ID, or all if it is "". It returns only their prefix,
-// name, scope, status and expiry.
+// name, plan, scope, status and expiry.
 func (s *Store) EachListed(ctx context.Context, f KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error] {
 	q := f.on(s.keys()).OrderBy(fire.ID)
 	if after != "" {
 		q = q.After(string(after))
 	}
-	return each(ctx, q.Select("prefix", "name", "apps", "status", "expires_at"), func(doc fire.Doc) (apikey.Key, error) {
+	return each(ctx, q.Select("prefix", "name", "plan", "apps", "status", "expires_at"), func(doc fire.Doc) (apikey.Key, error) {
 		d, err := shape[keyDoc](doc)
 		d.Key.ExpiresAt = zeroOrTime(d.ExpiresAt)
 		return d.Key, err
@@ -173,6 +174,9 @@ func (s *Store) EachListed(ctx context.Context, f KeyFilter, after apikey.ID) it
 }
 
 func (f KeyFilter) on(q fire.Query) fire.Query {
+	if f.Usable {
+		q = q.Where("status", "in", apikey.Usable())
+	}
 	return q.Where("project", "==", f.Project).WhereSet("environment", "==", f.Environment).
 		WhereSet("plan", "==", f.Plan).WhereSet("status", "==", f.Status)
 }

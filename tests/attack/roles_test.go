@@ -84,6 +84,7 @@ func expectations() map[string]expectation {
 		"GET " + app:                                           {body: "", status: 200},
 		"PATCH " + app:                                         {body: `{}`, status: 200},
 		"DELETE " + app:                                        {body: "", status: 404, app: "ghost"},
+		"GET " + app + "/gate/forecast":                        {body: "", status: 200},
 		"PUT " + app + "/git-source":                           {body: `{}`, status: 422},
 		"DELETE " + app + "/git-source":                        {body: "", status: 404},
 		"GET " + app + "/webhook":                              {body: "", status: 200},
@@ -100,6 +101,7 @@ func expectations() map[string]expectation {
 		"GET " + env + "/plans/{plan_id}":                      {body: "", status: 200},
 		"PATCH " + env + "/plans/{plan_id}":                    {body: `{}`, status: 200},
 		"DELETE " + env + "/plans/{plan_id}":                   {body: "", status: 409}, // used by a key
+		"POST " + env + "/plans/{plan_id}/forecast":            {body: `{}`, status: 200},
 		"GET " + env + "/api-keys":                             {body: "", status: 200},
 		"POST " + env + "/api-keys":                            {body: `{}`, status: 422},
 		"GET " + project + "/api-keys":                         {body: "", status: 200},

@@ -199,6 +199,12 @@ func CopyEntry(t testing.TB, project string, id apikey.ID, n int) {
 	copyOf(t, project, "keylist", id, n)
 }
 
+// CopyRollup adds copies of a key's rollup for the copies of [CopyKey].
+func CopyRollup(t testing.TB, project string, id apikey.ID, n int) {
+	t.Helper()
+	copyOf(t, project, "rollups", id, n)
+}
+
 func copyOf(t testing.TB, project, collection string, id apikey.ID, n int) {
 	t.Helper()
 	c, err := client.NewClient(t.Context(), project)

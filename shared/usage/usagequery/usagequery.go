@@ -17,6 +17,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
@@ -80,6 +81,14 @@ type Reading struct {
 func (r *Reader) Read(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) (Reading, error) {
 	held, asOf := r.checkers.held(ctx, prefixes)
 	return r.read(ctx, prefixes, now, held, asOf)
+}
+
+// Each is Read for more keys than fit into memory: it calls use for each history, in the order of
+// prefixes. It returns the days that lack counts.
+func (r *Reader) Each(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time, use func(usage.History)) ([]usage.Day, error) {
+	held, _ := r.checkers.held(ctx, prefixes)
+	recent, err := r.each(ctx, prefixes, now, held, use)
+	return recent.incomplete, err
 }
 
 // ReadStored is Read without the counts in the checkers' memory.
@@ -250,8 +259,11 @@ func QuotaUse(h usage.History, l plan.Limits, now time.Time) *wire.QuotaUse {
 
 // Shared caches a value. One request loads it while the others wait.
 type Shared[T any] struct {
-	turn chan struct{} // holds a token unless a load is in progress; guards the other fields
+	turn chan struct{} // holds a token unless a load is in progress
+	last atomic.Pointer[loaded[T]]
+}
 
+type loaded[T any] struct {
 	at    time.Time
 	life  time.Duration
 	value T
@@ -267,8 +279,16 @@ func NewShared[T any]() *Shared[T] {
 // Load returns a value and the time for which it can be reused.
 type Load[T any] func(ctx context.Context, at time.Time) (value T, life time.Duration, err error)
 
-// Read returns the cached value if it is valid and was loaded on the same UTC day, and otherwise
-// loads it. Errors are not cached.
+// Cached returns the cached value if it is valid and was loaded on the UTC day of now.
+func (s *Shared[T]) Cached(now time.Time) (value T, ok bool) {
+	l := s.last.Load()
+	if l == nil || usage.DayOf(l.at) != usage.DayOf(now) || now.Sub(l.at) >= l.life {
+		return value, false
+	}
+	return l.value, true
+}
+
+// Read returns the cached value, and otherwise loads it. Errors are not cached.
 func (s *Shared[T]) Read(ctx context.Context, now func() time.Time, load Load[T]) (T, error) {
 	asked := now()
 	select {
@@ -278,14 +298,14 @@ func (s *Shared[T]) Read(ctx context.Context, now func() time.Time, load Load[T]
 	case <-s.turn:
 	}
 	defer func() { s.turn <- struct{}{} }()
-	if !s.at.IsZero() && usage.DayOf(s.at) == usage.DayOf(asked) && asked.Sub(s.at) < s.life {
-		return s.value, nil
+	if value, ok := s.Cached(asked); ok {
+		return value, nil
 	}
 	at := now()
 	value, life, err := load(ctx, at)
 	if err != nil {
 		return value, err
 	}
-	s.at, s.life, s.value = at, life, value
+	s.last.Store(&loaded[T]{at, life, value})
 	return value, nil
 }
