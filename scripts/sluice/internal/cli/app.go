@@ -241,7 +241,9 @@ Calls to its webhook must then contain an image reference.`,
 func (a *application) gateGroup() *cobra.Command {
 	return a.group("gate", "Turn Require API key on or off",
 		a.gateSwitch("on", true, "engaged", "Require an API key for an app", `Require an API key for an app. The gate takes effect when its state is engaged, usually within
-a minute. --wait waits for that state and, on a timeout, fails with the reason.`),
+a minute. --wait waits for that state and, on a timeout, fails with the reason.
+
+On a terminal, the command shows how many keys can access the app, and asks for confirmation.`),
 		a.gateSwitch("off", false, "ungated", "Allow requests to an app without an API key", `Allow requests to an app without an API key. The gate is removed when its state is ungated;
 --wait waits for that state. The command asks for confirmation; scripts need --yes.`),
 		a.gatePreflight(), a.gateStatus())
@@ -252,17 +254,16 @@ func (a *application) gateSwitch(word string, on bool, target, short, long strin
 		Use: word + " APP", Short: short, Long: long,
 		Example: `  sluice app gate ` + word + ` hello --wait`,
 	}
-	var confirm *confirmation
+	g := promptOnly
 	if !on {
-		confirm = a.confirmation(cmd, requireYes)
+		g = requireYes
 		cmd.Example += " --yes"
 	}
+	confirm := a.confirmation(cmd, g)
 	waits := a.waitFlags(cmd)
 	return a.command(inEnvironment, cmd, showResult(a.showGate, func(ctx context.Context, w work) (wire.App, error) {
-		if !on {
-			if err := confirm.ask(ctx, "Allow requests to "+w.args[0]+" of "+w.place()+" without an API key?", w.args[0]); err != nil {
-				return wire.App{}, err
-			}
+		if err := a.confirmGate(ctx, w, confirm, on); err != nil {
+			return wire.App{}, err
 		}
 		p, err := w.RequireAPIKey(ctx, w.project, w.environment, w.args[0], on)
 		if err != nil || !waits.wait {

@@ -39,12 +39,16 @@ func (a *application) confirmation(cmd *cobra.Command, g guard) *confirmation {
 	return c
 }
 
+// required reports whether ask prompts, or fails without a terminal.
+func (c *confirmation) required() bool {
+	return !c.yes && c.name == "" && (c.guard != promptOnly || c.a.term.Attended)
+}
+
 func (c *confirmation) ask(ctx context.Context, question, name string) error {
-	given := c.name != ""
 	switch {
-	case given && c.name != name:
+	case c.name != "" && c.name != name:
 		return usage("--confirm must be %q, not %q; nothing was changed", name, c.name)
-	case c.yes, given, c.guard == promptOnly && !c.a.term.Attended:
+	case !c.required():
 		return nil
 	}
 	hint, wanted := " [y/N] ", []string{"y", "yes"}

@@ -14,7 +14,9 @@ var asking = []struct{ command, types, passes string }{
 	{"app webhook disable hello", "y", ""},
 	{"app webhook enable hello", "y", ""}, // it is already enabled
 	{"app gate off hello", "y", "--yes"},
-	{"key rotate key-zz99yy88", "y", ""}, // its previous secret is still valid
+	{"app gate on hello", "y", ""},
+	{"plan update plan-starter --quota 500", "y", ""}, // two keys used more
+	{"key rotate key-zz99yy88", "y", ""},              // its previous secret is still valid
 	{"key revoke key-ab12cd34", "y", "--yes"},
 	{"quota release key-ab12cd34", "y", "--yes"},
 	{"member remove bob", "y", "--yes"},
@@ -85,7 +87,9 @@ func TestConfirmation(t *testing.T) {
 }
 
 func sentChange(f *fake) bool {
-	return slices.ContainsFunc(f.requests(), func(request string) bool { return !strings.HasPrefix(request, "GET ") })
+	return slices.ContainsFunc(f.requests(), func(request string) bool {
+		return !strings.HasPrefix(request, "GET ") && !strings.Contains(request, "/forecast ")
+	})
 }
 
 func TestConfirmWithAnotherName(t *testing.T) {
@@ -102,7 +106,10 @@ func TestConfirmWithAnotherName(t *testing.T) {
 // A change that invalidates nothing in use needs no confirmation.
 func TestHarmlessChangeNeedsNoConfirmation(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"app webhook enable site", "key rotate key-ab12cd34", "app gate on hello"} {
+	for _, command := range []string{
+		"app webhook enable site", "key rotate key-ab12cd34",
+		"plan update plan-starter --rate 20", "plan update plan-starter --no-quota", "plan update plan-metered --quota 500",
+	} {
 		f := newFake(t, shop())
 		p := newPerson(t, f.URL)
 		p.terminal = true

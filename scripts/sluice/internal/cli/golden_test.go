@@ -44,6 +44,8 @@ var everyCommand = []struct {
 	{name: "plan create hard", args: "plan create Metered --rate 20 --burst 40 --quota 1000000 --quota-period month --quota-mode hard"},
 	{name: "plan show", args: "plan show plan-starter"},
 	{name: "plan show hard", args: "plan show plan-metered"},
+	{name: "plan forecast", args: "plan forecast plan-starter --quota 500"},
+	{name: "plan forecast none", args: "plan forecast plan-metered --quota 500"},
 	{name: "plan update", args: "plan update plan-starter --rate 20 --no-quota"},
 	{name: "plan update hard", args: "plan update plan-metered --quota-mode hard"},
 	{name: "plan delete", args: "plan delete plan-starter --yes"},

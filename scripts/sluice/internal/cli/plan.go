@@ -12,7 +12,7 @@ import (
 )
 
 func (a *application) planGroup() *cobra.Command {
-	return a.group("plan", "Manage usage plans: rate, burst and quota", a.planList(), a.planCreate(), a.planShow(), a.planUpdate(), a.planDelete())
+	return a.group("plan", "Manage usage plans: rate, burst and quota", a.planList(), a.planCreate(), a.planShow(), a.planForecast(), a.planUpdate(), a.planDelete())
 }
 
 func (a *application) planList() *cobra.Command {
@@ -73,6 +73,14 @@ type limits struct {
 	mode   string
 }
 
+// change returns a change of the limits whose flags are set.
+func (l *limits) change(set func(flag string) bool) wire.UpdatePlan {
+	return wire.UpdatePlan{
+		Rate: wire.If(set("rate"), &l.rate), Burst: wire.If(set("burst"), &l.burst),
+		Quota: wire.If(set("quota"), &l.quota), QuotaPeriod: wire.If(set("quota-period"), &l.period), QuotaMode: wire.If(set("quota-mode"), &l.mode),
+	}
+}
+
 func (a *application) limits(cmd *cobra.Command) *limits {
 	l := &limits{}
 	cmd.Flags().Float64Var(&l.rate, "rate", 0, "requests per second, 0.01 to 100000")
@@ -121,7 +129,10 @@ func (a *application) planUpdate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "update PLAN", Short: "Change a usage plan", SuggestFor: []string{"edit", "set"},
 		Long: `Change the given fields of a usage plan, and wait until every checker applies the change. A new
-name does not change the ID.`,
+name does not change the ID.
+
+On a terminal, a new quota is compared with the stored usage, as by "sluice plan forecast". If
+keys used more than the new quota, the command asks for confirmation.`,
 		Example: `  sluice plan update plan-starter --rate 20 --burst 40
   sluice plan update plan-starter --no-quota`,
 	}
@@ -131,16 +142,18 @@ name does not change the ID.`,
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-period")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-mode")
+	confirm := a.confirmation(cmd, promptOnly)
 	return a.command(inEnvironment, cmd, waitForPropagation(a.propagationFlags(cmd), "applied by", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
-		u := wire.UpdatePlan{
-			Name: wire.If(changed("name"), &name), Rate: wire.If(changed("rate"), &l.rate), Burst: wire.If(changed("burst"), &l.burst),
-			Quota: wire.If(changed("quota"), &l.quota), QuotaPeriod: wire.If(changed("quota-period"), &l.period), QuotaMode: wire.If(changed("quota-mode"), &l.mode),
-		}
+		u := l.change(changed)
+		u.Name = wire.If(changed("name"), &name)
 		if noQuota {
 			u.Quota, u.QuotaPeriod = wire.Null[int64](), wire.Null[string]()
 		}
 		if u == (wire.UpdatePlan{}) {
 			return wire.Plan{}, usage("nothing to change: pass --name, --rate, --burst, --quota, --quota-period, --quota-mode or --no-quota")
+		}
+		if err := a.confirmQuota(ctx, w, confirm, u); err != nil {
+			return wire.Plan{}, err
 		}
 		return w.UpdatePlan(ctx, w.project, w.environment, w.args[0], u)
 	}))
