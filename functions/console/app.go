@@ -121,7 +121,6 @@ type appPage struct {
 	Build   *wire.Build      // the newest build; nil for an image app
 	Live    view.Polling
 
-	Gate view.Form
 	Curl string
 
 	CallersURL string // path of the part with the keys that can access the app
@@ -183,16 +182,13 @@ func buildMoves(b wire.Build) bool { return b.Status == "queued" || b.Status == 
 
 func callWithKey(a wire.App) string { return `curl -i -H "X-API-Key: $API_KEY" ` + a.URL }
 
-func showApp(r *request) error { return showAppWith(r, view.Form{}) }
-
-func showAppWith(r *request, gate view.Form) error {
+func showApp(r *request) error {
 	p, err := r.overview()
 	if err != nil {
 		return err
 	}
-	p.Gate = gate
 	p.CallersURL, p.AllKeys = r.inApp("callers"), r.inEnvironment("api-keys")+"?"+url.Values{"app": {r.app()}, "sort": {wire.SortLastSeen}}.Encode()
-	return r.show("app", page{Status: gate.Status(), Title: p.App.Name, Tab: tabApps}, p)
+	return r.show("app", page{Title: p.App.Name, Tab: tabApps}, p)
 }
 
 // showCallers shows the part of the status page with the keys that can access the app. It is loaded

@@ -12,6 +12,44 @@ func (r *request) pageWithGate() string {
 	return r.inApp()
 }
 
+// askGate asks before Require API key is turned on or off.
+func askGate(r *request, f view.Form) error {
+	if r.FormValue("require") == "on" {
+		return askRequireKey(r, f)
+	}
+	return askReleaseGate(r, f)
+}
+
+func askRequireKey(r *request, f view.Form) error {
+	a, err := r.readApp()
+	if err != nil {
+		return err
+	}
+	if a.RequireAPIKey {
+		return r.done(r.pageWithGate(), noticeNothingChanged)
+	}
+	c := view.Confirmation{
+		Title: "Turn on Require API key for " + a.Name + "?", Form: f,
+		Hidden: []view.HiddenInput{{Name: "require", Value: "on"}, {Name: "page", Value: r.FormValue("page")}},
+		Action: r.inApp("gate"), Button: "Turn on", Back: r.pageWithGate(),
+	}
+	forecast, err := r.api.ForecastGate(r.Context(), r.project, r.environment, a.Name)
+	if err == nil {
+		c.Points, c.Danger = forecast.Lines(a.Name), forecast.Keys.Usable == 0
+		return r.confirm(tabApps, c)
+	}
+	failed, ok := r.refused(err)
+	if !ok {
+		return err
+	}
+	reason := "The management API did not respond."
+	if failed.Err.Code != "" {
+		reason = failed.Err.Message
+	}
+	c.Points = []string{"Requests without a valid key will be denied.", "The number of keys that can access the app is unknown: " + reason}
+	return r.confirm(tabApps, c)
+}
+
 func askReleaseGate(r *request, f view.Form) error {
 	a, err := r.readApp()
 	if err != nil {
@@ -45,10 +83,8 @@ func switchGate(r *request) error {
 	switch {
 	case isNotFound(err):
 		return err
-	case err != nil && !on:
-		return r.again(err, askReleaseGate)
 	case err != nil:
-		return r.again(err, showAppWith)
+		return r.again(err, askGate)
 	case on:
 		return r.done(r.pageWithGate(), noticeGateOn)
 	}

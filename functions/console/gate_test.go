@@ -45,7 +45,7 @@ func TestGateInSettings(t *testing.T) {
 	t.Parallel()
 	for state, has := range map[string][]string{
 		"ungated": {`aria-checked="false"`, `name="require" value="on"`, "Anyone who knows the URL"},
-		"pending": {`aria-checked="true"`, "The gate is not in place yet.", `class="notice amber"`},
+		"pending": {`aria-checked="true"`, `name="require" value="off"`, "The gate is not in place yet.", `class="notice amber"`},
 		"engaged": {`aria-checked="true"`, "API key required"},
 	} {
 		o := newOffice(t)
@@ -64,6 +64,61 @@ func TestGateInSettings(t *testing.T) {
 	if got := w.Header.Get("Location"); w.Status != http.StatusSeeOther || !strings.HasPrefix(got, helloPath+"/settings") {
 		t.Errorf("got %d to %q", w.Status, got)
 	}
+}
+
+func TestGateConfirmation(t *testing.T) {
+	t.Parallel()
+	const call = "GET /api/v1/projects/shop/environments/prod/apps/hello/gate/forecast"
+	forecast := func(usable int) wire.GateForecast {
+		return wire.GateForecast{Keys: wire.AppKeys{Usable: usable, Expired: 1}, Observed: wire.Observed{State: wire.NotObserved, Message: "The number is unknown."}}
+	}
+	tests := []struct {
+		name   string
+		answer func(o *office)
+		has    []string
+		hasNo  string
+	}{
+		{
+			"usable keys", func(o *office) { o.answer(call, 200, forecast(1)) },
+			[]string{"1 key can access hello. Requests without a valid key will be denied.", "0 disabled keys and 1 expired key will be denied.", "The number is unknown.", `class="button primary"`},
+			"of them made no requests",
+		},
+		{
+			"no keys", func(o *office) { o.answer(call, 200, forecast(0)) },
+			[]string{"No key can access hello, so all requests will be denied.", `class="button danger"`},
+			"is unknown: ",
+		},
+		{
+			"failed forecast", func(o *office) { o.refuse(call, http.StatusTooManyRequests, "rate_limited") },
+			[]string{"Requests without a valid key will be denied.", "The number of keys that can access the app is unknown: The API says rate_limited."},
+			"can access hello",
+		},
+		{
+			"no response", func(o *office) { o.answer(call, http.StatusBadGateway, "") },
+			[]string{"The number of keys that can access the app is unknown: The management API did not respond."},
+			"can access hello",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			o.hello("ungated", "")
+			tt.answer(o)
+			a := o.get(helloPath + "/gate?require=on&page=settings")
+			a.Shows(http.StatusOK, append(tt.has, "Turn on Require API key for hello?", `name="require" value="on"`, `name="page" value="settings"`, ">Turn on</button>")...)
+			if strings.Contains(a.Text(), tt.hasNo) {
+				t.Errorf("got %s, want no %q", a.Text(), tt.hasNo)
+			}
+		})
+	}
+	o := newOffice(t)
+	o.hello("engaged", "")
+	o.get(helloPath + "/gate?require=on").Shows(http.StatusSeeOther)
+	o.get(helloPath+"/gate?require=off").Shows(http.StatusOK, "Turn off Require API key for hello?")
+	o.hello("ungated", "")
+	o.refuse("PATCH /api/v1/projects/shop/environments/prod/apps/hello", http.StatusConflict, "conflict")
+	o.post(helloPath+"/gate", url.Values{"require": {"on"}}).Shows(http.StatusConflict, "The API says conflict.", "Turn on Require API key for hello?")
 }
 
 func TestRollbackOfTheCurrentRevision(t *testing.T) {

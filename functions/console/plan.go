@@ -202,46 +202,74 @@ func editPlan(r *request) error {
 	return askPlanChange(r, planValues(p).Form())
 }
 
-func askPlanChange(r *request, f view.Form) error {
+func askPlanChange(r *request, f view.Form) error { return askPlanChangeWith(r, f, nil) }
+
+// askPlanChangeWith shows the form, with a preview unless forecast is nil.
+func askPlanChangeWith(r *request, f view.Form, forecast *wire.PlanForecast) error {
 	path := r.inEnvironment("plans", r.PathValue("plan"))
 	return r.ask(tabPlans, view.FormPage{
 		Title: "Edit plan", Action: path + "/edit", Button: "Save plan", Back: path, Inputs: planInputs(f), Form: f,
+		Preview: path + "/edit/preview", Forecast: forecast,
 		Lead: "Changes apply to all keys of the plan within seconds. With another quota period, earlier requests in that period count.",
 	})
 }
 
-func changePlan(r *request) error {
-	id := r.PathValue("plan")
+// typedChange returns the change of the plan that the user has typed, or the form to show again. The
+// change contains only changed fields, so that concurrent changes of other fields remain.
+func (r *request) typedChange() (u wire.UpdatePlan, changed changes, wrong *view.Form, err error) {
 	p, wrong := r.typedPlan()
 	if wrong != nil {
-		return askPlanChange(r, *wrong)
+		return u, nil, wrong, nil
 	}
-	current, err := r.api.Plan(r.Context(), r.project, r.environment, id)
+	current, err := r.api.Plan(r.Context(), r.project, r.environment, r.PathValue("plan"))
 	if err != nil {
-		return err
+		return u, nil, nil, err
 	}
 	now := planValues(current)
 	typed := r.typed(now)
 	if p.Quota == nil {
 		typed["quota_mode"] = now["quota_mode"] // the mode has no effect without a quota
 	}
-	changed, conflict := r.changes(now, typed)
-	if conflict != nil {
-		return askPlanChange(r, *conflict)
+	if changed, wrong = r.changes(now, typed); wrong != nil {
+		return u, nil, wrong, nil
 	}
-	var made wire.Plan
-	if len(changed) > 0 {
-		// Only changed fields are sent, so that concurrent changes of other fields remain.
-		quota := changed["quota"] || changed["quota_period"]
-		made, err = r.waiting().UpdatePlan(r.Context(), r.project, r.environment, id, wire.UpdatePlan{
-			Name: wire.If(changed["name"], p.Name), Rate: wire.If(changed["rate"], p.Rate), Burst: wire.If(changed["burst"], p.Burst),
-			Quota: wire.If(quota, p.Quota), QuotaPeriod: wire.If(quota, p.QuotaPeriod), QuotaMode: wire.If(changed["quota_mode"], p.QuotaMode),
-		})
+	quota := changed["quota"] || changed["quota_period"]
+	return wire.UpdatePlan{
+		Name: wire.If(changed["name"], p.Name), Rate: wire.If(changed["rate"], p.Rate), Burst: wire.If(changed["burst"], p.Burst),
+		Quota: wire.If(quota, p.Quota), QuotaPeriod: wire.If(quota, p.QuotaPeriod), QuotaMode: wire.If(changed["quota_mode"], p.QuotaMode),
+	}, changed, nil, nil
+}
+
+func previewPlan(r *request) error {
+	u, _, wrong, err := r.typedChange()
+	switch {
+	case err != nil:
+		return err
+	case wrong != nil:
+		return askPlanChange(r, *wrong)
 	}
+	forecast, err := r.api.ForecastPlan(r.Context(), r.project, r.environment, r.PathValue("plan"), u)
 	if err != nil {
 		return r.again(err, askPlanChange)
 	}
-	return r.followed(r.inEnvironment("plans", id), changed.notice(noticePlanChanged), made.Force())
+	return askPlanChangeWith(r, view.Form{Values: r.PostForm}, &forecast)
+}
+
+func changePlan(r *request) error {
+	u, changed, wrong, err := r.typedChange()
+	switch {
+	case err != nil:
+		return err
+	case wrong != nil:
+		return askPlanChange(r, *wrong)
+	}
+	var made wire.Plan
+	if len(changed) > 0 {
+		if made, err = r.waiting().UpdatePlan(r.Context(), r.project, r.environment, r.PathValue("plan"), u); err != nil {
+			return r.again(err, askPlanChange)
+		}
+	}
+	return r.followed(r.inEnvironment("plans", r.PathValue("plan")), changed.notice(noticePlanChanged), made.Force())
 }
 
 func askDeletePlan(r *request, f view.Form) error {

@@ -65,6 +65,7 @@ func routes() []route { //nolint:funlen // a table
 		{environment + "/plans/new", empty(newPlan), nil},
 		{plan, showPlan, nil},
 		{plan + "/edit", editPlan, changePlan},
+		{plan + "/edit/preview", editPlan, previewPlan},
 		{plan + "/delete", empty(askDeletePlan), deletePlan},
 
 		{environment + "/api-keys", listKeys, createKey},
@@ -96,7 +97,7 @@ func routes() []route { //nolint:funlen // a table
 		{app + "/new-build", empty(newBuild), nil},
 
 		{app + "/settings", showSettings, nil},
-		{app + "/gate", empty(askReleaseGate), switchGate},
+		{app + "/gate", empty(askGate), switchGate},
 		{app + "/settings/preflight", empty(askPreflight), setPreflight},
 		{app + "/settings/address", empty(askAddress), setAddress},
 		{app + "/settings/git", empty(askGitSource), setGitSource},

@@ -37,7 +37,9 @@ func TestRequireAPIKey(t *testing.T) {
 	adminInEach(t, usual, func(s site, v *visitor) {
 		s.App("hello")
 		v.opens(s.page("apps", "hello")).sees("No API key required")
-		v.clicks("Require API key").sees("Require API key is on.")
+		v.clicks("Require API key").sees("Turn on Require API key for hello?", "No key can access hello, so all requests will be denied.")
+		v.shot("gate-on")
+		v.clicks("Turn on").sees("Require API key is on.")
 		s.WaitGate("hello", "engaged")
 		if v.window.noScript {
 			v.opens(v.path())
@@ -70,7 +72,7 @@ func TestPendingGate(t *testing.T) {
 		}
 	})
 	defer restart()
-	v.clicks("Require API key").sees("The gate is not in place yet.", "Gate pending")
+	v.clicks("Require API key", "Turn on").sees("The gate is not in place yet.", "Gate pending")
 	v.shot("app-pending")
 	v.clicks("Overview") // of the environment
 	v.sees("hello Gate pending")

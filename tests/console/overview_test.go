@@ -19,7 +19,7 @@ func TestFirstSteps(t *testing.T) {
 		v.clicks("Create app")
 		v.submits("Create app", "Name", "hello", "Image", stacktest.Image)
 		v.clicks("Overview") // of the environment
-		v.clicks("Show app", "Require API key").sees("Require API key is on.")
+		v.clicks("Show app", "Require API key", "Turn on").sees("Require API key is on.")
 		v.clicks("Overview", "Create plan")
 		v.submits("Create plan", "Name", "Starter", "Rate", "10", "Burst", "20")
 		v.clicks("Overview", "Create API key")

@@ -82,6 +82,23 @@ func TestPlanInUse(t *testing.T) {
 	})
 }
 
+func TestPlanPreview(t *testing.T) {
+	t.Parallel()
+	adminInEach(t, usual, func(s site, v *visitor) {
+		plan := s.starter()
+		s.named(plan, "Checkout team")
+		v.opens(s.page("plans", plan.ID, "edit"))
+		v.types("Quota", "5")
+		v.chooses("Quota period", "Week")
+		v.clicks("Preview").sees("Nothing is saved yet.", "Keys that used more than this quota in a week since", "0 of 1.")
+		v.shot("plans-preview")
+		if p := s.plan(plan.ID); p.Quota != nil {
+			v.t.Errorf("quota after a preview: got %d, want none", *p.Quota)
+		}
+		v.clicks("Save plan").sees("Plan saved.", "5 per week")
+	})
+}
+
 func TestPlanEditedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)

@@ -182,9 +182,15 @@ func (f filled) views(s site) []view {
 		{"app-built-deliveries", built("deliveries"), nil},
 		{"app-built-new-build", built("new-build"), nil},
 		{"app-built-settings", built("settings"), nil},
+		{"app-built-gate-on", built("gate") + "?require=on", nil},
 		{"app-built-git-remove", built("settings", "git", "remove"), nil},
 		{"new-app-git", s.page("new-app") + "?kind=git", nil},
 		{"plan-without-quota", s.page("plans", "plan-unlimited-for-internal-partners"), nil},
+		{"plan-preview", s.page("plans", "plan-gold", "edit"), func(v *visitor) {
+			v.types("Quota", "1")
+			v.chooses("Quota period", "Month")
+			v.clicks("Preview")
+		}},
 		{"plan-refused", s.page("plans", "new"), func(v *visitor) {
 			v.types("Name", "x")
 			v.unchecked()
@@ -194,6 +200,7 @@ func (f filled) views(s site) []view {
 		{"audit-none", s.audit("?actor=nobody"), nil},
 		{"not-found", "/console/nowhere", nil},
 		{"dialog-rollback", app("deploys"), opens("Roll back to revision 2")},
+		{"dialog-gate-on", built(), opens("Require API key")},
 		{"dialog-gate-off", app(), opens("Require API key")},
 		{"dialog-delete", app("settings"), opens("Delete app")},
 		{"dialog-plan-in-use", s.page("plans", "plan-gold"), opens("Delete plan")},

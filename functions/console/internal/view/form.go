@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // Form holds the values and the error of a form. The zero value is an empty form.
@@ -146,6 +148,9 @@ type FormPage struct {
 	Hidden []HiddenInput
 	Inputs []Input
 	Form   Form
+
+	Preview  string // path of the POST request that shows the effect of the change; "" for none
+	Forecast *wire.PlanForecast
 }
 
 // Confirmation is a page before a change that cannot be undone or that affects other users.

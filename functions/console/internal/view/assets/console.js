@@ -86,7 +86,7 @@ function opener(address) {
 }
 
 function addressOf(asker) {
-  return asker.href || asker.action;
+  return asker.href || asker.action + "?" + new URLSearchParams(new FormData(asker));
 }
 
 document.addEventListener("click", (event) => {
