@@ -95,6 +95,8 @@ func TestBadInput(t *testing.T) {
 		{"expiry is not a timestamp", "POST", keys, `{"plan":"` + good.ID + `","expires_at":"tomorrow"}`, 422, "invalid_expiry"},
 		{"key name too long", "POST", keys, `{"plan":"` + good.ID + `","name":"` + strings.Repeat("x", 101) + `"}`, 422, "invalid_name"},
 		{"key name with a line break", "POST", keys, `{"plan":"` + good.ID + `","name":"a\r\nX-Evil: 1"}`, 422, "invalid_name"},
+		{"tag", "PATCH", key, `{"tags":["Batch"]}`, 422, "invalid_tag"},
+		{"duration without requests", "GET", keys + "?unused_for=90d", "", 400, "invalid_parameter"},
 		{"status unknown", "PATCH", key, `{"status":"revoked"}`, 422, "invalid_status"},
 		{"grace too long", "POST", key + "/rotate", `{"grace":"721h"}`, 422, "invalid_grace"},
 		{"grace negative", "POST", key + "/rotate", `{"grace":"-1s"}`, 422, "invalid_grace"},

@@ -27,16 +27,19 @@ const noApps = "-"
 type keyForm struct {
 	view.FormPage
 
-	Name, Plan, Expires view.Input
-	Apps                []choice
-	All                 bool
-	None                bool
-	HadNone             bool
-	AppsWrong           string
-	Others              *view.Input // names of apps that are not listed; nil if all are listed
-	NoPlans             bool
-	NewPlan             string
+	Name, Plan, Tags, Expires view.Input
+
+	Apps      []choice
+	All       bool
+	None      bool
+	HadNone   bool
+	AppsWrong string
+	Others    *view.Input // names of apps that are not listed; nil if all are listed
+	NoPlans   bool
+	NewPlan   string
 }
+
+const tagsHint = "Labels for lists and bulk changes, separated by spaces. Each has 1 to 32 characters of a-z, 0-9 and -."
 
 type choice struct {
 	Name   string
@@ -111,6 +114,7 @@ func (r *request) askKey(p keyForm, o offered, had []string) error {
 	}
 	p.Name = f.Text("name", "Name", "The user of the key. The app receives the name in the X-Service-Key-Name header of every request.").Placeholder("Checkout team")
 	p.Plan = f.Select("plan", "Plan", "", options).Require()
+	p.Tags = f.Text("tags", "Tags", tagsHint)
 	p.Expires = f.Text("expires_at", "Last valid day", "The key is valid through the end of this day (UTC). If empty, the key never expires.").WithType("date")
 	p.None = p.HadNone && f.Value("scope") == scopeNone
 	p.All, p.AppsWrong = f.Value("scope") != scopeSome && !p.None, f.Message("apps")
@@ -142,7 +146,7 @@ func choices(f view.Form, apps []wire.App, had []string, more bool) []choice {
 func (r *request) typedKey() (k wire.CreateKey, wrong *view.Form) {
 	plan, apps := r.PostForm.Get("plan"), r.PostForm["apps"]
 	r.PostForm["apps"] = apps
-	k = wire.CreateKey{Name: strings.TrimSpace(r.PostForm.Get("name")), Plan: &plan, Apps: []string{}}
+	k = wire.CreateKey{Name: strings.TrimSpace(r.PostForm.Get("name")), Plan: &plan, Apps: []string{}, Tags: typedTags(r.PostForm.Get("tags"))}
 	refuse := func(field, message string) (wire.CreateKey, *view.Form) {
 		f := r.invalid(field, message)
 		return wire.CreateKey{}, &f
@@ -168,13 +172,16 @@ func (r *request) typedKey() (k wire.CreateKey, wrong *view.Form) {
 	return k, nil
 }
 
+// typedTags returns tags in the order of the API, so that another order is not a change.
+func typedTags(text string) []string { return slices.Sorted(slices.Values(strings.Fields(text))) }
+
 func keyValues(k wire.Key) view.Fields {
 	date, _ := lastDay(k.ExpiresAt)
 	apps := k.Apps
 	if k.Scope == scopeNone {
 		apps = []string{noApps}
 	}
-	return view.Fields{"name": k.Name, "plan": k.Plan, "apps": strings.Join(apps, " "), "expires_at": date}
+	return view.Fields{"name": k.Name, "plan": k.Plan, "apps": strings.Join(apps, " "), "tags": strings.Join(k.Tags, " "), "expires_at": date}
 }
 
 func editKey(r *request) error {
@@ -229,7 +236,7 @@ func changeKey(r *request) error {
 	}
 	now := keyValues(current)
 	typed := r.typed(now)
-	typed["apps"] = strings.Join(k.Apps, " ")
+	typed["apps"], typed["tags"] = strings.Join(k.Apps, " "), strings.Join(k.Tags, " ")
 	changed, conflict := r.changes(now, typed)
 	if conflict != nil {
 		return again(r, *conflict)
@@ -238,7 +245,7 @@ func changeKey(r *request) error {
 	if len(changed) > 0 {
 		made, err = r.waiting().UpdateKey(r.Context(), r.project, current.ID, wire.UpdateKey{
 			Name: wire.If(changed["name"], &k.Name), Plan: wire.If(changed["plan"], k.Plan),
-			Apps: wire.If(changed["apps"], &k.Apps), ExpiresAt: wire.If(changed["expires_at"], k.ExpiresAt),
+			Apps: wire.If(changed["apps"], &k.Apps), Tags: wire.If(changed["tags"], &k.Tags), ExpiresAt: wire.If(changed["expires_at"], k.ExpiresAt),
 		})
 	}
 	switch {

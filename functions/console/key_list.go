@@ -27,6 +27,7 @@ type keysPage struct {
 
 	Search            view.Input
 	Status, Plan, App view.Input
+	Tag, Unused       view.Input
 	Sort              view.Input
 	Form              view.Form
 	Filtered          bool
@@ -35,7 +36,7 @@ type keysPage struct {
 func (r *request) keysFilter(q url.Values) client.KeyFilter {
 	return client.KeyFilter{
 		Environment: r.environment, Search: q.Get("search"), Status: q.Get("status"), Plan: q.Get("plan"), App: q.Get("app"),
-		Sort: q.Get("sort"),
+		Tag: q.Get("tag"), Unused: q.Get("unused_for"), Sort: q.Get("sort"),
 	}
 }
 
@@ -101,6 +102,10 @@ func (p *keysPage) filters(f view.Form, plans []wire.Plan) {
 	p.Status = f.Select("status", "Status", "", status).InFilter()
 	p.Plan = f.Select("plan", "Plan", "", plan).InFilter()
 	p.App = f.Text("app", "App", "").InFilter()
+	p.Tag = f.Text("tag", "Tag", "").InFilter()
+	p.Unused = f.Select("unused_for", "Unused for", "", []view.Option{
+		{Label: "Any time"}, {Value: "24h", Label: "1 day"}, {Value: "168h", Label: "7 days"}, {Value: "720h", Label: "30 days"}, {Value: "1440h", Label: "60 days"}, {Value: "2160h", Label: "90 days"},
+	}).InFilter()
 	p.Sort = f.Select("sort", "Sort by", "", []view.Option{{Label: "ID"}, {Value: wire.SortLastSeen, Label: "Last seen"}}).InFilter()
 }
 
@@ -135,7 +140,7 @@ func fullKeyIn(text string) (client.FullKey, bool) {
 // form uses POST so that a full key is never in a URL.
 func searchKeys(r *request) error {
 	q := url.Values{}
-	for _, name := range []string{"search", "status", "plan", "app", "sort"} {
+	for _, name := range []string{"search", "status", "plan", "app", "tag", "unused_for", "sort"} {
 		value := strings.TrimSpace(r.PostForm.Get(name))
 		if full, ok := fullKeyIn(value); ok {
 			r.PostForm.Set(name, "")

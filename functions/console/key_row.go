@@ -31,6 +31,9 @@ func (k keyRow) Live() bool { return k.Status != "revoked" }
 
 func (k keyRow) Rotates() bool { return k.Live() && k.Expiry.Tone != toneBad }
 
+// TagText returns the tags with spaces between them.
+func (k keyRow) TagText() string { return strings.Join(k.Tags, " ") }
+
 func (k keyRow) SeenText() string {
 	switch {
 	case k.LastSeen == nil:

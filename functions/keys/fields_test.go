@@ -24,8 +24,8 @@ func TestWrongFields(t *testing.T) {
 		{http.MethodPost, prod + "/plans", `{"name":"\u0000","burst":1}`, []string{"rate missing_field", "name invalid_name"}},
 		{http.MethodPost, prod + "/plans", `{"name":"A","rate":1,"burst":1,"quota":0}`, []string{"quota invalid_quota"}},
 		{http.MethodPatch, plan, `{"name":null,"rate":0,"quota_mode":"hard"}`, []string{"name missing_field", "quota_mode invalid_quota", "rate invalid_rate"}},
-		{http.MethodPost, prod + "/api-keys", `{"name":"\u0000","apps":["a","a"],"expires_at":"soon"}`, []string{
-			"plan missing_field", "name invalid_name", "apps invalid_scope", "expires_at invalid_expiry",
+		{http.MethodPost, prod + "/api-keys", `{"name":"\u0000","apps":["a","a"],"tags":["A"],"expires_at":"soon"}`, []string{
+			"plan missing_field", "name invalid_name", "apps invalid_scope", "tags invalid_tag", "expires_at invalid_expiry",
 		}},
 		{http.MethodPost, prod + "/api-keys", `{"plan":"plan-none"}`, []string{"plan unknown_plan"}},
 		{http.MethodPatch, key, `{"name":"\u0000","plan":"x","apps":["nobody"],"status":"gone","expires_at":"2020-01-01T00:00:00Z"}`, []string{

@@ -41,11 +41,12 @@ func (s *Service) listProjectKeys(ctx context.Context, in httpapi.Scope, q api.K
 }
 
 func (s *Service) list(ctx context.Context, f store.KeyFilter, q api.KeysOf) (wire.List[wire.Key], error) {
-	if err := checkSearch(q); err != nil {
+	search, err := newQuery(q, s.now())
+	if err != nil {
 		return wire.List[wire.Key]{}, err
 	}
-	if narrows(q) {
-		return s.search(ctx, f, q)
+	if search.narrows() {
+		return s.search(ctx, f, search)
 	}
 	keys, next, err := s.store.Keys(ctx, f, store.Page(q.Page))
 	if err != nil {
@@ -97,12 +98,13 @@ func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.Cre
 func (s *Service) newKey(in wire.CreateKey) (apikey.Key, error) {
 	id := plan.ID(httpapi.Deref(in.Plan))
 	apps, scope := apikey.Scope(in.Apps)
+	tags, tagging := apikey.CheckTags(in.Tags)
 	now := s.changeTime()
 	expires, expiry := parseExpiry(in.ExpiresAt, now)
 	return apikey.Key{
-		Plan: id, Name: in.Name, Apps: apps, Status: apikey.Active,
+		Plan: id, Name: in.Name, Apps: apps, Tags: tags, Status: apikey.Active,
 		ExpiresAt: expires, CreatedAt: now, UpdatedAt: now,
-	}, problem.Join(httpapi.Required("plan", in.Plan), checkPlanID(id), apikey.CheckName(in.Name), scope, expiry)
+	}, problem.Join(httpapi.Required("plan", in.Plan), checkPlanID(id), apikey.CheckName(in.Name), scope, tagging, expiry)
 }
 
 // issue generates a prefix and a secret for k and stores it. It retries with another prefix if the
@@ -220,7 +222,7 @@ func changeKey(k apikey.Key, in wire.UpdateKey, now time.Time) (apikey.Key, erro
 		return apikey.Key{}, problem.FromCode(problem.KeyRevoked)
 	}
 	k.UpdatedAt = now
-	wrong := problem.Join(changeName(&k, in), changePlanOf(&k, in), changeScope(&k, in), changeStatus(&k, in))
+	wrong := problem.Join(changeName(&k, in), changePlanOf(&k, in), changeScope(&k, in), changeTags(&k, in), changeStatus(&k, in))
 	if !in.ExpiresAt.Set {
 		return k, wrong
 	}
@@ -254,6 +256,13 @@ func changeScope(k *apikey.Key, in wire.UpdateKey) error {
 	in.Apps.Apply(&k.Apps)
 	scope, err := apikey.Scope(k.Apps)
 	k.Apps = scope
+	return err
+}
+
+func changeTags(k *apikey.Key, in wire.UpdateKey) error {
+	in.Tags.Apply(&k.Tags)
+	tags, err := apikey.CheckTags(k.Tags)
+	k.Tags = tags
 	return err
 }
 
@@ -348,7 +357,7 @@ func wireKey(k apikey.Key, now time.Time) wire.Key {
 	apps, scope := apikey.ShownScope(k.Apps)
 	out := wire.Key{
 		ID: string(k.ID()), Prefix: string(k.Prefix), Project: k.Project, Environment: k.Environment,
-		Plan: string(k.Plan), Name: k.Name, Apps: apps, Scope: string(scope), Status: status(k, now),
+		Plan: string(k.Plan), Name: k.Name, Apps: apps, Scope: string(scope), Tags: append([]string{}, k.Tags...), Status: status(k, now),
 		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, Leak: wireLeak(k),
 	}
 	if !k.ExpiresAt.IsZero() {

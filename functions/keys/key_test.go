@@ -23,7 +23,7 @@ func TestCreateKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.makePlan(prod)
-	body := `{"plan":"plan-starter","name":"CI – Café","apps":["other","hello"],"expires_at":"2026-04-01T02:00:00.123456789+02:00"}`
+	body := `{"plan":"plan-starter","name":"CI – Café","apps":["other","hello"],"tags":["eu","batch"],"expires_at":"2026-04-01T02:00:00.123456789+02:00"}`
 	issued := w.do(http.MethodPost, prod+"/api-keys", body).issued(http.StatusCreated)
 	prefix, ok := apikey.Parse([]byte(issued.FullKey))
 	if !ok || string(prefix) != issued.Prefix || issued.ID != "key-"+issued.Prefix {
@@ -32,7 +32,7 @@ func TestCreateKey(t *testing.T) {
 	expires := time.Date(2026, 4, 1, 0, 0, 0, 123456000, time.UTC)
 	want := wire.Key{
 		ID: issued.ID, Prefix: issued.Prefix, Project: "shop", Environment: "prod", Plan: "plan-starter", Name: "CI – Café",
-		Apps: []string{"hello", "other"}, Scope: "apps", Status: "active", ExpiresAt: &expires,
+		Apps: []string{"hello", "other"}, Scope: "apps", Tags: []string{"batch", "eu"}, Status: "active", ExpiresAt: &expires,
 		CreatedAt: time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC), CreatedBy: "ada",
 		Usage: issued.Usage, // tested in package usagequery
 	}
@@ -59,7 +59,7 @@ func TestSecretsStayInside(t *testing.T) {
 		w.do(http.MethodPost, at+"/revoke", ""),
 		w.do(http.MethodPost, at+"/rotate", ""),
 	}
-	fields := []string{"apps", "created_at", "created_by", "environment", "expires_at", "id", "in_force", "last_seen", "leak", "name", "plan", "prefix", "previous_secret_expires_at", "project", "revoked_at", "revoked_by", "scope", "status", "usage"}
+	fields := []string{"apps", "created_at", "created_by", "environment", "expires_at", "id", "in_force", "last_seen", "leak", "name", "plan", "prefix", "previous_secret_expires_at", "project", "revoked_at", "revoked_by", "scope", "status", "tags", "usage"}
 	var got map[string]any
 	answers[0].Into(http.StatusOK, &got)
 	check.Equal(t, "a key's fields", fields, slices.Sorted(maps.Keys(got)))

@@ -17,6 +17,9 @@
 //
 // # Lists
 //
+// unused_for selects by the UTC day of the last use. A key that was used on the first day of the
+// duration is not selected, since it may have been used within the duration.
+//
 // A list that is filtered only by plan reads the keys. Other lists read the list of keys (package
 // store) and then the keys of the page. A page reads at most 200 entries, so it can have fewer
 // keys than requested although a next page exists. It costs at most 200 document reads for 50 keys, plus

@@ -15,10 +15,38 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 const maxSearch = 200
+
+// query is a search at a time.
+type query struct {
+	api.KeysOf
+
+	now   time.Time
+	since time.Time // without requests since this time; zero for all keys
+}
+
+// The limits of [api.KeysOf.Unused]. Usage is stored for 92 days.
+const (
+	minUnused = 24 * time.Hour
+	maxUnused = usage.RetentionDays * 24 * time.Hour
+)
+
+func newQuery(q api.KeysOf, now time.Time) (query, error) {
+	checked := query{KeysOf: q, now: now}
+	if q.Unused == "" {
+		return checked, checkSearch(q)
+	}
+	d, err := time.ParseDuration(q.Unused)
+	if err != nil || d < minUnused || d > maxUnused {
+		return query{}, problem.New(problem.InvalidParameter, "unused_for must be a duration from 24h to 2208h.")
+	}
+	checked.since = now.Add(-d)
+	return checked, checkSearch(q)
+}
 
 func checkSearch(q api.KeysOf) error {
 	switch {
@@ -26,24 +54,34 @@ func checkSearch(q api.KeysOf) error {
 		return problem.New(problem.InvalidParameter, "search must have at most %d bytes.", maxSearch)
 	case q.App != "" && !app.ValidLabel(q.App):
 		return problem.New(problem.InvalidParameter, "app must be the name of an app.")
+	case q.Tag != "" && !apikey.ValidTag(q.Tag):
+		return problem.New(problem.InvalidParameter, "tag must have 1 to 32 characters of a-z, 0-9 and -.")
 	}
 	return nil
 }
 
-func narrows(q api.KeysOf) bool {
-	return q.Search != "" || q.Status != "" || q.App != "" || q.Sort == wire.SortLastSeen
+func (q query) narrows() bool {
+	return q.Search != "" || q.Status != "" || q.App != "" || q.Tag != "" || q.byUse()
 }
 
-func (s *Service) search(ctx context.Context, f store.KeyFilter, q api.KeysOf) (wire.List[wire.Key], error) {
+// byUse reports whether the keys are sorted by last use.
+func (q query) byUse() bool { return q.Sort == wire.SortLastSeen || !q.since.IsZero() }
+
+// seen reports whether a key with a last day of use, or "", is not selected. A key that was used on
+// the day of q.since may have been used later on that day.
+func (q query) seen(day string) bool {
+	return !q.since.IsZero() && day >= usage.DayOf(q.since).String()
+}
+
+func (s *Service) search(ctx context.Context, f store.KeyFilter, q query) (wire.List[wire.Key], error) {
 	after, err := placeOf(q.Token)
 	if err != nil {
 		return wire.List[wire.Key]{}, err
 	}
-	now := s.now()
 	if f.Status = apikey.Status(q.Status); q.Status == expired {
 		f.Status = apikey.Active // stored as active
 	}
-	found, next, err := s.find(ctx, f, q, after, now)
+	found, next, err := s.find(ctx, f, q, after)
 	if err != nil {
 		return wire.List[wire.Key]{}, err
 	}
@@ -52,15 +90,16 @@ func (s *Service) search(ctx context.Context, f store.KeyFilter, q api.KeysOf) (
 		return wire.List[wire.Key]{}, err
 	}
 	// The list of keys may be older than the keys.
-	part = slices.DeleteFunc(part, func(k apikey.Key) bool { return !f.Holds(k) || !matches(k, q, now) })
-	items, err := s.wireKeys(ctx, part, now)
+	part = slices.DeleteFunc(part, func(k apikey.Key) bool { return !f.Holds(k) || !q.matches(k) })
+	items, err := s.wireKeys(ctx, part, q.now)
+	items = slices.DeleteFunc(items, func(k wire.Key) bool { return q.seen(httpapi.Deref(k.LastSeen)) })
 	return wire.List[wire.Key]{Items: items, NextPageToken: next}, err
 }
 
-func (s *Service) find(ctx context.Context, f store.KeyFilter, q api.KeysOf, after place, now time.Time) (found []apikey.Prefix, next string, err error) {
+func (s *Service) find(ctx context.Context, f store.KeyFilter, q query, after place) (found []apikey.Prefix, next string, err error) {
 	ready, err := s.store.KeyListReady(ctx)
 	if ready && err == nil {
-		found, next, err = s.searchList(ctx, searchOf(f, q, now), q.Size, after)
+		found, next, err = s.searchList(ctx, searchOf(f, q), q.Size, after)
 		if !problem.Is(err, problem.Conflict) {
 			return found, next, err
 		}
@@ -73,19 +112,22 @@ func (s *Service) find(ctx context.Context, f store.KeyFilter, q api.KeysOf, aft
 		return nil, "", err
 	}
 	defer leave()
-	if q.Sort == wire.SortLastSeen {
-		return s.searchSeen(ctx, f, q, after, now)
+	if q.byUse() {
+		return s.searchSeen(ctx, f, q, after)
 	}
-	return s.searchByID(ctx, f, q, after.ID, now)
+	return s.searchByID(ctx, f, q, after.ID)
 }
 
-func searchOf(f store.KeyFilter, q api.KeysOf, now time.Time) store.KeySearch {
-	search := store.KeySearch{KeyFilter: f, Text: apikey.SearchText(q.Search), App: q.App, LastSeen: q.Sort == wire.SortLastSeen}
+func searchOf(f store.KeyFilter, q query) store.KeySearch {
+	search := store.KeySearch{KeyFilter: f, Text: apikey.SearchText(q.Search), Tag: q.Tag, App: q.App, LastSeen: q.byUse()}
 	switch q.Status {
 	case expired:
-		search.Expired = now
+		search.Expired = q.now
 	case string(apikey.Active):
-		search.Unexpired = now
+		search.Unexpired = q.now
+	}
+	if !q.since.IsZero() {
+		search.Unseen = usage.DayOf(q.since)
 	}
 	return search
 }
@@ -122,12 +164,12 @@ func (s *Service) searchList(ctx context.Context, search store.KeySearch, size i
 	return found, after.token(), nil
 }
 
-func (s *Service) searchByID(ctx context.Context, f store.KeyFilter, q api.KeysOf, after apikey.ID, now time.Time) (found []apikey.Prefix, next string, err error) {
+func (s *Service) searchByID(ctx context.Context, f store.KeyFilter, q query, after apikey.ID) (found []apikey.Prefix, next string, err error) {
 	for k, err := range s.store.EachListed(ctx, f, after) {
 		switch {
 		case err != nil:
 			return nil, "", err
-		case !matches(k, q, now):
+		case !q.matches(k):
 		case len(found) == q.Size:
 			return found, place{ID: apikey.IDOf(found[len(found)-1])}.token(), nil
 		default:
@@ -139,12 +181,12 @@ func (s *Service) searchByID(ctx context.Context, f store.KeyFilter, q api.KeysO
 
 // searchSeen reads all keys and their last days of use, for which the store has no index. In memory
 // it has only the prefixes and days of the matching keys.
-func (s *Service) searchSeen(ctx context.Context, f store.KeyFilter, q api.KeysOf, after place, now time.Time) (found []apikey.Prefix, next string, err error) {
+func (s *Service) searchSeen(ctx context.Context, f store.KeyFilter, q query, after place) (found []apikey.Prefix, next string, err error) {
 	for k, err := range s.store.EachListed(ctx, f, "") {
 		if err != nil {
 			return nil, "", err
 		}
-		if matches(k, q, now) {
+		if q.matches(k) {
 			found = append(found, k.Prefix)
 		}
 	}
@@ -159,7 +201,7 @@ func (s *Service) searchSeen(ctx context.Context, f store.KeyFilter, q api.KeysO
 			places[i].Value = days[i].String()
 		}
 	}
-	places = slices.DeleteFunc(places, func(p place) bool { return q.Token != "" && byLastSeen(p, after) <= 0 })
+	places = slices.DeleteFunc(places, func(p place) bool { return q.seen(p.Value) || q.Token != "" && byLastSeen(p, after) <= 0 })
 	slices.SortFunc(places, byLastSeen)
 	if len(places) > q.Size {
 		places = places[:q.Size]
@@ -194,9 +236,11 @@ func (s scans) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// matches reports whether a key matches the query.
-func matches(k apikey.Key, q api.KeysOf, now time.Time) bool {
-	return (q.Status == "" || status(k, now) == q.Status) &&
+// matches reports whether a key matches the query, except for its use.
+func (q query) matches(k apikey.Key) bool {
+	return (q.Status == "" || status(k, q.now) == q.Status) &&
+		(q.Tag == "" || slices.Contains(k.Tags, q.Tag)) &&
+		(q.since.IsZero() || k.CreatedAt.Before(q.since)) &&
 		(q.App == "" || k.Covers(q.App)) &&
 		k.Found(apikey.SearchText(q.Search))
 }

@@ -80,7 +80,8 @@ func testSearch(t *testing.T, ready bool) {
 	w.see(keys["Anybody"], "2026-03-14")
 	w.see(keys["Every"], "2026-03-10")
 	w.do(http.MethodPost, shop+"/api-keys/"+keys["revoked"].ID+"/revoke", "")
-	w.do(http.MethodPatch, shop+"/api-keys/"+keys["Two apps"].ID, `{"status":"disabled"}`)
+	w.do(http.MethodPatch, shop+"/api-keys/"+keys["Two apps"].ID, `{"status":"disabled","tags":["eu","batch"]}`)
+	w.do(http.MethodPatch, shop+"/api-keys/"+keys["Every"].ID, `{"tags":["batch"]}`)
 	w.do(http.MethodPatch, shop+"/api-keys/"+keys["one"].ID, `{"expires_at":"2026-03-14T13:00:00Z"}`)
 	w.clock.Set(time.Date(2026, 3, 14, 14, 0, 0, 0, time.UTC))
 	every := []string{"Anybody", "Every", "Two apps", "one", "revoked"}
@@ -101,6 +102,10 @@ func testSearch(t *testing.T, ready bool) {
 		{"app=hello", every},
 		{"app=other&search=every", []string{"Every"}},
 		{"search=very", nil},
+		{"tag=batch", []string{"Every", "Two apps"}},
+		{"tag=batch&status=active", []string{"Every"}},
+		{"tag=eu&search=two&app=hello&sort=last_seen", []string{"Two apps"}},
+		{"tag=bat", nil},
 		{"search=apps", []string{"Two apps"}},
 		{"search=two+ap&app=other", []string{"Two apps"}},
 		{"status=expired&sort=last_seen&search=on", []string{"one"}},
@@ -145,8 +150,10 @@ func TestSearchRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for query, code := range map[string]problem.Code{
-		"status=gone": problem.InvalidParameter, "app=A.b": problem.InvalidParameter, "sort=name": problem.InvalidParameter, "search=" + strings.Repeat("x", 201): problem.InvalidParameter,
-		"status=active&page_token=%3F": problem.InvalidPage, "status=active&page_token=a2V5LWFi": problem.InvalidPage,
+		"status=gone": problem.InvalidParameter, "app=A.b": problem.InvalidParameter, "sort=name": problem.InvalidParameter, "tag=Batch": problem.InvalidParameter,
+		"unused_for=23h59m": problem.InvalidParameter, "unused_for=2208h1s": problem.InvalidParameter, "unused_for=90d": problem.InvalidParameter, "unused_for=-48h": problem.InvalidParameter,
+		"search=" + strings.Repeat("x", 201): problem.InvalidParameter,
+		"status=active&page_token=%3F":       problem.InvalidPage, "status=active&page_token=a2V5LWFi": problem.InvalidPage,
 	} {
 		w.do(http.MethodGet, prod+"/api-keys?"+query, "").Refused(http.StatusBadRequest, code)
 	}
@@ -311,13 +318,15 @@ func TestListIsCheap(t *testing.T) {
 	project := storetest.Project(t)
 	w := newWorldIn(t, project)
 	w.makePlan(prod)
-	k := w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter","name":"Checkout team","apps":["hello"]}`).issued(http.StatusCreated)
+	k := w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter","name":"Checkout team","apps":["hello"],"tags":["batch"]}`).issued(http.StatusCreated)
 	storetest.CopyKey(t, project, apikey.ID(k.ID), 1000)
 	storetest.CopyEntry(t, project, apikey.ID(k.ID), 1000)
 	w.listIsReady()
+	w.clock.Advance(48 * time.Hour)
 	counting := &reads{Store: w.store}
 	w.service.store, w.service.counted = counting, usagequery.NewReader(counting, nil, usagequery.Recent{})
 	for _, query := range []string{
+		"tag=batch", "unused_for=24h", "unused_for=24h&tag=batch&status=active&app=hello", "tag=other",
 		"search=team", "status=active", "app=hello", "sort=last_seen", "status=active&app=hello&sort=last_seen&search=check&plan=plan-starter",
 		"status=expired", "search=nobody", "status=expired&sort=last_seen", "search=team&app=other",
 	} {
@@ -441,4 +450,58 @@ func TestListOfAnEarlierRelease(t *testing.T) {
 	if _, corrected, err := w.store.RelistKeys(t.Context(), "", 200, func(apikey.Key, usage.History) {}); err != nil || corrected != 0 {
 		t.Errorf("second comparison: got %d entries corrected, error %v", corrected, err)
 	}
+}
+
+func TestUnusedKeys(t *testing.T) {
+	t.Parallel()
+	for _, ready := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ready=%v", ready), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if ready {
+				w.compareList()
+			}
+			w.makePlan(prod)
+			keys := w.named("never", "idle", "edge", "busy")
+			w.clock.Set(time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC))
+			w.named("new")
+			w.clock.Set(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
+			w.see(keys["idle"], "2026-03-20")
+			w.see(keys["edge"], "2026-05-02")
+			w.see(keys["busy"], "2026-06-01")
+			w.do(http.MethodPatch, shop+"/api-keys/"+keys["idle"].ID, `{"tags":["batch"]}`)
+			for query, want := range map[string][]string{
+				"unused_for=720h":           {"idle", "never"}, // edge was used on the first day
+				"unused_for=696h":           {"edge", "idle", "never"},
+				"unused_for=288h":           {"edge", "idle", "never"}, // new was created at that time
+				"unused_for=287h":           {"edge", "idle", "never", "new"},
+				"unused_for=2208h":          nil,
+				"unused_for=720h&tag=batch": {"idle"},
+			} {
+				for _, size := range []string{"1", "2", "100"} {
+					got := w.everyPage(prod + "/api-keys?page_size=" + size + "&" + query)
+					last := len(got) // keys without requests are last, in the order of IDs
+					for last > 0 && (got[last-1] == "never" || got[last-1] == "new") {
+						last--
+					}
+					slices.Sort(got[last:])
+					check.Equal(t, query+" by "+size, want, got)
+				}
+			}
+		})
+	}
+}
+
+// TestUsedKeyIsNotUnused verifies that requests count before rollup has added them to the list.
+func TestUsedKeyIsNotUnused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.compareList()
+	w.makePlan(prod)
+	k := w.named("returned", "gone")["returned"]
+	w.clock.Advance(72 * time.Hour)
+	stored := usage.Counter{Day: usage.DayOf(w.clock.Now()), Source: "run-1", Counts: usage.Packed(nil).Pack(apikey.Prefix(k.Prefix), usage.Totals{Allowed: 1})}
+	_, err := w.store.WriteCounter(t.Context(), stored, store.CounterVersion{})
+	check.OK(t, err)
+	check.Equal(t, "unused keys", []string{"gone"}, w.everyPage(prod+"/api-keys?unused_for=48h"))
 }

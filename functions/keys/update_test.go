@@ -22,7 +22,7 @@ func TestUpdateKey(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	read[wire.Plan](w.do(http.MethodPost, prod+"/plans", `{"name":"Bigger","rate":100,"burst":100}`), http.StatusCreated)
-	const create = `{"plan":"plan-starter","name":"ci","apps":["hello"],"expires_at":"2027-01-01T00:00:00Z"}`
+	const create = `{"plan":"plan-starter","name":"ci","apps":["hello"],"tags":["old","-1"],"expires_at":"2027-01-01T00:00:00Z"}`
 	later := time.Date(2028, 2, 29, 23, 59, 59, 999999000, time.UTC)
 	tests := []struct {
 		body string
@@ -35,6 +35,9 @@ func TestUpdateKey(t *testing.T) {
 		{`{"apps":["other","hello"]}`, func(k *wire.Key) { k.Apps = []string{"hello", "other"} }},
 		{`{"apps":[]}`, func(k *wire.Key) { k.Apps, k.Scope = []string{}, "all" }},
 		{`{"apps":null}`, func(k *wire.Key) { k.Apps, k.Scope = []string{}, "all" }},
+		{`{"tags":["eu","batch"]}`, func(k *wire.Key) { k.Tags = []string{"batch", "eu"} }},
+		{`{"tags":null}`, func(k *wire.Key) { k.Tags = []string{} }},
+		{`{"tags":[]}`, func(k *wire.Key) { k.Tags = []string{} }},
 		{`{"plan":"plan-bigger"}`, func(k *wire.Key) { k.Plan = "plan-bigger" }},
 		{`{"status":"disabled"}`, func(k *wire.Key) { k.Status = "disabled" }},
 		{`{"status":"active"}`, func(*wire.Key) {}},
@@ -93,6 +96,14 @@ func TestUpdateKeyRefused(t *testing.T) {
 		{`{"plan":null}`, 422, problem.MissingField},
 		{`{"apps":["none"]}`, 422, problem.InvalidScope},
 		{`{"apps":["hello","hello"]}`, 422, problem.InvalidScope},
+		{`{"tags":[""]}`, 422, problem.InvalidTag},
+		{`{"tags":["Batch"]}`, 422, problem.InvalidTag},
+		{`{"tags":["a","a"]}`, 422, problem.InvalidTag},
+		{`{"tags":["a b"]}`, 422, problem.InvalidTag},
+		{`{"tags":["a\n"]}`, 422, problem.InvalidTag},
+		{`{"tags":["` + strings.Repeat("a", 33) + `"]}`, 422, problem.InvalidTag},
+		{`{"tags":["1","2","3","4","5","6","7","8","9","10","11"]}`, 422, problem.InvalidTag},
+		{`{"tags":"a"}`, 400, problem.WrongType},
 		{`{"status":"revoked"}`, 422, problem.InvalidStatus},
 		{`{"status":"expired"}`, 422, problem.InvalidStatus},
 		{`{"status":""}`, 422, problem.InvalidStatus},

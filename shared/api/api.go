@@ -249,6 +249,8 @@ type KeysOf struct {
 	Plan   string `query:"plan" kind:"plan_id"`      // plan of the keys
 	Status string `query:"status" kind:"key_status"` // status of the keys
 	App    string `query:"app" kind:"app"`           // app that the keys can access
+	Tag    string `query:"tag" kind:"tag"`           // tag of the keys
+	Unused string `query:"unused_for" kind:"unused"` // duration, 24h to 2208h, for which the keys have existed without requests; sorts by last use
 	Search string `query:"search" kind:"search"`     // prefix of the key's ID or of a word in its name; case-insensitive
 	Sort   string `query:"sort" kind:"key_sort"`     // sort order; with status=expired, id sorts by expiry
 }

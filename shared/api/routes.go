@@ -288,7 +288,7 @@ var (
 		"List an environment's keys", problem.InvalidPage, problem.InvalidParameter)
 	CreateKey = route[wire.CreateKey, wire.IssuedKey]("keys", "POST "+environment+"/api-keys", Developer, http.StatusCreated,
 		"Create a key; only this response contains the full key",
-		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
+		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidTag, problem.InvalidExpiry, problem.ExpiryInPast,
 		problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused, problem.TooManyKeys).reads(IdempotencyKey).preferWait().etag()
 	ListProjectKeys = route[KeysIn, wire.List[wire.Key]]("keys", "GET "+project+"/api-keys", Viewer, http.StatusOK,
 		"List a project's keys", problem.InvalidPage, problem.InvalidParameter)
@@ -298,7 +298,7 @@ var (
 		"Get a key").etag()
 	UpdateKey = route[wire.UpdateKey, wire.Key]("keys", "PATCH "+aKey, Developer, http.StatusOK,
 		"Update a key; absent fields stay unchanged",
-		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
+		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidTag, problem.InvalidExpiry, problem.ExpiryInPast,
 		problem.InvalidStatus, problem.KeyRevoked).preferWait().ifMatch().etag()
 	RevokeKey = route[Empty, wire.Key]("keys", "POST "+aKey+"/revoke", Developer, http.StatusOK,
 		"Revoke a key permanently; repeated calls succeed").optional().preferWait().ifMatch().etag()

@@ -41,6 +41,7 @@ func Usable() []Status { return []Status{Active, Disabled} }
 const (
 	MaxName      = 100
 	MaxApps      = 100
+	MaxTags      = 10
 	MaxGrace     = 30 * 24 * time.Hour
 	DefaultGrace = 24 * time.Hour
 )
@@ -52,8 +53,9 @@ type Key struct {
 	Environment string    `firestore:"environment"`
 	Namespace   string    `firestore:"namespace"` // such as "shop-prod"; the key is invalid in others
 	Plan        plan.ID   `firestore:"plan"`
-	Name        string    `firestore:"name"` // optional, forwarded to the app
-	Apps        []string  `firestore:"apps"` // scope, sorted; empty for all apps of the environment; see [ShownScope]
+	Name        string    `firestore:"name"`                             // optional, forwarded to the app
+	Apps        []string  `firestore:"apps"`                             // scope, sorted; empty for all apps of the environment; see [ShownScope]
+	Tags        []string  `firestore:"tags,omitempty" json:",omitempty"` // result of [CheckTags]; not in the JSON for an ETag if there are none
 	Status      Status    `firestore:"status"`
 	Secret      Hash      `firestore:"-"`
 	Previous    Hash      `firestore:"-"`
@@ -166,6 +168,22 @@ func Scope(apps []string) ([]string, error) {
 	sorted := slices.Sorted(slices.Values(apps))
 	if len(sorted) > MaxApps || len(slices.Compact(slices.Clone(sorted))) != len(sorted) {
 		return nil, problem.New(problem.InvalidScope, "apps must contain at most %d apps, each at most once.", MaxApps)
+	}
+	return sorted, nil
+}
+
+var tag = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
+
+// ValidTag reports whether t has 1 to 32 characters of a-z, 0-9 and "-".
+func ValidTag(t string) bool { return tag.MatchString(t) }
+
+// CheckTags sorts tags; it returns nil for none. It returns invalid_tag for invalid tags, duplicates
+// or too many tags.
+func CheckTags(tags []string) ([]string, error) {
+	sorted := slices.Sorted(slices.Values(tags))
+	invalid := slices.ContainsFunc(sorted, func(t string) bool { return !ValidTag(t) })
+	if invalid || len(sorted) > MaxTags || len(slices.Compact(slices.Clone(sorted))) != len(sorted) {
+		return nil, problem.FromCode(problem.InvalidTag)
 	}
 	return sorted, nil
 }

@@ -193,6 +193,33 @@ func TestWithoutApp(t *testing.T) {
 	}
 }
 
+func TestCheckTags(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 32)
+	for _, tt := range []struct {
+		tags, want []string
+		ok         bool
+	}{
+		{nil, nil, true},
+		{[]string{}, nil, true},
+		{[]string{"eu", "-", "2026", long}, []string{"-", "2026", long, "eu"}, true},
+		{[]string{"9", "8", "7", "6", "5", "4", "3", "2", "1", "0"}, []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, true},
+		{[]string{"10", "9", "8", "7", "6", "5", "4", "3", "2", "1", "0"}, nil, false},
+		{[]string{"a", "b", "a"}, nil, false},
+		{[]string{""}, nil, false},
+		{[]string{long + "a"}, nil, false},
+		{[]string{"A"}, nil, false},
+		{[]string{"a_b"}, nil, false},
+		{[]string{"é"}, nil, false},
+		{[]string{"a\n"}, nil, false},
+	} {
+		got, err := CheckTags(tt.tags)
+		if !slices.Equal(got, tt.want) || (got == nil) != (tt.want == nil) || (err == nil) != tt.ok {
+			t.Errorf("%q: got %q, error %v, want %q", tt.tags, got, err, tt.want)
+		}
+	}
+}
+
 func TestScope(t *testing.T) {
 	t.Parallel()
 	var full, over []string

@@ -63,13 +63,15 @@ type KeyFilter struct {
 	Plan        string // ID of a plan
 	Status      string // one of [wire.KeyStatuses]
 	App         string // keys valid for this app
+	Tag         string
+	Unused      string // duration without requests, such as "720h"
 	Search      string // beginning of the ID or of a word in the name
 	Sort        string // one of [wire.KeySorts]; "" sorts by ID
 }
 
 func (f KeyFilter) part(p Page) api.KeysIn {
 	return api.KeysIn{
-		KeysOf:      api.KeysOf{Page: p, Plan: f.Plan, Status: f.Status, App: f.App, Search: f.Search, Sort: f.Sort},
+		KeysOf:      api.KeysOf{Page: p, Plan: f.Plan, Status: f.Status, App: f.App, Tag: f.Tag, Unused: f.Unused, Search: f.Search, Sort: f.Sort},
 		Environment: f.Environment,
 	}
 }

@@ -20,6 +20,7 @@ var fieldOf = map[Code]string{
 	InvalidStatus: "status",
 	InvalidState:  "state",
 	InvalidScope:  "apps",
+	InvalidTag:    "tags",
 	UnknownPlan:   "plan",
 	InvalidImage:  "image",
 	ImageRequired: "image",

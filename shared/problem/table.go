@@ -50,6 +50,7 @@ const (
 	InvalidGrace   Code = "invalid_grace"
 	InvalidStatus  Code = "invalid_status"
 	InvalidScope   Code = "invalid_scope"
+	InvalidTag     Code = "invalid_tag"
 	InvalidImage   Code = "invalid_image"
 	InvalidHost    Code = "invalid_host"
 	InvalidPort    Code = "invalid_port"
@@ -171,6 +172,7 @@ var table = [...]Row{
 	{InvalidGrace, http.StatusUnprocessableEntity, "grace must be a duration from 0s to 720h.", 0},
 	{InvalidStatus, http.StatusUnprocessableEntity, "status must be active or disabled.", 0},
 	{InvalidScope, http.StatusUnprocessableEntity, "apps must contain apps of the key's environment, each at most once.", 0},
+	{InvalidTag, http.StatusUnprocessableEntity, "tags must contain at most 10 tags, each at most once. A tag has 1 to 32 characters of a-z, 0-9 and -.", 0},
 	{InvalidImage, http.StatusUnprocessableEntity, "image must be a full image reference with a tag or a digest.", 0},
 	{InvalidHost, http.StatusUnprocessableEntity, "host must be a DNS name.", 0},
 	{InvalidPort, http.StatusUnprocessableEntity, "port must be between 1 and 65535.", 0},

@@ -142,7 +142,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		`ada key.revoke ` + key + ` {"status":"active"} > {"status":"revoked"}`,
 		`ada key.rotate ` + key + ` {"secret":null} > {"secret":"replaced"}`,
 		`ada key.update ` + key + ` {"name":""} > {"name":"n"}`,
-		`ada key.create ` + key + ` null > {"apps":[],"environment":"prod","expires_at":null,"name":"","plan":"plan-a","previous_secret_expires_at":null,"scope":"all","status":"active"}`,
+		`ada key.create ` + key + ` null > {"apps":[],"environment":"prod","expires_at":null,"name":"","plan":"plan-a","previous_secret_expires_at":null,"scope":"all","status":"active","tags":[]}`,
 		`build 1 deployment.create ` + env + `/apps/hello/deployments/3 {"digest":"sha256:2","image":"r/h:2","revision":2,"trigger":"manual"} > {"commit":"c1` + strings.Repeat("0", 38) + `","image":"r/h:b1","revision":3,"trigger":"manual"}`,
 		`ada build.request ` + env + `/apps/hello/builds/1 null > {"build":1,"commit":"c1","git_source":` + source + `}`,
 		`ada app.update ` + env + `/apps/hello {"git_source":null} > {"git_source":` + source + `}`,

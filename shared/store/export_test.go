@@ -72,7 +72,7 @@ func (s *Store) SetClock(now func() time.Time) { s.now = now }
 
 // Documents returns a document of each kind, with all optional fields.
 func Documents(at time.Time) map[string]any {
-	k := apikey.Key{Leak: &apikey.Leak{At: at}, PreviousUntil: at, ExpiresAt: at}
+	k := apikey.Key{Leak: &apikey.Leak{At: at}, PreviousUntil: at, ExpiresAt: at, Tags: []string{"batch"}}
 	p := app.Project{LeakPolicy: apikey.LeakDisable, Registries: []string{"registry.example.com"}}
 	return map[string]any{
 		"announcement": announcementDoc{Key: &announcedKeyDoc{}, Quota: &event.Quota{}, Gate: &announcedGateDoc{}, Gates: &event.Gates{}},

@@ -38,7 +38,7 @@ func TestStoredFields(t *testing.T) {
 			ready_at record revision settled_at source_environment source_revision status trigger`,
 		"environment": `created_at name namespace project`,
 		"key": `apps created_at created_by environment expires_at leak.at leak.by leak.secret leak.source leak.url name
-			namespace plan prefix previous previous_until project revoked_by secret status updated_at`,
+			namespace plan prefix previous previous_until project revoked_by secret status tags updated_at`,
 		"plan":    `burst created_at id name namespace quota quota_mode quota_period rate updated_at`,
 		"project": `created_at leak_policy members name registries usernames`,
 		"receipt": `app at build code commit count delivery event expires_at last_at namespace reason request_id result revision`,

@@ -246,12 +246,15 @@ func runAllQueries(t *testing.T, s *store.Store) {
 		for _, err := range s.EachListed(ctx, f, "") {
 			check(err)
 		}
-		for _, q := range []store.KeySearch{{}, {Text: "a"}, {App: "hello"}, {Expired: noon()}, {Expired: noon(), Text: "a"}, {Expired: noon(), App: "hello"}} {
+		for _, q := range []store.KeySearch{{}, {Text: "a"}, {App: "hello"}, {Tag: "batch"}, {Expired: noon()}, {Expired: noon(), Text: "a"}, {Expired: noon(), App: "hello"}, {Expired: noon(), Tag: "batch"}} {
 			q.KeyFilter = f
 			for _, q.LastSeen = range []bool{false, true} {
 				_, err = s.FindKeys(ctx, q, store.KeyPlace{}, 10)
 				check(err)
 			}
+			q.Unseen = usage.DayOf(noon())
+			_, err = s.FindKeys(ctx, q, store.KeyPlace{}, 10)
+			check(err)
 		}
 	}
 	for _, f := range []store.KeyFilter{{Project: "shop", Environment: "prod", Usable: true}, {Project: "shop", Environment: "prod", Plan: p.ID, Usable: true}} {

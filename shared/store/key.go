@@ -160,13 +160,13 @@ func (s *Store) EachKey(ctx context.Context, f KeyFilter) iter.Seq2[apikey.Key, 
 }
 
 // EachListed iterates over the keys after an ID, or all if it is "". It returns only their prefix,
-// name, plan, scope, status and expiry.
+// name, plan, scope, tags, status, expiry and time of creation.
 func (s *Store) EachListed(ctx context.Context, f KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error] {
 	q := f.on(s.keys()).OrderBy(fire.ID)
 	if after != "" {
 		q = q.After(string(after))
 	}
-	return each(ctx, q.Select("prefix", "name", "plan", "apps", "status", "expires_at"), func(doc fire.Doc) (apikey.Key, error) {
+	return each(ctx, q.Select("prefix", "name", "plan", "apps", "tags", "status", "expires_at", "created_at"), func(doc fire.Doc) (apikey.Key, error) {
 		d, err := shape[keyDoc](doc)
 		d.Key.ExpiresAt = zeroOrTime(d.ExpiresAt)
 		return d.Key, err

@@ -21,6 +21,7 @@ type listedDoc struct {
 	Plan        string   `firestore:"plan"`
 	Status      string   `firestore:"status"`
 	Apps        []string `firestore:"apps"` // of the scope; [everyApp] if it covers all apps
+	Tags        []string `firestore:"tags"`
 	Words       []string `firestore:"words"`
 	Expires     string   `firestore:"expires"`
 	LeakUntil   string   `firestore:"leak_until"` // of [apikey.Key.LeakShownUntil]
@@ -33,7 +34,7 @@ const everyApp = "*"
 func listedToDoc(k apikey.Key) listedDoc {
 	d := listedDoc{
 		Project: k.Project, Environment: k.Environment, Plan: string(k.Plan), Status: string(k.Status),
-		Apps: k.Apps, Words: k.SearchTerms(), Expires: sortable(k.ExpiresAt),
+		Apps: k.Apps, Tags: k.Tags, Words: k.SearchTerms(), Expires: sortable(k.ExpiresAt),
 		LeakUntil: sortable(k.LeakShownUntil()),
 	}
 	if len(d.Apps) == 0 {
@@ -62,7 +63,7 @@ func (s *Store) list(b *batch, k apikey.Key) { b.Set(s.listRef(string(k.ID())), 
 
 // relist preserves the day of last use and the fields of later releases.
 func (s *Store) relist(b *batch, k apikey.Key) {
-	b.Merge(s.listRef(string(k.ID())), listedToDoc(k), "project", "environment", "plan", "status", "apps", "words", "expires", "leak_until")
+	b.Merge(s.listRef(string(k.ID())), listedToDoc(k), "project", "environment", "plan", "status", "apps", "tags", "words", "expires", "leak_until")
 }
 
 // KeySearch selects keys. Zero fields select all.
@@ -70,6 +71,7 @@ type KeySearch struct {
 	KeyFilter
 
 	Text      string // result of [apikey.SearchText]
+	Tag       string
 	App       string
 	Expired   time.Time
 	Unexpired time.Time
@@ -79,6 +81,7 @@ type KeySearch struct {
 	// LastSeen sorts by the day of last use, latest first. Otherwise, Leaked sorts by leak, latest
 	// first, and Expired by expiry. The default is the order of IDs.
 	LastSeen bool
+	Unseen   usage.Day // with LastSeen: last used before this day, or never; 0 for all
 }
 
 // KeyPlace is the position of a key in a sorted list; zero is the start.
@@ -97,24 +100,29 @@ type Candidate struct {
 // FindKeys reads up to limit entries after a place. Entries may be older than the keys. FindKeys
 // returns a conflict problem if the database lacks an index.
 func (s *Store) FindKeys(ctx context.Context, q KeySearch, after KeyPlace, limit int) ([]Candidate, error) {
-	docs, err := documents(ctx, s.searched(q, after).Select("apps", "words", "expires", "leak_until", "last_seen").Limit(limit))
+	docs, err := documents(ctx, s.searched(q, after).Select("apps", "tags", "words", "expires", "leak_until", "last_seen").Limit(limit))
 	if err != nil {
 		return nil, fmt.Errorf("find keys: %w", err)
 	}
 	return readAll(docs, q.candidate)
 }
 
-// A Firestore query can filter only one array, so [KeySearch.selects] also compares the app.
+// A Firestore query can filter only one array, so [KeySearch.selects] also compares tag and app.
 func (s *Store) searched(q KeySearch, after KeyPlace) fire.Query {
 	f := q.on(s.keylist())
 	switch {
 	case q.Text != "":
 		f = f.Where("words", "array-contains", apikey.SearchTerm(strings.ToValidUTF8(q.Text, "\uFFFD")))
+	case q.Tag != "":
+		f = f.Where("tags", "array-contains", q.Tag)
 	case q.App != "":
 		f = f.Where("apps", "array-contains-any", []string{everyApp, q.App})
 	}
 	switch q.order() {
 	case "last_seen":
+		if q.Unseen != 0 {
+			f = f.Where("last_seen", "<", q.Unseen.String())
+		}
 		f = f.OrderByDesc("last_seen", fire.ID)
 	case "expires":
 		f = f.Where("expires", ">", sortable(q.Since)).Where("expires", "<=", sortable(q.Expired)).OrderBy("expires", fire.ID)
@@ -153,7 +161,8 @@ func (q KeySearch) candidate(doc fire.Doc) (Candidate, error) {
 }
 
 func (q KeySearch) selects(d listedDoc) bool {
-	return (q.App == "" || slices.Contains(d.Apps, everyApp) || slices.Contains(d.Apps, q.App)) &&
+	return (q.Tag == "" || slices.Contains(d.Tags, q.Tag)) &&
+		(q.App == "" || slices.Contains(d.Apps, everyApp) || slices.Contains(d.Apps, q.App)) &&
 		(q.Expired.IsZero() || d.Expires != "" && d.Expires <= sortable(q.Expired)) &&
 		(q.Unexpired.IsZero() || d.Expires == "" || d.Expires > sortable(q.Unexpired))
 }

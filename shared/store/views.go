@@ -115,8 +115,8 @@ func planView(p plan.Plan) audit.Values {
 func keyView(k apikey.Key) audit.Values {
 	apps, scope := apikey.ShownScope(k.Apps)
 	return audit.Values{
-		"environment": k.Environment, "plan": string(k.Plan), "name": k.Name, "apps": apps, "scope": string(scope), "status": string(k.Status),
-		"expires_at": timeView(k.ExpiresAt), "previous_secret_expires_at": timeView(k.PreviousUntil),
+		"environment": k.Environment, "plan": string(k.Plan), "name": k.Name, "apps": apps, "scope": string(scope), "tags": append([]string{}, k.Tags...),
+		"status": string(k.Status), "expires_at": timeView(k.ExpiresAt), "previous_secret_expires_at": timeView(k.PreviousUntil),
 	}
 }
 

@@ -12,6 +12,7 @@ type Key struct {
 	Name                    string     `json:"name" kind:"key_name"`     // name of the key; "" if unnamed
 	Apps                    []string   `json:"apps" kind:"scope"`        // apps in the key's scope; empty if scope is all or none
 	Scope                   string     `json:"scope" kind:"scope_kind"`  // scope of the key: all apps of the environment, those in apps, or none because those were deleted
+	Tags                    []string   `json:"tags" kind:"tags"`         // labels of the key for lists and bulk changes, sorted; apps do not receive them
 	Status                  string     `json:"status" kind:"key_status"` // status of the key; expired once expires_at has passed
 	ExpiresAt               *time.Time `json:"expires_at"`               // expiry of the key; null if it never expires
 	CreatedAt               time.Time  `json:"created_at"`
@@ -56,6 +57,7 @@ type CreateKey struct {
 	Plan      *string  `json:"plan,omitempty" required:"true" kind:"plan_id"`
 	Name      string   `json:"name,omitempty" kind:"key_name"` // name that the app receives with each request
 	Apps      []string `json:"apps,omitempty" kind:"scope"`    // apps in the key's scope; empty or absent for all apps of the environment
+	Tags      []string `json:"tags,omitempty" kind:"tags"`     // labels for lists and bulk changes
 	ExpiresAt *string  `json:"expires_at,omitempty" kind:"time"`
 }
 
@@ -93,6 +95,7 @@ func SecretStates() []string { return []string{SecretCurrent, SecretPrevious, Se
 type UpdateKey struct {
 	Name      Optional[string]   `json:"name,omitzero" kind:"key_name"` // new name; null removes the name
 	Apps      Optional[[]string] `json:"apps,omitzero" kind:"scope"`    // new scope; null or [] for all apps of the environment
+	Tags      Optional[[]string] `json:"tags,omitzero" kind:"tags"`     // new tags; null or [] for none
 	Plan      Optional[string]   `json:"plan,omitzero" nullable:"false" kind:"plan_id"`
 	ExpiresAt Optional[string]   `json:"expires_at,omitzero" kind:"time"` // new expiry; null for none
 	Status    Optional[string]   `json:"status,omitzero" nullable:"false" kind:"usable_status"`

@@ -17,11 +17,11 @@ func TestShapes(t *testing.T) {
 	quota, period, mode, day := int64(1000), "day", "hard", "2026-03-14"
 	key := Key{
 		ID: "key-ab12cd34", Prefix: "ab12cd34", Project: "shop", Environment: "prod", Plan: "plan-starter", Name: "ci",
-		Apps: []string{"hello"}, Status: "active", ExpiresAt: &at, CreatedAt: at, CreatedBy: "ada", PreviousSecretExpiresAt: &at,
+		Apps: []string{"hello"}, Tags: []string{"batch"}, Status: "active", ExpiresAt: &at, CreatedAt: at, CreatedBy: "ada", PreviousSecretExpiresAt: &at,
 		LastSeen: &day,
 	}
 	const keyJSON = `"id":"key-ab12cd34","prefix":"ab12cd34","project":"shop","environment":"prod","plan":"plan-starter","name":"ci",` +
-		`"apps":["hello"],"scope":"","status":"active","expires_at":"2026-03-14T12:00:00Z","created_at":"2026-03-14T12:00:00Z","created_by":"ada",` +
+		`"apps":["hello"],"scope":"","tags":["batch"],"status":"active","expires_at":"2026-03-14T12:00:00Z","created_at":"2026-03-14T12:00:00Z","created_by":"ada",` +
 		`"previous_secret_expires_at":"2026-03-14T12:00:00Z","revoked_at":null,"revoked_by":null,"last_seen":"2026-03-14","leak":null,"usage":null,"in_force":null`
 	tests := []struct {
 		name string
@@ -32,8 +32,8 @@ func TestShapes(t *testing.T) {
 		{"issued key", IssuedKey{Key: key, FullKey: "sluice_…"}, `{` + keyJSON + `,"key":"sluice_…"}`},
 		{
 			"key without options",
-			Key{ID: "key-ab12cd34", Apps: []string{}, CreatedAt: at},
-			`{"id":"key-ab12cd34","prefix":"","project":"","environment":"","plan":"","name":"","apps":[],"scope":"","status":"","expires_at":null,` +
+			Key{ID: "key-ab12cd34", Apps: []string{}, Tags: []string{}, CreatedAt: at},
+			`{"id":"key-ab12cd34","prefix":"","project":"","environment":"","plan":"","name":"","apps":[],"scope":"","tags":[],"status":"","expires_at":null,` +
 				`"created_at":"2026-03-14T12:00:00Z","created_by":"","previous_secret_expires_at":null,"revoked_at":null,"revoked_by":null,"last_seen":null,"leak":null,"usage":null,"in_force":null}`,
 		},
 		{

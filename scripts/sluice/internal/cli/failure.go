@@ -65,7 +65,7 @@ func (a *application) report(ctx context.Context, cmd *cobra.Command, err error)
 // number". Otherwise it prepends the flag: "--name: A plan's name has …".
 func flagMessage(cmd *cobra.Command, wrong wire.FieldError) string {
 	field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
-	name, other := map[string]string{"apps": "app", "expires_at": "expires", "from_environment": "from"}[field]
+	name, other := map[string]string{"apps": "app", "tags": "tag", "add_tags": "add-tag", "remove_tags": "remove-tag", "expires_at": "expires", "from_environment": "from"}[field]
 	if !other {
 		name = strings.ReplaceAll(field, "_", "-")
 	}

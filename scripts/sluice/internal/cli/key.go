@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -83,6 +84,7 @@ func keyID(ctx context.Context, w work, named string) (string, error) {
 
 func (a *application) keyList() *cobra.Command {
 	var f client.KeyFilter
+	var unused string
 	var everywhere bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List API keys", SuggestFor: []string{"ls"},
@@ -94,19 +96,15 @@ valid for every app. To find a key by its full key, use "sluice key find".`,
   sluice key list --jq '.items[] | select(.last_seen == null) | [.id, .name] | @tsv'`,
 	}
 	cmd.Flags().BoolVar(&everywhere, "all-environments", false, "list the keys of every environment")
-	cmd.Flags().StringVar(&f.Status, "status", "", "key status: "+oneOf(wire.KeyStatuses()))
-	cmd.Flags().StringVar(&f.Plan, "plan", "", "usage plan ID, e.g. plan-starter")
-	cmd.Flags().StringVar(&f.App, "app", "", "app in the keys' scope")
-	cmd.Flags().StringVar(&f.Search, "search", "", "beginning of the ID or of a word in the name")
+	a.keyFilterFlags(cmd, &f, &unused, "plan")
 	cmd.Flags().StringVar(&f.Sort, "sort", "", "sort order: "+oneOf(wire.KeySorts()))
-	a.fixed(cmd, "status", wire.KeyStatuses()...)
 	a.fixed(cmd, "sort", wire.KeySorts()...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if f.Status != "" && !slices.Contains(wire.KeyStatuses(), f.Status) {
-			return usage("--status must be %s, not %q", oneOf(wire.KeyStatuses()), f.Status)
-		}
 		if f.Sort != "" && !slices.Contains(wire.KeySorts(), f.Sort) {
 			return usage("--sort must be %s, not %q", oneOf(wire.KeySorts()), f.Sort)
+		}
+		if err := setKeyFilter(&f, unused); err != nil {
+			return err
 		}
 		in := inEnvironment
 		if everywhere {
@@ -120,8 +118,33 @@ valid for every app. To find a key by its full key, use "sluice key find".`,
 	return cmd
 }
 
+// keyFilterFlags adds the flags of a filter. plan is the name of the flag for the plan.
+func (a *application) keyFilterFlags(cmd *cobra.Command, f *client.KeyFilter, unused *string, plan string) {
+	cmd.Flags().StringVar(&f.Status, "status", "", "key status: "+oneOf(wire.KeyStatuses()))
+	cmd.Flags().StringVar(&f.Plan, plan, "", "current usage plan ID of the keys, e.g. plan-starter")
+	cmd.Flags().StringVar(&f.App, "app", "", "app in the keys' scope")
+	cmd.Flags().StringVar(&f.Tag, "tag", "", "tag of the keys")
+	cmd.Flags().StringVar(unused, "unused-for", "", "time without requests, 24h to 92d")
+	cmd.Flags().StringVar(&f.Search, "search", "", "beginning of the ID or of a word in the name")
+	a.fixed(cmd, "status", wire.KeyStatuses()...)
+}
+
+// setKeyFilter checks a filter and sets the duration from --unused-for, e.g. 90d.
+func setKeyFilter(f *client.KeyFilter, unused string) error {
+	if f.Status != "" && !slices.Contains(wire.KeyStatuses(), f.Status) {
+		return usage("--status must be %s, not %q", oneOf(wire.KeyStatuses()), f.Status)
+	}
+	f.Unused = unused
+	if days, err := strconv.Atoi(strings.TrimSuffix(unused, "d")); err == nil && strings.HasSuffix(unused, "d") && days > 0 {
+		f.Unused = fmt.Sprintf("%dh", 24*days)
+	} else if _, err := time.ParseDuration(unused); err != nil && unused != "" {
+		return usage("--unused-for must be a duration such as 36h or 90d, not %q", unused)
+	}
+	return nil
+}
+
 func (a *application) listKeys(ctx context.Context, w work, f client.KeyFilter) error {
-	environment := 5 // the column is hidden first, because all its values are the same
+	environment := 6 // the column is hidden first, because all its values are the same
 	if f.Environment == "" {
 		environment = 0
 	}
@@ -134,10 +157,11 @@ func (a *application) listKeys(ctx context.Context, w work, f client.KeyFilter) 
 		{Name: "APPS", Rank: 4},
 		{Name: "LAST SEEN", Rank: 2},
 		{Name: "EXPIRES", Rank: 1},
+		{Name: "TAGS", Rank: 5},
 		{Name: "ENVIRONMENT", Rank: environment},
 	}, func(k wire.Key) []render.Cell {
 		quota, tone := quotaShare(k)
-		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, quota, scopeText(k.Apps, k.Scope), dayOf(k.LastSeen), expiryText(k.ExpiresAt), k.Environment)
+		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, quota, scopeText(k.Apps, k.Scope), dayOf(k.LastSeen), expiryText(k.ExpiresAt), strings.Join(k.Tags, " "), k.Environment)
 		cells[2].Tone, cells[4].Tone, cells[7].Tone = statusTone(k.Status), tone, a.expiryTone(k)
 		return cells
 	})
@@ -247,6 +271,7 @@ func (a *application) keyFields(k wire.Key) []render.Field {
 		{Name: "Plan", Value: k.Plan},
 		{Name: "Environment", Value: k.Project + "/" + k.Environment},
 		{Name: "Apps", Value: scopeText(k.Apps, k.Scope)},
+		{Name: "Tags", Value: strings.Join(k.Tags, " ")},
 		expires,
 		{Name: "Last seen", Value: dayOf(k.LastSeen)},
 		{Name: "Created", Value: stamp(k.CreatedAt) + " by " + k.CreatedBy},
@@ -321,7 +346,7 @@ func (a *application) expiryTone(k wire.Key) render.Tone {
 
 func (a *application) keyCreate() *cobra.Command {
 	var plan, name, expires string
-	var apps []string
+	var apps, tags []string
 	cmd := &cobra.Command{
 		Use: "create [NAME]", Short: "Create an API key", SuggestFor: []string{"add", "new"},
 		Long: `Create an API key and wait until every checker accepts it. The full key is shown only once and
@@ -335,6 +360,7 @@ day (UTC) or an RFC 3339 timestamp.`,
 	cmd.Flags().StringVar(&plan, "plan", "", "usage plan ID, e.g. plan-starter (required)")
 	cmd.Flags().StringVar(&name, "name", "", "display name, visible to apps; same as NAME")
 	cmd.Flags().StringArrayVar(&apps, "app", nil, "app in the key's scope; repeatable")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "label for lists and bulk changes; repeatable")
 	cmd.Flags().StringVar(&expires, "expires", "", "last valid day (2027-01-31) or RFC 3339 timestamp")
 	return a.command(inEnvironment, cmd, a.issueKey(cmd, "accepted by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
 		if plan == "" {
@@ -350,7 +376,7 @@ day (UTC) or an RFC 3339 timestamp.`,
 		if err != nil {
 			return wire.Key{}, "", err
 		}
-		return w.CreateKey(ctx, w.project, w.environment, wire.CreateKey{Plan: &plan, Name: name, Apps: apps, ExpiresAt: ends})
+		return w.CreateKey(ctx, w.project, w.environment, wire.CreateKey{Plan: &plan, Name: name, Apps: apps, Tags: tags, ExpiresAt: ends})
 	}))
 }
 
@@ -440,10 +466,10 @@ func (a *application) issueKey(cmd *cobra.Command, verb string, issue func(ctx c
 
 func (a *application) keyUpdate() *cobra.Command {
 	var name, plan, expires string
-	var apps []string
-	var allApps, never bool
+	var apps, tags []string
+	var allApps, noTags, never bool
 	cmd := &cobra.Command{
-		Use: "update KEY", Short: "Change an API key's name, plan, apps or expiry", SuggestFor: []string{"edit", "set"},
+		Use: "update KEY", Short: "Change the fields of an API key", SuggestFor: []string{"edit", "set"},
 		Example: `  sluice key update key-ab12cd34 --plan plan-gold --expires 2027-06-30
   sluice key update key-ab12cd34 --all-apps --never-expires`,
 	}
@@ -452,9 +478,12 @@ func (a *application) keyUpdate() *cobra.Command {
 	f.StringVar(&plan, "plan", "", "usage plan ID, e.g. plan-starter")
 	f.StringArrayVar(&apps, "app", nil, "app in the key's scope, which is replaced; repeatable")
 	f.BoolVar(&allApps, "all-apps", false, "make the key valid for every app of the environment")
+	f.StringArrayVar(&tags, "tag", nil, "tag of the key, whose tags are replaced; repeatable")
+	f.BoolVar(&noTags, "no-tags", false, "remove all tags")
 	f.StringVar(&expires, "expires", "", "last valid day (2027-01-31) or RFC 3339 timestamp")
 	f.BoolVar(&never, "never-expires", false, "remove the expiry")
 	cmd.MarkFlagsMutuallyExclusive("app", "all-apps")
+	cmd.MarkFlagsMutuallyExclusive("tag", "no-tags")
 	cmd.MarkFlagsMutuallyExclusive("expires", "never-expires")
 	return a.onKey(cmd, waitForPropagation(a.propagationFlags(cmd), "applied by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
 		ends, err := expiry(cmd, expires)
@@ -464,12 +493,15 @@ func (a *application) keyUpdate() *cobra.Command {
 		if allApps {
 			apps = []string{}
 		}
+		if noTags {
+			tags = []string{}
+		}
 		u := wire.UpdateKey{
 			Name: wire.If(f.Changed("name"), &name), Plan: wire.If(f.Changed("plan"), &plan),
-			Apps: wire.If(allApps || f.Changed("app"), &apps), ExpiresAt: wire.If(never || ends != nil, ends),
+			Apps: wire.If(allApps || f.Changed("app"), &apps), Tags: wire.If(noTags || f.Changed("tag"), &tags), ExpiresAt: wire.If(never || ends != nil, ends),
 		}
 		if u == (wire.UpdateKey{}) {
-			return wire.Key{}, usage("nothing to change: pass --name, --plan, --app, --all-apps, --expires or --never-expires")
+			return wire.Key{}, usage("nothing to change: pass --name, --plan, --app, --all-apps, --tag, --no-tags, --expires or --never-expires")
 		}
 		return w.UpdateKey(ctx, w.project, w.args[0], u)
 	}))

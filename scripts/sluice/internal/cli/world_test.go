@@ -13,7 +13,7 @@ const (
 	hardPlanJSON    = `{"id":"plan-metered","name":"Metered","rate":20,"burst":40,"quota":1000000,"quota_period":"month","quota_mode":"hard"}`
 	freePlanJSON    = `{"id":"plan-unlimited","name":"Unlimited","rate":100000,"burst":1000000,"quota":null,"quota_period":null,"quota_mode":null}`
 	keyFields       = `"id":"key-ab12cd34","prefix":"ab12cd34","project":"shop","environment":"prod","plan":"plan-starter","name":"Checkout team",` +
-		`"apps":["hello","site"],"status":"active","expires_at":"2026-03-20T00:00:00Z","created_at":"2026-01-02T03:04:05Z","created_by":"ada","previous_secret_expires_at":null,"last_seen":"2026-03-13",` +
+		`"apps":["hello","site"],"tags":["batch","eu"],"status":"active","expires_at":"2026-03-20T00:00:00Z","created_at":"2026-01-02T03:04:05Z","created_by":"ada","previous_secret_expires_at":null,"last_seen":"2026-03-13",` +
 		`"usage":{"week":[],"quota":` + quotaJSON + `}`
 	quotaJSON  = `{"quota":1000,"period":"day","used":500,"resets_at":"2026-03-15T00:00:00Z"}`
 	keyJSON    = `{` + keyFields + `}`
@@ -119,6 +119,9 @@ func shopWith(replaced map[string][]answer) map[string][]answer {
 func shop() map[string][]answer {
 	const env = "/projects/shop/environments/prod"
 	return map[string][]answer{
+		"GET /projects/shop/api-keys?environment=prod&unused_for=2160h": ok(list(keyJSON + "," + oldKeyJSON)),
+		"GET /projects/shop/api-keys?environment=prod&tag=batch":        ok(list(keyJSON)),
+
 		"POST /session":   ok(sessionJSON),
 		"GET /session":    ok(whoJSON),
 		"DELETE /session": none(),
