@@ -65,6 +65,7 @@ func changes() []change {
 		{"POST " + environmentPath + "/api-keys", `{"plan":"plan-audited"}`, "key.create", "api-keys/{key_id}"},
 		{"PATCH " + keyPath, `{"status":"disabled"}`, "key.update", "api-keys/{key_id}"},
 		{"PATCH " + keyPath, `{"status":"active"}`, "key.update", "api-keys/{key_id}"},
+		{"POST " + environmentPath + "/api-keys/bulk", `{"keys":["{key_id}"],"change":{"add_tags":["audited"]}}`, "key.update", "api-keys/{key_id}"},
 		{"POST " + keyPath + "/rotate", `{"grace":"0s"}`, "key.rotate", "api-keys/{key_id}"},
 		{"POST /api/v1/leaks", `[{"token":"{full_key}","type":"sluice_api_key","url":"https://git.example.com/x?key={full_key}","source":"commit"}]`, "key.leak", "api-keys/{key_id}"},
 		{"POST " + keyPath + "/rotate", `{}`, "key.rotate", "api-keys/{key_id}"},

@@ -97,6 +97,8 @@ func TestBadInput(t *testing.T) {
 		{"key name with a line break", "POST", keys, `{"plan":"` + good.ID + `","name":"a\r\nX-Evil: 1"}`, 422, "invalid_name"},
 		{"tag", "PATCH", key, `{"tags":["Batch"]}`, 422, "invalid_tag"},
 		{"duration without requests", "GET", keys + "?unused_for=90d", "", 400, "invalid_parameter"},
+		{"bulk change without a kind", "POST", keys + "/bulk", `{"keys":["` + k.ID + `"],"change":{}}`, 400, "invalid_parameter"},
+		{"bulk change of repeated keys", "POST", keys + "/bulk", `{"keys":["` + k.ID + `","` + k.ID + `"],"change":{"revoke":true}}`, 400, "invalid_parameter"},
 		{"status unknown", "PATCH", key, `{"status":"revoked"}`, 422, "invalid_status"},
 		{"grace too long", "POST", key + "/rotate", `{"grace":"721h"}`, 422, "invalid_grace"},
 		{"grace negative", "POST", key + "/rotate", `{"grace":"-1s"}`, 422, "invalid_grace"},

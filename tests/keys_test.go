@@ -165,3 +165,26 @@ func TestUsageAtOnce(t *testing.T) {
 		t.Errorf("got %d allowed, last seen %v, as of %s; want one more than %d, as of %s or later", u.Totals.Allowed, u.LastSeen, u.AsOf, before.Totals.Allowed, before.AsOf)
 	}
 }
+
+func TestBulkChangeIsInForce(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	p := s.Plan(wire.CreatePlan{})
+	keys := []stacktest.Key{s.Key(p), s.Key(p), s.Key(p)}
+	ids := make([]string, len(keys))
+	for i, k := range keys {
+		s.Opens("hello", k)
+		ids[i] = k.ID
+	}
+	status := "disabled"
+	r, err := s.Client.WithWait(30*time.Second).BulkKeys(t.Context(), s.Project, s.Env, ids, wire.KeyChange{Status: &status}, false)
+	check.OK(t, err)
+	if r.Changed != len(keys) || r.InForce == nil || !r.InForce.Everywhere {
+		t.Fatalf("got %+v, want all keys changed and in force", r)
+	}
+	for _, k := range keys {
+		s.Call("hello").Key(k).Gets(http.StatusUnauthorized, "invalid_key")
+	}
+}
+

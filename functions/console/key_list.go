@@ -15,8 +15,13 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
+// selectField is the query parameter that selects all keys of a page.
+const selectField = "select"
+
 type keysPage struct {
 	Keys    []keyRow
+	Actions []bulkAction // for selected keys; none in a list of all environments
+	Select  string       // path of the page with all keys selected
 	Mixed   bool
 	All     string
 	Here    string
@@ -69,13 +74,21 @@ func listKeysWith(r *request, f view.Form) error {
 	}
 	p.filters(f, plans)
 	if r.environment != "" {
-		p.New = r.inEnvironment("api-keys", "new")
+		p.New, p.Actions, p.Select = r.inEnvironment("api-keys", "new"), bulkActions(), r.selectAll()
 	}
 	names := planNames(plans)
 	for _, k := range list.Items {
-		p.Keys = append(p.Keys, r.keyRow(k, names))
+		row := r.keyRow(k, names)
+		row.Selectable, row.Selected = len(p.Actions) > 0, f.Has("key", k.ID) || f.Has(selectField, "all")
+		p.Keys = append(p.Keys, row)
 	}
 	return r.show("keys", page{Status: f.Status(), Title: "API keys", Tab: tabKeys}, p)
+}
+
+func (r *request) selectAll() string {
+	q := r.URL.Query()
+	q.Set(selectField, "all")
+	return r.keysPath() + "?" + q.Encode()
 }
 
 // seenLastFirst sorts keys by last use, most recent first. It is for lists of one page: the API

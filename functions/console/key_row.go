@@ -25,6 +25,8 @@ type keyRow struct {
 	Seen   string // "14 March 2026", "Never"
 	Path   string
 	Leaked *leakNote
+
+	Selectable, Selected bool // by a check box
 }
 
 func (k keyRow) Live() bool { return k.Status != "revoked" }

@@ -23,6 +23,7 @@ func (r *request) paging(next string) view.Paging {
 	q, path := r.URL.Query(), r.URL.EscapedPath()+"?"
 	later := q.Get("page") != ""
 	q.Del("page")
+	q.Del(selectField)
 	if later {
 		p.First = strings.TrimSuffix(path+q.Encode(), "?")
 	}

@@ -71,6 +71,8 @@ func routes() []route { //nolint:funlen // a table
 		{environment + "/api-keys", listKeys, createKey},
 		{environment + "/api-keys/search", toKeys, searchKeys},
 		{environment + "/api-keys/new", empty(newKey), nil},
+		{environment + "/api-keys/bulk", toKeys, previewBulk},
+		{environment + "/api-keys/bulk/apply", toKeys, applyBulk},
 		{key, showKey, nil},
 		{key + "/edit", editKey, changeKey},
 		{key + "/disable", askDisableKey, disableKey},

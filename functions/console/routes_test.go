@@ -55,6 +55,7 @@ func TestEveryChangeIsGuarded(t *testing.T) {
 		"/console/projects/shop/environments", "/console/projects/shop/environments/prod/delete",
 		"/console/projects/shop/api-keys/report-leak", "/console/projects/shop/settings",
 		"/console/projects/shop/api-keys/search", "/console/projects/shop/environments/prod/api-keys/search",
+		"/console/projects/shop/environments/prod/api-keys/bulk", "/console/projects/shop/environments/prod/api-keys/bulk/apply",
 		"/console/projects/shop/environments/prod/plans/plan-starter/edit", "/console/projects/shop/environments/prod/plans/plan-starter/edit/preview",
 		"/console/projects/shop/environments/prod/apps", "/console/projects/shop/environments/prod/apps/hello/delete",
 		"/console/projects/shop/environments/prod/apps/hello/gate", "/console/projects/shop/environments/prod/apps/hello/settings/git",

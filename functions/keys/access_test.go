@@ -25,6 +25,7 @@ func TestAccess(t *testing.T) {
 		{http.MethodPatch, key, `{"status":"disabled"}`},
 		{http.MethodPost, key + "/rotate", ""},
 		{http.MethodPost, key + "/revoke", ""},
+		{http.MethodPost, prod + "/api-keys/bulk", `{"keys":["` + id + `"],"change":{"status":"disabled"}}`},
 	}
 	before := w.stored(id)
 	for _, path := range reads {

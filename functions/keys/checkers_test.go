@@ -114,6 +114,7 @@ func TestInForce(t *testing.T) {
 		{http.MethodPatch, key, `{"status":"disabled"}`, http.StatusOK},
 		{http.MethodPatch, key, `{"status":"active"}`, http.StatusOK},
 		{http.MethodPost, key + "/rotate", ``, http.StatusOK},
+		{http.MethodPost, prod + "/api-keys/bulk", `{"keys":["key-unknown0","` + id + `"],"change":{"plan":"plan-starter"}}`, http.StatusOK},
 		{http.MethodPost, key + "/revoke", ``, http.StatusOK},
 	} {
 		a, change := w.preferring(c.method, c.path, c.body, "wait=10")

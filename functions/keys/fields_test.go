@@ -31,6 +31,9 @@ func TestWrongFields(t *testing.T) {
 		{http.MethodPatch, key, `{"name":"\u0000","plan":"x","apps":["nobody"],"status":"gone","expires_at":"2020-01-01T00:00:00Z"}`, []string{
 			"name invalid_name", "plan unknown_plan", "status invalid_status", "expires_at expiry_in_past",
 		}},
+		{http.MethodPost, prod + "/api-keys/bulk", `{}`, []string{"keys missing_field", "change missing_field"}},
+		{http.MethodPost, prod + "/api-keys/bulk", `{"keys":["key-ab12cd34"],"change":{"add_tags":["A"]}}`, []string{"change.add_tags invalid_tag"}},
+		{http.MethodPost, prod + "/api-keys/bulk", `{"keys":["key-ab12cd34"],"change":{"plan":"plan-none"}}`, []string{"change.plan unknown_plan"}},
 		{http.MethodPost, key + "/rotate", `{"grace":"long"}`, []string{"grace invalid_grace"}},
 		{http.MethodPost, prod + "/plans", `{"name":1,"rate":"fast","burst":1.5,"colour":"red","Size":2}`, []string{
 			"name wrong_type", "rate wrong_type", "burst wrong_type", "Size unknown_field", "colour unknown_field",

@@ -26,6 +26,14 @@
 // one for each plan. While the list of keys is not ready (before rollup's first comparison, or
 // after 15 minutes without a run), the keys are scanned instead.
 //
+// # Bulk changes
+//
+// A bulk change makes one change to up to 500 keys. Each key is a transaction with its own audit
+// record, eight at a time, so a failure does not affect the other keys. A repeated call reports the
+// keys that it finds changed as unchanged. A dry run applies the same rules to the stored keys and
+// saves nothing. A process has four bulk changes at a time. After ten seconds, a bulk change starts
+// no further transaction, and the remaining keys fail as unavailable.
+//
 // # Denied requests
 //
 // Only the checker that denied a request knows the reason, so all checkers are queried. The
@@ -97,6 +105,7 @@ type Service struct {
 	leaks    *leakReporter
 	counted  *usagequery.Reader
 	scans    scans
+	bulks    scans // of bulk changes
 	log      *slog.Logger
 	random   io.Reader // for prefixes and secrets
 	now      func() time.Time
@@ -107,7 +116,7 @@ func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, endi
 	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), log: log, random: apikey.Random(), now: time.Now}
 	s.checkers = newCheckers(checkers.NewClient(cfg.Settings), st, log, ending)
 	s.counted = usagequery.NewReader(st, &usagequery.Checkers{Client: s.checkers.client, Members: st.Members, Log: log}, cfg.Recent)
-	s.scans = make(scans, scansAtOnce)
+	s.scans, s.bulks = make(scans, scansAtOnce), make(scans, bulksAtOnce)
 	s.explains = newCallerLimiter(explainBurst, explainEvery, "explanations of denied requests")
 	s.leaks = newLeakReporter(cfg, s)
 	httpapi.Serve(s.api, api.ListPlans, s.listPlans)
@@ -117,6 +126,7 @@ func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, endi
 	httpapi.Serve(s.api, api.DeletePlan, s.deletePlan)
 	httpapi.Serve(s.api, api.ListKeys, s.listKeys)
 	httpapi.ServeChange(s.api, api.CreateKey, s.checkers, s.createKey)
+	httpapi.ServeChange(s.api, api.BulkKeys, s.checkers, s.bulkKeys)
 	httpapi.Serve(s.api, api.ListProjectKeys, s.listProjectKeys)
 	httpapi.Serve(s.api, api.FindKey, s.findKey)
 	httpapi.Serve(s.api, api.GetKey, s.getKey)

@@ -290,6 +290,11 @@ var (
 		"Create a key; only this response contains the full key",
 		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidTag, problem.InvalidExpiry, problem.ExpiryInPast,
 		problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused, problem.TooManyKeys).reads(IdempotencyKey).preferWait().etag()
+	BulkKeys = route[wire.BulkKeys, wire.BulkResult]("keys", "POST "+environment+"/api-keys/bulk", Developer, http.StatusOK,
+		"Make one change to up to 500 keys of an environment",
+		problem.MissingField, problem.UnknownPlan, problem.InvalidTag, problem.InvalidExpiry, problem.ExpiryInPast, problem.InvalidStatus).preferWait().
+		details("Each key is changed separately: a failure does not affect the other keys, and the status is 200. " +
+			"A repeated call reports changed keys as unchanged.")
 	ListProjectKeys = route[KeysIn, wire.List[wire.Key]]("keys", "GET "+project+"/api-keys", Viewer, http.StatusOK,
 		"List a project's keys", problem.InvalidPage, problem.InvalidParameter)
 	FindKey = route[wire.FindKey, wire.FoundKey]("keys", "POST "+project+"/api-keys/find", Viewer, http.StatusOK,

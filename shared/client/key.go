@@ -122,6 +122,12 @@ func (c *Client) RevokeKey(ctx context.Context, project, keyID string) (wire.Key
 	return call(ctx, c, api.RevokeKey, api.Empty{}, project, keyID)
 }
 
+// BulkKeys makes one change to up to [wire.MaxBulk] keys of an environment. A dry run only reports
+// the results.
+func (c *Client) BulkKeys(ctx context.Context, project, environment string, keys []string, change wire.KeyChange, dryRun bool) (wire.BulkResult, error) {
+	return call(ctx, c, api.BulkKeys, wire.BulkKeys{Keys: &keys, Change: &change, DryRun: dryRun}, project, environment)
+}
+
 // RotateKey replaces the secret of an API key, and returns the only copy of the new full key. The
 // previous secret stays valid for grace, 0 to 30 days.
 func (c *Client) RotateKey(ctx context.Context, project, keyID string, grace time.Duration) (wire.Key, FullKey, error) {

@@ -101,6 +101,75 @@ type UpdateKey struct {
 	Status    Optional[string]   `json:"status,omitzero" nullable:"false" kind:"usable_status"`
 }
 
+// BulkKeys is the body of POST …/api-keys/bulk.
+type BulkKeys struct {
+	Keys   *[]string  `json:"keys,omitempty" required:"true" kind:"key_ids"` // IDs of the keys to change
+	Change *KeyChange `json:"change,omitempty" required:"true"`
+	DryRun bool       `json:"dry_run,omitempty"` // report the results without changing anything
+}
+
+// KeyChange is a change of many keys. It contains exactly one field.
+type KeyChange struct {
+	Plan       *string          `json:"plan,omitempty" kind:"plan_id"`
+	Status     *string          `json:"status,omitempty" kind:"usable_status"`
+	ExpiresAt  Optional[string] `json:"expires_at,omitzero" kind:"time"`        // new expiry; null for none
+	AddTags    []string         `json:"add_tags,omitempty" kind:"some_tags"`    // tags to add; a key has at most 10
+	RemoveTags []string         `json:"remove_tags,omitempty" kind:"some_tags"` // tags to remove
+	Revoke     bool             `json:"revoke,omitempty"`                       // true revokes the keys permanently
+}
+
+// BulkResult contains the result of a bulk change for each key, in the order of the request.
+type BulkResult struct {
+	Changed   int         `json:"changed" kind:"number"`   // number of keys that were changed, or would be by a dry run
+	Unchanged int         `json:"unchanged" kind:"number"` // number of keys that already had the new value
+	Failed    int         `json:"failed" kind:"number"`
+	Results   []KeyResult `json:"results"`
+
+	Effect
+}
+
+// ChangedKeys returns the IDs of the changed keys.
+func (r BulkResult) ChangedKeys() (ids []string) {
+	for _, k := range r.Results {
+		if k.Outcome == KeyChanged {
+			ids = append(ids, k.KeyID)
+		}
+	}
+	return ids
+}
+
+// KeyResult is the result of a bulk change for a key.
+type KeyResult struct {
+	KeyID   string    `json:"key_id"`                 // ID in the request
+	Name    string    `json:"name" kind:"key_name"`   // name of the key; "" if unnamed or if the key does not exist
+	Outcome string    `json:"outcome" kind:"changed"` // result for this key; the other keys do not depend on it
+	Code    Text      `json:"code"`                   // problem code of a failure; null for other outcomes
+	Message Text      `json:"message"`                // explanation of a failure, for people; null for other outcomes
+	Before  *KeyState `json:"before"`                 // state before the change; null if the key does not exist
+	After   *KeyState `json:"after"`                  // state after the change; null for a failure
+}
+
+// KeyState contains the fields of a key that a bulk change can set.
+type KeyState struct {
+	Plan      string     `json:"plan" kind:"plan_id"`
+	Status    string     `json:"status" kind:"key_status"`
+	ExpiresAt *time.Time `json:"expires_at"` // expiry of the key; null if it never expires
+	Tags      []string   `json:"tags" kind:"tags"`
+}
+
+// The outcomes of a bulk change for a key.
+const (
+	KeyChanged   = "changed"
+	KeyUnchanged = "unchanged"
+	KeyFailed    = "failed"
+)
+
+// KeyOutcomes returns all outcomes.
+func KeyOutcomes() []string { return []string{KeyChanged, KeyUnchanged, KeyFailed} }
+
+// MaxBulk is the maximum number of keys in a bulk change.
+const MaxBulk = 500
+
 // RotateKey is the optional body of POST …/rotate.
 type RotateKey struct {
 	Grace *string `json:"grace,omitempty" kind:"grace"` // duration, from 0s to 720h, for which the previous secret stays valid

@@ -21,7 +21,7 @@ var withoutCredential = []*api.Row{
 	api.CreateApp.Row, api.UpdateApp.Row, api.DeleteApp.Row, api.SetGitSource.Row, api.RemoveGitSource.Row,
 	api.DisableWebhook.Row, api.RemoveTrust.Row, api.TestWebhook.Row,
 	api.CreatePlan.Row, api.UpdatePlan.Row, api.DeletePlan.Row, api.ForecastPlan.Row,
-	api.FindKey.Row, api.UpdateKey.Row, api.RevokeKey.Row, api.ReportLeak.Row, api.ReleaseQuota.Row,
+	api.FindKey.Row, api.UpdateKey.Row, api.BulkKeys.Row, api.RevokeKey.Row, api.ReportLeak.Row, api.ReleaseQuota.Row,
 	api.CreateDeployment.Row, api.RollBack.Row, api.Promote.Row, api.RequestBuild.Row,
 }
 

@@ -104,6 +104,7 @@ func expectations() map[string]expectation {
 		"POST " + env + "/plans/{plan_id}/forecast":            {body: `{}`, status: 200},
 		"GET " + env + "/api-keys":                             {body: "", status: 200},
 		"POST " + env + "/api-keys":                            {body: `{}`, status: 422},
+		"POST " + env + "/api-keys/bulk":                       {body: `{}`, status: 422},
 		"GET " + project + "/api-keys":                         {body: "", status: 200},
 		"POST " + project + "/api-keys/find":                   {body: `{}`, status: 422},
 		"GET " + env + "/usage":                                {body: "", status: 200},

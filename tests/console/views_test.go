@@ -196,6 +196,8 @@ func (f filled) views(s site) []view {
 			v.unchecked()
 			v.submits("Create plan", "Rate", "100001", "Burst", "1")
 		}},
+		{"keys-bulk-plan", s.page("api-keys") + "?select=all", func(v *visitor) { v.clicks("Change plan") }},
+		{"keys-bulk-preview", s.page("api-keys") + "?select=all", func(v *visitor) { v.clicks("Enable") }},
 		{"audit-filtered", s.audit("?action=key.create"), nil},
 		{"audit-none", s.audit("?actor=nobody"), nil},
 		{"not-found", "/console/nowhere", nil},

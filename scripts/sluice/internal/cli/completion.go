@@ -65,7 +65,7 @@ func (a *application) offers() map[string]offer {
 	}, func(e wire.Environment) cobra.Completion { return described(e.Name, e.Namespace) })
 	return map[string]offer{
 		"APP": apps, "--app": apps,
-		"PLAN": plans, "--plan": plans,
+		"PLAN": plans, "--plan": plans, "bulk --with-plan": plans,
 		"project NAME": projects, "--project": projects,
 		"environment NAME": environments, "--environment": environments, "promote --from": environments,
 		"member USERNAME": offered(a, inProject, func(ctx context.Context, w work) iter.Seq2[wire.Member, error] {

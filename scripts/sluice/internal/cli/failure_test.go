@@ -106,7 +106,7 @@ func TestFailures(t *testing.T) {
 			"flags that exclude each other", "key update key-ab12cd34 --app a --all-apps", nil, 2,
 			"error: if any flags in the group [app all-apps] are set none of the others can be; [all-apps app] were all set (usage)",
 		},
-		{"bad output", "key list -o xml", nil, 2, `error: --output must be table, wide, json or yaml, not "xml" (usage)`},
+		{"bad output", "key list -o xml", nil, 2, `error: --output must be table, wide, json, yaml or ids, not "xml" (usage)`},
 		{"no days", "key usage key-ab12cd34 --days 0", nil, 2, "error: --days must be at least 1 (usage)"},
 		{"bad status", "key list --status gone", nil, 2, `error: --status must be active, disabled, revoked or expired, not "gone" (usage)`},
 		{"bad timeout", "key list --timeout 0s", nil, 2, "error: --timeout must be positive (usage)"},

@@ -65,6 +65,8 @@ var everyCommand = []struct {
 	{name: "key disable", args: "key disable key-ab12cd34"},
 	{name: "key enable", args: "key enable key-ab12cd34"},
 	{name: "key revoke", args: "key revoke key-ab12cd34 --yes"},
+	{name: "key bulk", args: "key bulk --unused-for 90d --disable --yes"},
+	{name: "key bulk dry run", args: "key bulk --tag batch --plan plan-unlimited --dry-run"},
 	{name: "key rotate", args: "key rotate key-ab12cd34 --grace 1h"},
 	{name: "quota release", args: "quota release key-ab12cd34 --yes"},
 	{name: "key rotate again", args: "key rotate key-zz99yy88"},

@@ -21,7 +21,7 @@ import (
 func (a *application) keyGroup() *cobra.Command {
 	g := a.group("key", "Manage API keys and show their usage",
 		a.keyCreate(), a.keyList(), a.keyFind(), a.keyShow(), a.keyUpdate(), a.keyDisable(), a.keyEnable(),
-		a.keyRevoke(), a.keyRotate(), a.keyUsage(), a.keyReportLeak(),
+		a.keyRevoke(), a.keyBulk(), a.keyRotate(), a.keyUsage(), a.keyReportLeak(),
 	)
 	g.Long = `Manage API keys and show their usage.
 
@@ -87,12 +87,15 @@ func (a *application) keyList() *cobra.Command {
 	var unused string
 	var everywhere bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List API keys", SuggestFor: []string{"ls"},
+		Use: "list", Short: "List API keys", SuggestFor: []string{"ls"}, Annotations: map[string]string{listsIDs: "yes"},
 		Long: `List the API keys of an environment, or of the whole project with --all-environments.
---status, --plan, --app and --search narrow the list. --app also lists the keys that are
-valid for every app. To find a key by its full key, use "sluice key find".`,
-		Example: `  sluice key list --project shop --environment prod
-  sluice key list --status active --plan plan-starter --app hello
+Other flags narrow the list. --app also lists the keys that are valid for every app.
+--unused-for lists the keys that were created earlier and had no requests since then, sorted by
+last use. -o ids prints one ID per line.
+
+To find a key by its full key, use "sluice key find".`,
+		Example: `  sluice key list --status active --plan plan-starter --app hello
+  sluice key list --tag batch --unused-for 90d -o ids
   sluice key list --jq '.items[] | select(.last_seen == null) | [.id, .name] | @tsv'`,
 	}
 	cmd.Flags().BoolVar(&everywhere, "all-environments", false, "list the keys of every environment")
@@ -144,6 +147,16 @@ func setKeyFilter(f *client.KeyFilter, unused string) error {
 }
 
 func (a *application) listKeys(ctx context.Context, w work, f client.KeyFilter) error {
+	if a.format() == render.IDs {
+		var ids []string
+		for k, err := range w.Keys(ctx, w.project, f) {
+			if err != nil {
+				return err
+			}
+			ids = append(ids, k.ID)
+		}
+		return a.showIDs(ids)
+	}
 	environment := 6 // the column is hidden first, because all its values are the same
 	if f.Environment == "" {
 		environment = 0

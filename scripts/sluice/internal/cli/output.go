@@ -22,6 +22,18 @@ func (a *application) screen() render.Screen {
 
 func (a *application) format() render.Format { return render.Format(a.flags.output) }
 
+// listsIDs is the annotation of commands with the format [render.IDs].
+const listsIDs = "ids"
+
+func (a *application) showIDs(ids []string) error {
+	for _, id := range ids {
+		if err := a.screen().Line("%s", id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (a *application) show(value any, table func(render.Screen) error) error {
 	switch {
 	case a.filter != nil:

@@ -19,7 +19,8 @@ variables; variables override the context.
 Scripts can set SLUICE_URL and SLUICE_TOKEN instead of a context. SLUICE_TOKEN is a service
 token ("sluice token create"). NO_COLOR disables colors.
 
--o json prints a stable format for scripts. --jq EXPRESSION filters that JSON and prints one
+-o json prints a stable format for scripts. "sluice key list" and "sluice key bulk" also have
+-o ids, with one ID per line. --jq EXPRESSION filters that JSON and prints one
 result per line, with strings unquoted. It does not need jq, and the expression cannot read
 environment variables.
 
@@ -64,8 +65,12 @@ func (a *application) root() *cobra.Command {
 }
 
 func (a *application) checkFlags(cmd *cobra.Command) error {
-	if !slices.Contains(render.Formats(), a.flags.output) {
-		return usage("--output must be %s, not %q", oneOf(render.Formats()), a.flags.output)
+	formats := render.Formats()
+	if cmd.Annotations[listsIDs] != "" {
+		formats = append(formats, string(render.IDs))
+	}
+	if !slices.Contains(formats, a.flags.output) {
+		return usage("--output must be %s, not %q", oneOf(formats), a.flags.output)
 	}
 	if a.flags.timeout <= 0 {
 		return usage("--timeout must be positive")

@@ -91,7 +91,10 @@ const (
 
 	explainedJSON = `{"request_id":"7Q2ZLOKXH3BD","denials":[{"at":"2026-03-14T15:09:26.038Z","code":"invalid_key","reason":"expired","explanation":"The key has expired. Change its expiry, or create another key.","environment":"prod","app":"hello","key_id":"key-ab12cd34","key_prefix":"ab12cd34","key_name":"Checkout team","method":"GET","replica":"checker-0"},{"at":"2026-03-14T15:09:20.001Z","code":"invalid_key","reason":"unknown","explanation":"The key does not exist in this project.","environment":"prod","app":"hello","key_id":null,"key_prefix":null,"key_name":null,"method":"\u001b[31mGET","replica":"checker-0"}],"asked":2,"answered":1}`
 	forceJSON     = `{"change":"7ff9ad4c","everywhere":true,"at":"2026-03-14T15:09:26.038Z","replicas":[{"replica":"checker-0","state":"applied","after_ms":21},{"replica":"checker-1","state":"applied","after_ms":38}]}`
-	waitingJSON   = `{"change":"7ff9ad4c","everywhere":false,"at":null,"replicas":[{"replica":"checker-0","state":"applied","after_ms":21},{"replica":"checker-1","state":"silent","denies_from":"2026-03-14T15:10:31Z"}]}`
+	bulkFields    = `"changed":1,"unchanged":1,"failed":1,"results":[{"key_id":"key-ab12cd34","name":"Checkout team","outcome":"changed","code":null,"message":null,"before":{"plan":"plan-starter","status":"active","expires_at":"2026-03-20T00:00:00Z","tags":["batch"]},"after":{"plan":"plan-unlimited","status":"disabled","expires_at":null,"tags":[]}},` +
+		`{"key_id":"key-dd11dd22","name":"","outcome":"unchanged","code":null,"message":null,"before":{"plan":"plan-starter","status":"disabled","expires_at":null,"tags":[]},"after":{"plan":"plan-starter","status":"disabled","expires_at":null,"tags":[]}},` +
+		`{"key_id":"key-zz99yy88","name":"","outcome":"failed","code":"key_revoked","message":"The key is revoked.","before":{"plan":"plan-starter","status":"revoked","expires_at":null,"tags":[]},"after":null}]`
+	waitingJSON = `{"change":"7ff9ad4c","everywhere":false,"at":null,"replicas":[{"replica":"checker-0","state":"applied","after_ms":21},{"replica":"checker-1","state":"silent","denies_from":"2026-03-14T15:10:31Z"}]}`
 )
 
 func forced(body, force string) string {
@@ -121,6 +124,7 @@ func shop() map[string][]answer {
 	return map[string][]answer{
 		"GET /projects/shop/api-keys?environment=prod&unused_for=2160h": ok(list(keyJSON + "," + oldKeyJSON)),
 		"GET /projects/shop/api-keys?environment=prod&tag=batch":        ok(list(keyJSON)),
+		"POST " + env + "/api-keys/bulk":                                ok("{" + bulkFields + `,"in_force":` + forceJSON + "}"),
 
 		"POST /session":   ok(sessionJSON),
 		"GET /session":    ok(whoJSON),

@@ -23,12 +23,13 @@ const (
 	Wide  Format = "wide"  // like table, but always with all columns
 	JSON  Format = "json"  // the type of the API; stable
 	YAML  Format = "yaml"  // like json, in YAML
+	IDs   Format = "ids"   // one ID per line, for commands that list keys
 )
 
 // ForPeople reports whether the format is for people and not for programs.
 func (f Format) ForPeople() bool { return f == Table || f == Wide }
 
-// Formats returns all formats.
+// Formats returns the formats of all commands.
 func Formats() []string { return []string{string(Table), string(Wide), string(JSON), string(YAML)} }
 
 // Screen is the destination of the output.
