@@ -99,6 +99,7 @@ func TestBadInput(t *testing.T) {
 		{"duration without requests", "GET", keys + "?unused_for=90d", "", 400, "invalid_parameter"},
 		{"bulk change without a kind", "POST", keys + "/bulk", `{"keys":["` + k.ID + `"],"change":{}}`, 400, "invalid_parameter"},
 		{"bulk change of repeated keys", "POST", keys + "/bulk", `{"keys":["` + k.ID + `","` + k.ID + `"],"change":{"revoke":true}}`, 400, "invalid_parameter"},
+		{"rows of an export", "GET", "/projects/" + s.Project + "/environments/prod/usage.csv?per=week", "", 400, "invalid_parameter"},
 		{"status unknown", "PATCH", key, `{"status":"revoked"}`, 422, "invalid_status"},
 		{"grace too long", "POST", key + "/rotate", `{"grace":"721h"}`, 422, "invalid_grace"},
 		{"grace negative", "POST", key + "/rotate", `{"grace":"-1s"}`, 422, "invalid_grace"},

@@ -2,8 +2,10 @@ package tests
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,3 +190,19 @@ func TestBulkChangeIsInForce(t *testing.T) {
 	}
 }
 
+func TestExportIsComplete(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Opens("hello", k)
+	s.Call("hello").Key(k).Gets(http.StatusOK)
+	u, err := s.Client.Usage(t.Context(), s.Project, k.ID, "", "")
+	check.OK(t, err)
+	want := fmt.Sprintf("\r\n%s,%s,%s,,%s,%s,%d,0,0,false\r\n", k.ID, k.Name, k.Plan, u.From, u.To, u.Totals.Allowed)
+	s.Until("the checkers have written their counts", func() bool {
+		var csv strings.Builder
+		check.OK(t, s.Client.ExportUsage(t.Context(), s.Project, s.Env, "", "", "", &csv))
+		return strings.Contains(csv.String(), want)
+	})
+}

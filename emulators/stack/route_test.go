@@ -114,6 +114,7 @@ func TestRoutes(t *testing.T) {
 		environment + "/usage":                               "usage",
 		environment + "/plans/plan-a/forecast":               "usage",
 		environment + "/apps/hello/gate/forecast":            "usage",
+		environment + "/usage.csv":                           "usage",
 		environment + "/activity":                            "apps",
 		"/api/v1/webhook/shop-prod/hello":                    "webhook",
 		"/api":                                               "apps",

@@ -129,10 +129,11 @@ func (s *Service) readUsedKeys(ctx context.Context, e app.Environment, of plan.I
 			return keys, nil
 		}
 	}
-	if _, busy := s.forecasting.LoadOrStore(e.Namespace, true); busy {
-		return usedKeys{}, problem.New(problem.RateLimited, "Another forecast for this environment is in progress. Retry after the time in Retry-After.")
+	leave, err := s.forecasts.enter(e.Namespace)
+	if err != nil {
+		return usedKeys{}, err
 	}
-	defer s.forecasting.Delete(e.Namespace)
+	defer leave()
 	return s.used.read(ctx, name, s.now, func(ctx context.Context, at time.Time) (usedKeys, error) {
 		return s.loadUsedKeys(ctx, e, of, at)
 	})

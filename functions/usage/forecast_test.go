@@ -272,22 +272,17 @@ func TestForecastMemory(t *testing.T) {
 	}))
 	storetest.CopyKey(t, h.project, "key-"+key, keys-1)
 	storetest.CopyRollup(t, h.project, "key-"+key, keys-1)
-	measure := func() uint64 {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	runtime.GC()
-	before, done, most := measure(), make(chan struct{}), make(chan uint64)
+	before, done, most := heap(), make(chan struct{}), make(chan int64)
 	go func() {
 		peak, tick := before, time.NewTicker(5*time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				peak = max(peak, measure())
+				peak = max(peak, heap())
 			case <-done:
-				most <- max(peak, measure())
+				most <- max(peak, heap())
 				return
 			}
 		}

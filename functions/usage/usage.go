@@ -17,6 +17,10 @@
 // A forecast reads two documents for each key of the plan, or of the environment for a gate. It
 // reuses the reads of a report of all keys and of other forecasts for the same time. In each
 // environment, one forecast reads at a time; others return rate_limited.
+//
+// An export reads the counters once, then the keys, then the rollups, 500 at a time. A process
+// runs one export of an environment and four in all; further ones are rejected as rate_limited. An
+// export takes at most five minutes, including the time that the client needs to receive it.
 package usage
 
 import (
@@ -25,7 +29,6 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
@@ -66,7 +69,8 @@ type Service struct {
 	counted      *usagequery.Reader
 	environments *readings[environment]
 	used         *readings[usedKeys] // for forecasts
-	forecasting  sync.Map            // namespaces that a forecast reads
+	forecasts    running
+	exports      running
 	now          func() time.Time
 }
 
@@ -76,12 +80,14 @@ func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Ser
 	turns := newTurns()
 	s := &Service{
 		store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), counted: usagequery.NewReader(st, checkers, cfg.Recent),
-		environments: newReadings[environment](cfg.Life(), turns), used: newReadings[usedKeys](cfg.Life(), turns), now: time.Now,
+		environments: newReadings[environment](cfg.Life(), turns), used: newReadings[usedKeys](cfg.Life(), turns),
+		forecasts: running{what: "forecast", retry: time.Second}, exports: running{what: "export", most: exportsAtOnce, retry: exportRetry}, now: time.Now,
 	}
 	httpapi.Serve(s.api, api.GetUsage, s.getUsage)
 	httpapi.Serve(s.api, api.GetEnvironmentUsage, s.getEnvironmentUsage)
 	httpapi.Serve(s.api, api.ForecastPlan, s.forecastPlan)
 	httpapi.Serve(s.api, api.ForecastGate, s.forecastGate)
+	httpapi.ServeStream(s.api, api.ExportUsage, s.exportUsage)
 	return s
 }
 

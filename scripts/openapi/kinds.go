@@ -142,6 +142,7 @@ var kinds = map[string]kind{
 	"instant":   {example: "2026-03-14"},
 	"attention": {values: all(wire.Attentions())},
 	"share":     {min: 0, max: 1 << 53, example: 0.92},
+	"per":       {values: all(api.Pers()), initial: api.PerWindow},
 	"retention": {values: []any{usage.RetentionDays}},
 	"count":     {min: 0, max: 1 << 53},
 	"page_size": {min: 1, max: api.MaxPageSize, initial: api.DefaultPageSize},

@@ -71,8 +71,8 @@ func TestQueryValuesAreChecked(t *testing.T) {
 			}
 		}
 	}
-	if checked < 4 {
-		t.Errorf("enumerated parameters: got %d, want at least 4", checked)
+	if checked < 5 {
+		t.Errorf("enumerated parameters: got %d, want at least 5", checked)
 	}
 }
 

@@ -231,6 +231,8 @@ func Allowed(kind string) []string {
 		return wire.KeyStatuses()
 	case "key_sort":
 		return wire.KeySorts()
+	case "per":
+		return Pers()
 	}
 	return nil
 }
@@ -266,6 +268,21 @@ type Window struct {
 	From *string `query:"from" kind:"day"` // first UTC day; default 89 days before today
 	To   *string `query:"to" kind:"day"`   // last UTC day; default today
 }
+
+// UsageExport selects the rows of a usage export.
+type UsageExport struct {
+	Window
+	Per string `query:"per" kind:"per"` // window for a row of each key; day for a row of each key and day with requests
+}
+
+// The rows of a usage export.
+const (
+	PerWindow = "window"
+	PerDay    = "day"
+)
+
+// Pers returns all values of [UsageExport.Per].
+func Pers() []string { return []string{PerWindow, PerDay} }
 
 // Audit filters a list of audit records.
 type Audit struct {

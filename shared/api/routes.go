@@ -348,6 +348,10 @@ var (
 	ForecastGate = route[None, wire.GateForecast]("usage", "GET "+anApp+"/gate/forecast", Developer, http.StatusOK,
 		"Count the keys that can access an app while its gate is on", problem.TooManyKeys).
 		details("A forecast is limited to 20,000 keys. An environment has one forecast at a time; others get 429.")
+	ExportUsage = route[UsageExport, string]("usage", "GET "+environment+"/usage.csv", Viewer, http.StatusOK,
+		"Export the usage of an environment's keys as CSV",
+		problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired).media("text/csv").
+		details("The connection breaks if the export fails after its start. An environment has one export at a time; a second one is rejected as rate_limited.")
 )
 
 // The checker: the limits of a key, for the client that has the key.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,11 +113,12 @@ func Collect[T any](list iter.Seq2[T, error]) ([]T, error) {
 	return items, nil
 }
 
-// send sends a request, with retries if that is safe. It returns the response's body and ETag.
-func (c *Client) send(ctx context.Context, row *api.Row, path []string, query string, in any) (body []byte, tag string, err error) {
+// address returns the URL of a call. It returns an error if a value in path is empty, or if the URL
+// contains a secret.
+func (c *Client) address(row *api.Row, path []string, query string) (string, error) {
 	for _, s := range path {
 		if s == "" || s == "." || s == ".." { // proxies can normalize the path
-			return nil, "", fmt.Errorf("%q is not a valid name", s)
+			return "", fmt.Errorf("%q is not a valid name", s)
 		}
 	}
 	address := c.base + row.URL(url.PathEscape, path...)
@@ -124,10 +126,19 @@ func (c *Client) send(ctx context.Context, row *api.Row, path []string, query st
 		address += "?" + query
 	}
 	if apikey.HoldsSecret(address) {
-		return nil, "", &Error{
+		return "", &Error{
 			Status: http.StatusBadRequest, Code: string(problem.SecretInURL),
 			Message: "A URL must not contain a full API key or a service token. Nothing was sent.",
 		}
+	}
+	return address, nil
+}
+
+// send sends a request, with retries if that is safe. It returns the response's body and ETag.
+func (c *Client) send(ctx context.Context, row *api.Row, path []string, query string, in any) (body []byte, tag string, err error) {
+	address, err := c.address(row, path, query)
+	if err != nil {
+		return nil, "", err
 	}
 	var sent []byte
 	if in != nil {
@@ -145,21 +156,42 @@ func (c *Client) send(ctx context.Context, row *api.Row, path []string, query st
 }
 
 func (c *Client) once(ctx context.Context, row *api.Row, address string, body []byte) (answer []byte, tag string, err error) {
-	timeout, waits := c.timeout, c.wait >= time.Second && slices.Contains(row.Headers, api.Prefer)
-	if waits {
+	timeout := c.timeout
+	if c.waits(row) {
 		timeout += c.wait
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, row.Method, address, bytes.NewReader(body))
+	res, err := c.open(ctx, row, address, body)
 	if err != nil {
 		return nil, "", err
 	}
-	req.Header.Set("Accept", "application/json")
+	defer func() { _ = res.Body.Close() }()
+	answer, err = readBody(res)
+	if err != nil {
+		return nil, "", err
+	}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return nil, "", readError(res, answer)
+	}
+	return answer, res.Header.Get(api.ETag), nil
+}
+
+func (c *Client) waits(row *api.Row) bool {
+	return c.wait >= time.Second && slices.Contains(row.Headers, api.Prefer)
+}
+
+// open sends a request. The caller must close the response's body.
+func (c *Client) open(ctx context.Context, row *api.Row, address string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, row.Method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", cmp.Or(row.Media, "application/json"))
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if waits {
+	if c.waits(row) {
 		req.Header.Set(api.Prefer, fmt.Sprintf("wait=%d", c.wait/time.Second))
 	}
 	if c.request != "" && row.Method == http.MethodPost {
@@ -176,20 +208,20 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, "", withoutURL(err)
+		return nil, withoutURL(err)
 	}
-	defer func() { _ = res.Body.Close() }()
-	answer, err = io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
+	return res, nil
+}
+
+func readBody(res *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
 	if err != nil {
-		return nil, "", fmt.Errorf("read response: %w", err)
+		return nil, fmt.Errorf("read response: %w", err)
 	}
-	if len(answer) > maxResponse {
-		return nil, "", fmt.Errorf("the response is larger than %d bytes", maxResponse)
+	if len(body) > maxResponse {
+		return nil, fmt.Errorf("the response is larger than %d bytes", maxResponse)
 	}
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return nil, "", readError(res, answer)
-	}
-	return answer, res.Header.Get(api.ETag), nil
+	return body, nil
 }
 
 // onBehalf adds the headers of a call on behalf of another request: its ID, trace and signed client

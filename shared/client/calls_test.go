@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -154,6 +155,16 @@ func TestCalls(t *testing.T) {
 		{
 			"Keys", func(ctx context.Context, c *Client) error { return drain(Collect(c.Keys(ctx, "shop", KeyFilter{}))) },
 			"GET", "/api/v1/projects/shop/api-keys", "",
+		},
+		{"BulkKeys", func(ctx context.Context, c *Client) error {
+			_, err := c.BulkKeys(ctx, "shop", "prod", []string{"key-1"}, wire.KeyChange{ExpiresAt: wire.Null[string]()}, true)
+			return err
+		}, "POST", env + "/api-keys/bulk", `{"keys":["key-1"],"change":{"expires_at":null},"dry_run":true}`},
+		{
+			"ExportUsage", func(ctx context.Context, c *Client) error {
+				return c.ExportUsage(ctx, "shop", "prod", "2026-03-01", "", "day", io.Discard)
+			},
+			"GET", env + "/usage.csv?from=2026-03-01&per=day", "",
 		},
 		{
 			"Keys of a filter", func(ctx context.Context, c *Client) error {

@@ -108,6 +108,7 @@ func expectations() map[string]expectation {
 		"GET " + project + "/api-keys":                         {body: "", status: 200},
 		"POST " + project + "/api-keys/find":                   {body: `{}`, status: 422},
 		"GET " + env + "/usage":                                {body: "", status: 200},
+		"GET " + env + "/usage.csv":                            {body: "", status: 200},
 		"GET " + project + "/api-keys/{key_id}":                {body: "", status: 200},
 		"PATCH " + project + "/api-keys/{key_id}":              {body: `{}`, status: 200},
 		"POST " + project + "/api-keys/{key_id}/revoke":        {body: "", status: 200},

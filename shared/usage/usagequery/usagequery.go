@@ -150,28 +150,52 @@ func (r *Reader) LastSeen(ctx context.Context, prefixes []apikey.Prefix, now fun
 	return days, err
 }
 
-func (r *Reader) each(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time, held []usage.Held, use func(usage.History)) (days, error) {
+// Snapshot is the stored usage of keys, with the counters of one time.
+type Snapshot struct {
+	reader *Reader
+	recent days
+}
+
+// Snapshot reads the counters.
+func (r *Reader) Snapshot(ctx context.Context, now func() time.Time) (Snapshot, error) {
 	recent, err := r.recent.Read(ctx, now, r.counters)
+	return Snapshot{r, recent}, err
+}
+
+// Incomplete reports whether a day lacks counts.
+func (s Snapshot) Incomplete(day usage.Day) bool { return slices.Contains(s.recent.incomplete, day) }
+
+// Histories returns the usage of keys, in the order of prefixes.
+func (s Snapshot) Histories(ctx context.Context, prefixes []apikey.Prefix) (histories []usage.History, err error) {
+	err = s.each(ctx, prefixes, nil, func(h usage.History) { histories = append(histories, h) })
+	return histories, err
+}
+
+func (r *Reader) each(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time, held []usage.Held, use func(usage.History)) (days, error) {
+	s, err := r.Snapshot(ctx, now)
 	if err != nil {
 		return days{}, err
 	}
-	more := recent.unwritten(held, now())
+	return s.recent, s.each(ctx, prefixes, s.recent.unwritten(held, now()), use)
+}
+
+func (s Snapshot) each(ctx context.Context, prefixes []apikey.Prefix, unwritten map[usage.Day]usage.Sums, use func(usage.History)) error {
 	for some := range slices.Chunk(prefixes, rollupsAtOnce) {
-		histories, err := r.store.Rollups(ctx, some)
+		histories, err := s.reader.store.Rollups(ctx, some)
 		if err != nil {
-			return days{}, err
+			return err
 		}
 		for i, h := range histories {
-			for day, sums := range recent.sums {
+			for day, sums := range s.recent.sums {
 				h = h.Merge(day, sums[some[i]])
 			}
-			for day, sums := range more {
-				h = h.Merge(day, recent.sums[day][some[i]].Plus(sums[some[i]]))
+			for day, sums := range unwritten {
+				h = h.Merge(day, s.recent.sums[day][some[i]].Plus(sums[some[i]]))
 			}
 			use(h)
 		}
 	}
-	return recent, nil
+	return nil
 }
 
 func (r *Reader) counters(ctx context.Context, now time.Time) (days, time.Duration, error) {

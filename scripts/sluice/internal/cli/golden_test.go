@@ -14,6 +14,7 @@ var everyCommand = []struct {
 	args  string // split at spaces; "_" stands for one within an argument
 	stdin string
 	local bool // sends no request
+	file  bool // -o is a file
 }{
 	{name: "login", args: "login URL --username ada --password-stdin", stdin: "open sesame\n"},
 	{name: "logout", args: "logout"},
@@ -79,6 +80,7 @@ var everyCommand = []struct {
 	{name: "key usage window", args: "key usage key-ab12cd34 --from 2026-03-11 --to 2026-03-14"},
 	{name: "key usage days", args: "key usage key-ab12cd34 --days 3"},
 	{name: "key usage all", args: "key usage key-ab12cd34 --all"},
+	{name: "usage export", args: "usage export --from 2026-03-01 --per day", file: true},
 	{name: "app create", args: "app create hello --image registry.example.com/shop/hello:v1 --port 8080"},
 	{name: "app create git", args: "app create site --repository https://git.example.com/shop/site --path web --host site.example.com"},
 	{name: "app list", args: "app list"},
@@ -163,8 +165,10 @@ func TestEveryCommand(t *testing.T) {
 			}
 			run("pipe", nil)
 			run("terminal of 60 columns", func(_ *fake, p *person) { p.colour, p.width = true, 60 })
-			run("json", nil, "-o", "json")
-			run("yaml", nil, "-o", "yaml")
+			if !tt.file {
+				run("json", nil, "-o", "json")
+				run("yaml", nil, "-o", "yaml")
+			}
 			if !tt.local {
 				run("forbidden", func(f *fake, _ *person) {
 					f.all = &answer{http.StatusForbidden, `{"code":"forbidden","message":"Your role does not allow this. Ask a project owner or an admin."}`}

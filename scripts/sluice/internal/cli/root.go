@@ -31,7 +31,7 @@ func (a *application) root() *cobra.Command {
 	root := a.group("sluice", "Manage API keys, plans and apps on Kubernetes",
 		a.login(), a.logout(), a.whoami(), a.password(), a.contextGroup(),
 		a.projectGroup(), a.environmentGroup(), a.memberGroup(), a.tokenGroup(),
-		a.status(), a.planGroup(), a.keyGroup(), a.quotaGroup(), a.changeShow(), a.requestGroup(), a.appGroup(), a.activity(), a.audit(), a.adminGroup(),
+		a.status(), a.planGroup(), a.keyGroup(), a.usageGroup(), a.quotaGroup(), a.changeShow(), a.requestGroup(), a.appGroup(), a.activity(), a.audit(), a.adminGroup(),
 		a.completion(), a.version(),
 	)
 	root.Long = rootLong

@@ -125,6 +125,7 @@ func shop() map[string][]answer {
 		"GET /projects/shop/api-keys?environment=prod&unused_for=2160h": ok(list(keyJSON + "," + oldKeyJSON)),
 		"GET /projects/shop/api-keys?environment=prod&tag=batch":        ok(list(keyJSON)),
 		"POST " + env + "/api-keys/bulk":                                ok("{" + bulkFields + `,"in_force":` + forceJSON + "}"),
+		"GET " + env + "/usage.csv?from=2026-03-01&per=day":             ok("key_id,name\r\nkey-ab12cd34,Checkout team\r\n"),
 
 		"POST /session":   ok(sessionJSON),
 		"GET /session":    ok(whoJSON),
