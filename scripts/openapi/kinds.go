@@ -120,6 +120,7 @@ var kinds = map[string]kind{
 	"leaked_secret": {values: all(wire.LeakedSecrets())},
 	"found_at":      {example: "https://git.example.com/shop/hello/blob/main/deploy.sh"},
 	"secret_state":  {values: all(wire.SecretStates())},
+	"docs_group":    {example: "keys"},
 	"search":        {length: [2]int64{0, 200}, example: "billing"},
 	"request_id":    {pattern: `^[-_0-9A-Za-z]{1,64}$`, example: "7Q2ZLOKXH3BDRJ4ZC5VJ6T5MWE"},
 	"change":        {pattern: `^[0-9a-f]{16}[0-9a-z]{12}$`, example: "7ff9ad4c0d7a3f2fabcdefgh2345"},
@@ -153,7 +154,7 @@ var kinds = map[string]kind{
 //nolint:gochecknoglobals // a constant table
 var pathKinds = map[string]string{
 	"project": "project", "environment": "environment", "app": "app", "namespace": "namespace", "username": "username", "host": "host",
-	"plan_id": "plan_id", "key_id": "key_id", "token_id": "token_id", "change_id": "change", "request_id": "request_id", "revision": "ordinal", "build": "ordinal", "trust_id": "trust_id",
+	"plan_id": "plan_id", "key_id": "key_id", "token_id": "token_id", "change_id": "change", "request_id": "request_id", "group": "docs_group", "revision": "ordinal", "build": "ordinal", "trust_id": "trust_id",
 }
 
 func all[T ~string](values []T) []any {

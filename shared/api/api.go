@@ -263,6 +263,11 @@ type KeysIn struct {
 	Environment string `query:"environment" kind:"environment"` // environment of the keys
 }
 
+// ReferenceSearch is a search in the API reference.
+type ReferenceSearch struct {
+	Query string `query:"q" kind:"search"` // words; a result contains all of them
+}
+
 // Window is the range of days in a usage report, both inclusive.
 type Window struct {
 	From *string `query:"from" kind:"day"` // first UTC day; default 89 days before today

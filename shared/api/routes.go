@@ -260,8 +260,11 @@ var (
 		"List the changes outside projects", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
 	GetDescription = route[None, map[string]any]("apps", "GET "+Base+"/openapi.json", Nothing, http.StatusOK,
 		"Get the OpenAPI description of this API").file()
-	GetReference = route[None, string]("apps", "GET "+Base+"/docs", Nothing, http.StatusOK,
-		"Get the API reference as an HTML page").media("text/html").file()
+	GetReference = route[ReferenceSearch, string]("apps", "GET "+Base+"/docs", Nothing, http.StatusOK,
+		"Get the overview of the API reference, or search results, as HTML", problem.InvalidParameter).media("text/html").file()
+	GetReferenceGroup = route[None, string]("apps", "GET "+Base+"/docs/{group}", Nothing, http.StatusOK,
+		"Get a page of the API reference as HTML", problem.NotFound).media("text/html").file().
+		details("A page contains a group of calls, the events, or the problems.")
 )
 
 // The keys function: usage plans and API keys.

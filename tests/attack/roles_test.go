@@ -60,6 +60,7 @@ func expectations() map[string]expectation {
 		"DELETE /api/v1/host-reservations/{host}":              {body: "", status: 404},
 		"GET /api/v1/audit":                                    {body: "", status: 200},
 		"GET /api/v1/docs":                                     {body: "", status: 200},
+		"GET /api/v1/docs/{group}":                             {body: "", status: 200},
 		"GET /api/v1/key":                                      {body: "", status: 0},
 		"GET /api/v1/openapi.json":                             {body: "", status: 200},
 		"GET " + project + "/audit":                            {body: "", status: 200},
@@ -172,7 +173,7 @@ func newProject(t *testing.T) *project {
 	k := s.AnyKey()
 	p.values = map[string]string{
 		"{project}": s.Project, "{environment}": s.Env, "{namespace}": s.Project + "-" + s.Env, "{app}": "hello",
-		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{change_id}": "7ff9ad4c0d7a3f2fabcdefgh2345", "{request_id}": "nobodys-request", "{revision}": "1", "{host}": "nobody.example.com", "{username}": "someone-else", "{token_id}": "token-000000000000", "{trust_id}": "trust-aaaaaaaaaa", "{members}": string(body),
+		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{change_id}": "7ff9ad4c0d7a3f2fabcdefgh2345", "{request_id}": "nobodys-request", "{revision}": "1", "{host}": "nobody.example.com", "{username}": "someone-else", "{token_id}": "token-000000000000", "{trust_id}": "trust-aaaaaaaaaa", "{group}": "keys", "{members}": string(body),
 	}
 	for _, name := range []string{"viewer", "developer", "owner"} {
 		_, full := p.issue(t, "matrix-"+name, name, time.Hour)

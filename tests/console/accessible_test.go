@@ -133,5 +133,11 @@ func TestReferenceIsAccessible(t *testing.T) {
 		v.opens("/api/v1/docs").sees("Before you begin")
 		v.accessible()
 		v.shot("reference")
+		for _, path := range []string{"/keys", "/problems", "/events", "?q=rotate"} {
+			v.opens("/api/v1/docs" + path)
+			v.accessible()
+			v.fits()
+		}
+		v.shot("reference-search")
 	})
 }

@@ -25,10 +25,10 @@ type document struct {
 		Responses       map[string]response
 		SecuritySchemes map[string]securityScheme
 	}
-	Problems []problem `json:"x-problems"`
+	Problems []problemRow `json:"x-problems"`
 }
 
-type problem struct {
+type problemRow struct {
 	Status  int
 	Code    string
 	Message string

@@ -1,5 +1,7 @@
-// Package reference serves the API's OpenAPI description, and a page that is rendered from it.
-// The page is one file without scripts or external resources.
+// Package reference serves the API's OpenAPI description, and pages that are rendered from it: an
+// index with a search, and a page for each group of calls, for the events and for the problems. The
+// pages load nothing. Their only script filters the contents while the user types; without it, the
+// search is a form.
 package reference
 
 import (
@@ -20,6 +22,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 //go:embed page.html
@@ -28,65 +31,186 @@ var layout string
 //go:embed style.css
 var style string
 
+//go:embed search.js
+var script string
+
+const kind = "text/html; charset=utf-8"
+
 // Serve registers the routes. The files are rendered on first use.
 func Serve(a *httpapi.API) {
 	description := sync.OnceValues(func() (httpapi.File, error) {
 		return httpapi.NewFile("application/json", "no-cache", api.OpenAPI)
 	})
-	page := sync.OnceValues(func() (httpapi.File, error) {
-		text, err := render(api.OpenAPI)
-		if err != nil {
-			return httpapi.File{}, err
-		}
-		return httpapi.NewFile("text/html; charset=utf-8", "no-cache", text)
-	})
-	serve := func(row *api.Row, file func() (httpapi.File, error), policy string) {
+	reference := sync.OnceValues(func() (*site, error) { return newSite(api.OpenAPI) })
+	serve := func(row *api.Row, policy string, answer func(http.ResponseWriter, *http.Request) error) {
 		httpapi.ServeRaw(a, row, func(w http.ResponseWriter, r *http.Request, _ httpapi.Scope) error {
-			f, err := file()
-			if err != nil {
-				return err
-			}
 			w.Header().Set("Content-Security-Policy", policy)
 			w.Header().Set("Referrer-Policy", "no-referrer")
-			return f.Serve(w, r)
+			return answer(w, r)
 		})
 	}
-	serve(api.GetDescription.Row, description, closed)
-	serve(api.GetReference.Row, page, closed+"; style-src '"+styleHash()+"'")
+	serve(api.GetDescription.Row, closed+"; form-action 'none'", func(w http.ResponseWriter, r *http.Request) error {
+		f, err := description()
+		if err != nil {
+			return err
+		}
+		return f.Serve(w, r)
+	})
+	show := func(w http.ResponseWriter, r *http.Request) error {
+		s, err := reference()
+		if err != nil {
+			return err
+		}
+		return s.serve(w, r)
+	}
+	policy := closed + "; form-action 'self'; style-src " + hashOf(style) + "; script-src " + hashOf(script)
+	serve(api.GetReference.Row, policy, show)
+	serve(api.GetReferenceGroup.Row, policy, show)
 }
 
-const closed = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const closed = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 
-func styleHash() string {
-	sum := sha256.Sum256([]byte(style))
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-func render(description []byte) ([]byte, error) {
+// site holds the rendered pages.
+type site struct {
+	page  page // without a selected group
+	draw  *template.Template
+	files map[string]httpapi.File // by the last part of the path; "" is the index
+}
+
+// The pages that are not about a group of calls.
+const (
+	indexPage    = ""
+	eventsPage   = "events"
+	problemsPage = "problems"
+)
+
+func newSite(description []byte) (*site, error) {
 	var d document
 	if err := json.Unmarshal(description, &d); err != nil {
 		return nil, fmt.Errorf("read API description: %w", err)
 	}
-	t, err := template.New("page").Funcs(template.FuncMap{"marked": marked, "paragraphs": paragraphs}).Parse(layout)
+	t, err := template.New("page").Funcs(template.FuncMap{"marked": marked, "paragraphs": paragraphs, "pair": func(a, b any) [2]any { return [2]any{a, b} }}).Parse(layout)
 	if err != nil {
 		return nil, fmt.Errorf("parse reference page: %w", err)
 	}
+	s := &site{draw: t, files: map[string]httpapi.File{}, page: page{
+		document: d, Groups: d.groups(), Events: d.events(), Home: api.GetReference.Path,
+		Style: template.CSS(style), Script: template.JS(script), //nolint:gosec // embedded
+	}}
+	names := []string{indexPage, eventsPage, problemsPage}
+	for _, g := range s.page.Groups {
+		names = append(names, g.Name)
+	}
+	for _, name := range names {
+		text, err := s.render(name, "")
+		if err != nil {
+			return nil, err
+		}
+		if s.files[name], err = httpapi.NewFile(kind, "no-cache", text); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// render renders a page. The index contains the results of a search.
+func (s *site) render(name, search string) ([]byte, error) {
+	p := s.page
+	p.Here, p.Query = name, search
+	for i, g := range p.Groups {
+		if g.Name == name {
+			p.Group = &p.Groups[i]
+		}
+	}
+	if search != "" {
+		p.Found = p.search(search)
+	}
 	var b bytes.Buffer
-	err = t.Execute(&b, page{
-		document: d, Groups: d.groups(), Events: d.events(),
-		Style: template.CSS(style), //nolint:gosec // embedded
-	})
-	if err != nil {
+	if err := s.draw.Execute(&b, p); err != nil {
 		return nil, fmt.Errorf("render reference page: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
+const maxQuery = 200 // bytes of a search
+
+// serve writes a page. Results of a search are rendered for each request.
+func (s *site) serve(w http.ResponseWriter, r *http.Request) error {
+	name, search := r.PathValue("group"), strings.TrimSpace(r.URL.Query().Get("q"))
+	f, ok := s.files[name]
+	switch {
+	case !ok:
+		return problem.FromCode(problem.NotFound)
+	case name != indexPage || search == "":
+		return f.Serve(w, r)
+	case len(search) > maxQuery:
+		return problem.New(problem.InvalidParameter, "q must have at most %d bytes.", maxQuery)
+	}
+	text, err := s.render(name, search)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-cache")
+	_, _ = w.Write(text) // an error means that the client is gone
+	return nil
+}
+
 type page struct {
 	document
+
+	Home   string // path of the index
+	Here   string // name of the page
+	Group  *group // group of the page, or nil
 	Groups []group
 	Events []sent
+	Query  string
+	Found  *found // results of a search, or nil
 	Style  template.CSS
+	Script template.JS
+}
+
+// found holds the results of a search.
+type found struct {
+	Operations []shown
+	Events     []sent
+	Problems   []problemRow
+}
+
+// Count returns the number of results.
+func (f found) Count() int { return len(f.Operations) + len(f.Events) + len(f.Problems) }
+
+// search finds the parts that contain all words of a text.
+func (p page) search(text string) *found {
+	words := strings.Fields(strings.ToLower(text))
+	matches := func(parts ...string) bool {
+		all := strings.ToLower(strings.Join(parts, " "))
+		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(all, word) })
+	}
+	var f found
+	for _, g := range p.Groups {
+		for _, o := range g.Operations {
+			if matches(o.Text(), o.Description) {
+				f.Operations = append(f.Operations, o)
+			}
+		}
+	}
+	for _, e := range p.Events {
+		if matches(e.Type, e.Summary) {
+			f.Events = append(f.Events, e)
+		}
+	}
+	for _, one := range p.Problems {
+		if matches(one.Code, one.Message) {
+			f.Problems = append(f.Problems, one)
+		}
+	}
+	return &f
 }
 
 type sent struct {
@@ -121,6 +245,7 @@ type group struct {
 
 type shown struct {
 	operation
+	Group        string
 	Method, Path string
 	Short        string // the summary, for a list
 	Parameters   []parameter
@@ -129,6 +254,9 @@ type shown struct {
 	Problems     []failure
 	Curl         string
 }
+
+// Text returns the text in which the search of the contents looks.
+func (s shown) Text() string { return strings.Join([]string{s.Method, s.Path, s.ID, s.Summary}, " ") }
 
 type parameter struct {
 	In string // path, query or header
@@ -174,7 +302,9 @@ func (d *document) groups() []group {
 				in = len(all)
 				all = append(all, group{Name: strings.Join(op.Tags, " ")})
 			}
-			all[in].Operations = append(all[in].Operations, d.show(strings.ToUpper(method), path, op))
+			one := d.show(strings.ToUpper(method), path, op)
+			one.Group = all[in].Name
+			all[in].Operations = append(all[in].Operations, one)
 		}
 	}
 	return slices.DeleteFunc(all, func(g group) bool { return len(g.Operations) == 0 })

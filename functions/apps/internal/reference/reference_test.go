@@ -41,7 +41,7 @@ func TestRender(t *testing.T) {
 	t.Parallel()
 	description, err := os.ReadFile("testdata/api.json")
 	check.OK(t, err)
-	page, err := render(description)
+	reference, err := newSite(description)
 	check.OK(t, err)
 	for id, want := range map[string][]string{
 		"createThing": {
@@ -106,27 +106,82 @@ func TestRender(t *testing.T) {
 			"Code | Status | Message", "malformed_json | 400 | No JSON.", "wrong_type | 400 | Another <type>.", "unauthenticated | 401 | Authentication is required. Sign in or send a valid service token.",
 		},
 	} {
+		name := map[string]string{"createThing": "things", "listThings": "things", "call": "odd", "forget": "odd", "problems": problemsPage}[id]
+		page, err := reference.render(name, "")
+		check.OK(t, err)
 		check.Equal(t, id, want, lines(t, string(page), id))
 	}
-	nothingFromOutside(t, string(page))
+	nothingFromOutside(t, reference)
 	for _, text := range []string{"", "[]", `{"paths":[]}`, `{"components":{"schemas":{"A":{"type":1}}}}`} {
-		if page, err := render([]byte(text)); err == nil {
-			t.Errorf("%q: got a page of %d bytes, want an error", text, len(page))
+		if _, err := newSite([]byte(text)); err == nil {
+			t.Errorf("%q: got no error", text)
 		}
 	}
 }
 
-// nothingFromOutside checks that a page has no scripts and no external resources, and has only
-// local links.
-func nothingFromOutside(t *testing.T, page string) {
+// results returns the links of the results of a search, without the path of the index.
+func results(t *testing.T, s *site, text string) (links []string) {
 	t.Helper()
-	if found := regexp.MustCompile(`(?i)<(?:script|link|img|iframe|object|form|base|embed|svg)\b|<[^>]*\s(?:style|on[a-z]+|src|action)=|@import|url\(`).FindString(page); found != "" {
-		t.Errorf("the page contains %q", found)
+	page, err := s.render(indexPage, text)
+	check.OK(t, err)
+	_, main, _ := strings.Cut(string(page), `<main`)
+	for _, m := range regexp.MustCompile(`<li><a href="`+s.page.Home+`/([^"]*)"`).FindAllStringSubmatch(main, -1) {
+		links = append(links, m[1])
 	}
-	for _, m := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(page, -1) {
-		id, local := strings.CutPrefix(m[1], "#")
-		if local && !strings.Contains(page, `id="`+id+`"`) || !local && m[1] != "openapi.json" && m[1] != "/console" {
-			t.Errorf("the page links to %q", m[1])
+	return links
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	description, err := os.ReadFile("testdata/api.json")
+	check.OK(t, err)
+	s, err := newSite(description)
+	check.OK(t, err)
+	for text, want := range map[string][]string{
+		"creatething":             {"things#createThing"},
+		"THINGS post":             {"things#createThing"},
+		"/houses":                 {"things#listThings", "things#createThing"},
+		"needs session":           {"things#listThings"},
+		"malformed":               {"problems#problem-malformed_json"},
+		"json":                    {"problems#problem-malformed_json"},
+		"nothing of this kind":    nil,
+		`"><img onerror=alert(1)`: {"odd#call"},
+	} {
+		check.Equal(t, text, want, results(t, s, text))
+	}
+	page, err := s.render(indexPage, `<script>alert(1)</script>`)
+	check.OK(t, err)
+	if strings.Contains(string(page), "<script>alert") || !strings.Contains(string(page), "No matches for “&lt;script&gt;") {
+		t.Errorf("the text of the search is not escaped: %s", page)
+	}
+}
+
+// nothingFromOutside checks that pages have only the embedded script, and only links to existing
+// parts.
+func nothingFromOutside(t *testing.T, s *site) {
+	t.Helper()
+	text := map[string]string{}
+	for name := range s.files {
+		page, err := s.render(name, "")
+		check.OK(t, err)
+		text[name] = strings.Replace(string(page), "<script>"+script+"</script>", "", 1)
+		text[name] = strings.Replace(text[name], `<form method="get" action="`+s.page.Home+`" role="search">`, "", 1)
+	}
+	for name, page := range text {
+		tags := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(page, `""`) // without the values of attributes
+		if found := regexp.MustCompile(`(?i)<(?:script|link|img|iframe|object|form|base|embed|svg)\b|<[^>]*\s(?:style|on[a-z]+|src|action)=|@import|url\(`).FindString(tags); found != "" {
+			t.Errorf("page %q contains %q", name, found)
+		}
+		for _, m := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+			path, id, _ := strings.Cut(m[1], "#")
+			to, ok := page, path == ""
+			if within, local := strings.CutPrefix(path, s.page.Home); local {
+				to, ok = text[strings.TrimPrefix(within, "/")]
+			}
+			known := ok && (id == "" || strings.Contains(to, `id="`+id+`"`))
+			if !known && m[1] != "/api/v1/openapi.json" && m[1] != "/console" {
+				t.Errorf("page %q links to %q", name, m[1])
+			}
 		}
 	}
 }
@@ -135,8 +190,8 @@ func TestServe(t *testing.T) {
 	t.Parallel()
 	a := httpapi.NewAPI(slog.New(slog.DiscardHandler), nil, nil)
 	Serve(a)
-	ask := func(row *api.Row, header ...string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(row.Method, row.Path, nil)
+	ask := func(path string, header ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
 		if len(header) == 2 {
 			r.Header.Set(header[0], header[1])
 		}
@@ -144,39 +199,89 @@ func TestServe(t *testing.T) {
 		a.ServeHTTP(w, r)
 		return w
 	}
-	description, page := ask(api.GetDescription.Row), ask(api.GetReference.Row)
-	for name, w := range map[string]*httptest.ResponseRecorder{"application/json": description, "text/html; charset=utf-8": page} {
+	home := api.GetReference.Path
+	description, index := ask(api.GetDescription.Path), ask(home)
+	for name, w := range map[string]*httptest.ResponseRecorder{"application/json": description, "text/html; charset=utf-8": index} {
 		head := w.Header()
 		if w.Code != http.StatusOK || head.Get("Content-Type") != name || head.Get("Cache-Control") != "no-cache" ||
 			head.Get("X-Content-Type-Options") != "nosniff" || head.Get("Referrer-Policy") != "no-referrer" || head.Get("ETag") == "" {
 			t.Errorf("%s: %d %v", name, w.Code, head)
 		}
 	}
-	if w := ask(api.GetReference.Row, "If-None-Match", page.Header().Get("ETag")); w.Code != http.StatusNotModified {
+	if w := ask(home, "If-None-Match", index.Header().Get("ETag")); w.Code != http.StatusNotModified {
 		t.Errorf("second request of the page: status %d", w.Code)
 	}
 	if !json.Valid(description.Body.Bytes()) || description.Body.String() != string(api.OpenAPI) {
 		t.Error("the description differs from the embedded one")
 	}
-	text := page.Body.String()
+	problems := ask(home + "/problems").Body.String()
 	for _, row := range api.Table() {
+		text := ask(home + "/" + row.Function).Body.String()
 		if !strings.Contains(text, `</span> <code>`+row.Path+`</code>`) || !strings.Contains(text, html.EscapeString(row.Summary)) {
-			t.Errorf("%s is not on the page", row.Pattern())
+			t.Errorf("%s is not on the page of %s", row.Pattern(), row.Function)
 		}
 		for _, code := range row.Codes() {
-			if !strings.Contains(text, `id="problem-`+string(code)+`"`) {
-				t.Errorf("%s, of %s, is not on the page", code, row.Pattern())
+			if !strings.Contains(problems, `id="problem-`+string(code)+`"`) {
+				t.Errorf("%s, of %s, is not on the page of problems", code, row.Pattern())
 			}
 		}
 	}
-	nothingFromOutside(t, text)
-	found := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindStringSubmatch(text)
-	if found == nil {
-		t.Fatal("the page has no style sheet")
+	s, err := newSite(api.OpenAPI)
+	check.OK(t, err)
+	nothingFromOutside(t, s)
+	for path, status := range map[string]int{
+		"/none": 404, "/": 404, "/keys/": 404, "/events": 200, "?q=" + strings.Repeat("x", maxQuery): 200, "?q=" + strings.Repeat("x", maxQuery+1): 400, "?q=+": 200,
+	} {
+		if w := ask(home + path); w.Code != status {
+			t.Errorf("%s: got status %d, want %d", path, w.Code, status)
+		}
 	}
-	sum := sha256.Sum256([]byte(found[1]))
-	want := "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	if got := page.Header().Get("Content-Security-Policy"); got != want {
-		t.Errorf("policy: got %q, want %q", got, want)
+	if got := ask(home + "?q=createKey").Body.String(); !strings.Contains(got, home+"/keys#createKey") {
+		t.Errorf("search: got %s", got)
+	}
+	policy := index.Header().Get("Content-Security-Policy")
+	for _, name := range []string{"style", "script"} {
+		found := regexp.MustCompile(`(?s)<` + name + `>(.*?)</` + name + `>`).FindStringSubmatch(index.Body.String())
+		if found == nil {
+			t.Fatalf("the page has no %s", name)
+		}
+		sum := sha256.Sum256([]byte(found[1]))
+		if want := name + "-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !strings.Contains(policy, want) {
+			t.Errorf("policy: got %q, want %q in it", policy, want)
+		}
+	}
+	if want := "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'; "; !strings.HasPrefix(policy, want) {
+		t.Errorf("policy: got %q, want it to begin with %q", policy, want)
+	}
+}
+
+// TestEarlierAnchors checks that the index has each anchor of the only page of earlier releases, with
+// a link to its new place.
+func TestEarlierAnchors(t *testing.T) {
+	t.Parallel()
+	s, err := newSite(api.OpenAPI)
+	check.OK(t, err)
+	page, err := s.render(indexPage, "")
+	check.OK(t, err)
+	anchors := []string{"begin", "events", "problems", "way-bearer"}
+	for _, g := range s.page.Groups {
+		anchors = append(anchors, "group-"+g.Name)
+		for _, o := range g.Operations {
+			anchors = append(anchors, o.ID)
+			if !strings.Contains(string(page), `<li id="`+o.ID+`"><a href="`+s.page.Home+`/`+g.Name+`#`+o.ID+`">`) {
+				t.Errorf("the index has no link to %s", o.ID)
+			}
+		}
+	}
+	for _, e := range s.page.Events {
+		anchors = append(anchors, e.Type)
+	}
+	for _, one := range s.page.Problems {
+		anchors = append(anchors, "problem-"+one.Code)
+	}
+	for _, id := range anchors {
+		if n := strings.Count(string(page), `id="`+id+`"`); n != 1 {
+			t.Errorf("the index has the anchor %s %d times, want once", id, n)
+		}
 	}
 }
