@@ -52,10 +52,10 @@ func listKeysWith(r *request, f view.Form) error {
 	if f.Err != nil {
 		filter = client.KeyFilter{Environment: r.environment}
 	}
-	var list wire.List[wire.Key]
+	var list wire.KeyList
 	var plans []wire.Plan
 	g, ctx := errgroup.WithContext(r.Context())
-	g.Go(read(&list, func() (wire.List[wire.Key], error) {
+	g.Go(read(&list, func() (wire.KeyList, error) {
 		return r.api.KeysPage(ctx, r.project, filter, client.Page{Size: keyRows, Token: r.asked().Token})
 	}))
 	if r.environment != "" {

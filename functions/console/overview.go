@@ -82,7 +82,7 @@ func (r *request) overviewPage() (overviewPage, error) {
 	var p overviewPage
 	var apps wire.List[wire.App]
 	var plans wire.List[wire.Plan]
-	var keys wire.List[wire.Key]
+	var keys wire.KeyList
 	g, ctx := errgroup.WithContext(r.Context())
 	g.Go(read(&p.Usage, func() (wire.EnvironmentUsage, error) {
 		return r.api.EnvironmentUsage(ctx, r.project, r.environment, "", "")
@@ -93,7 +93,7 @@ func (r *request) overviewPage() (overviewPage, error) {
 	g.Go(read(&plans, func() (wire.List[wire.Plan], error) {
 		return r.api.PlansPage(ctx, r.project, r.environment, client.Page{Size: 1})
 	}))
-	g.Go(read(&keys, func() (wire.List[wire.Key], error) {
+	g.Go(read(&keys, func() (wire.KeyList, error) {
 		return r.api.KeysPage(ctx, r.project, client.KeyFilter{Environment: r.environment}, client.Page{Size: 1})
 	}))
 	if err := g.Wait(); err != nil {

@@ -83,10 +83,10 @@ func (r *request) readPlan(size int) (planPage, error) {
 	id := r.PathValue("plan")
 	filter := client.KeyFilter{Environment: r.environment, Plan: id}
 	var one wire.Plan
-	var list wire.List[wire.Key]
+	var list wire.KeyList
 	g, ctx := errgroup.WithContext(r.Context())
 	g.Go(read(&one, func() (wire.Plan, error) { return r.api.Plan(ctx, r.project, r.environment, id) }))
-	g.Go(read(&list, func() (wire.List[wire.Key], error) {
+	g.Go(read(&list, func() (wire.KeyList, error) {
 		return r.api.KeysPage(ctx, r.project, filter, client.Page{Size: size})
 	}))
 	if err := g.Wait(); err != nil {

@@ -27,33 +27,37 @@ const (
 	prefixTries = 5
 )
 
-func (s *Service) listKeys(ctx context.Context, in httpapi.Scope, q api.KeysOf) (wire.List[wire.Key], error) {
+func (s *Service) listKeys(ctx context.Context, in httpapi.Scope, q api.KeysOf) (wire.KeyList, error) {
 	return s.list(ctx, store.KeyFilter{Project: in.Project.Name, Environment: in.Environment.Name, Plan: plan.ID(q.Plan)}, q)
 }
 
-func (s *Service) listProjectKeys(ctx context.Context, in httpapi.Scope, q api.KeysIn) (wire.List[wire.Key], error) {
+func (s *Service) listProjectKeys(ctx context.Context, in httpapi.Scope, q api.KeysIn) (wire.KeyList, error) {
 	if q.Environment != "" {
 		if _, err := s.api.Environment(ctx, in.Project.Name, q.Environment); err != nil {
-			return wire.List[wire.Key]{}, err
+			return wire.KeyList{}, err
 		}
 	}
 	return s.list(ctx, store.KeyFilter{Project: in.Project.Name, Environment: q.Environment, Plan: plan.ID(q.Plan)}, q.KeysOf)
 }
 
-func (s *Service) list(ctx context.Context, f store.KeyFilter, q api.KeysOf) (wire.List[wire.Key], error) {
+func (s *Service) list(ctx context.Context, f store.KeyFilter, q api.KeysOf) (wire.KeyList, error) {
 	search, err := newQuery(q, s.now())
 	if err != nil {
-		return wire.List[wire.Key]{}, err
+		return wire.KeyList{}, err
 	}
 	if search.narrows() {
 		return s.search(ctx, f, search)
 	}
 	keys, next, err := s.store.Keys(ctx, f, store.Page(q.Page))
 	if err != nil {
-		return wire.List[wire.Key]{}, err
+		return wire.KeyList{}, err
 	}
 	items, err := s.wireKeys(ctx, keys, s.now())
-	return wire.List[wire.Key]{Items: items, NextPageToken: next}, err
+	if err != nil {
+		return wire.KeyList{}, err
+	}
+	total, err := s.total(ctx, f, search)
+	return wire.KeyList{List: wire.List[wire.Key]{Items: items, NextPageToken: next}, Total: total}, err
 }
 
 func (s *Service) getKey(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Key, error) {

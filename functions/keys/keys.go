@@ -88,6 +88,7 @@ type Store interface {
 	Record(ctx context.Context, c audit.Change) (string, error)
 	KeyListReady(ctx context.Context) (bool, error)
 	FindKeys(ctx context.Context, q store.KeySearch, after store.KeyPlace, limit int) ([]store.Candidate, error)
+	CountListed(ctx context.Context, f store.KeyFilter) (n int, ok bool, err error)
 	EachListed(ctx context.Context, f store.KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error]
 	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) // in the order of prefixes, without deleted keys
 	ReleaseLeases(ctx context.Context, k apikey.Key, t usage.QuotaPeriod, used int64) (store.Released, error)

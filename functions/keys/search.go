@@ -61,7 +61,7 @@ func checkSearch(q api.KeysOf) error {
 }
 
 func (q query) narrows() bool {
-	return q.Search != "" || q.Status != "" || q.App != "" || q.Tag != "" || q.byUse()
+	return q.Search != "" || q.Status != "" || q.App != "" || q.Tag != "" || q.order() != nil
 }
 
 // byUse reports whether the keys are sorted by last use.
@@ -73,27 +73,49 @@ func (q query) seen(day string) bool {
 	return !q.since.IsZero() && day >= usage.DayOf(q.since).String()
 }
 
-func (s *Service) search(ctx context.Context, f store.KeyFilter, q query) (wire.List[wire.Key], error) {
+func (s *Service) search(ctx context.Context, f store.KeyFilter, q query) (wire.KeyList, error) {
 	after, err := placeOf(q.Token)
 	if err != nil {
-		return wire.List[wire.Key]{}, err
+		return wire.KeyList{}, err
 	}
 	if f.Status = apikey.Status(q.Status); q.Status == expired {
 		f.Status = apikey.Active // stored as active
 	}
 	found, next, err := s.find(ctx, f, q, after)
 	if err != nil {
-		return wire.List[wire.Key]{}, err
+		return wire.KeyList{}, err
 	}
 	part, err := s.store.KeysOf(ctx, found)
 	if err != nil {
-		return wire.List[wire.Key]{}, err
+		return wire.KeyList{}, err
 	}
 	// The list of keys may be older than the keys.
 	part = slices.DeleteFunc(part, func(k apikey.Key) bool { return !f.Holds(k) || !q.matches(k) })
 	items, err := s.wireKeys(ctx, part, q.now)
+	if err != nil {
+		return wire.KeyList{}, err
+	}
 	items = slices.DeleteFunc(items, func(k wire.Key) bool { return q.seen(httpapi.Deref(k.LastSeen)) })
-	return wire.List[wire.Key]{Items: items, NextPageToken: next}, err
+	total, err := s.total(ctx, f, q)
+	return wire.KeyList{List: wire.List[wire.Key]{Items: items, NextPageToken: next}, Total: total}, err
+}
+
+// total returns the number of keys on all pages, or nil if it is unknown or costs too much: on later
+// pages, with filters that the list of keys evaluates in memory, and until the list is complete.
+func (s *Service) total(ctx context.Context, f store.KeyFilter, q query) (*int, error) {
+	expires := q.Status == expired || q.Status == string(apikey.Active)
+	if q.Token != "" || q.Search != "" || q.App != "" || q.Tag != "" || !q.since.IsZero() || expires {
+		return nil, nil //nolint:nilnil // unknown
+	}
+	ready, err := s.store.KeyListReady(ctx)
+	if !ready || err != nil {
+		return nil, err
+	}
+	n, ok, err := s.store.CountListed(ctx, f)
+	if !ok || err != nil {
+		return nil, err
+	}
+	return &n, nil
 }
 
 func (s *Service) find(ctx context.Context, f store.KeyFilter, q query, after place) (found []apikey.Prefix, next string, err error) {
@@ -112,14 +134,14 @@ func (s *Service) find(ctx context.Context, f store.KeyFilter, q query, after pl
 		return nil, "", err
 	}
 	defer leave()
-	if q.byUse() {
-		return s.searchSeen(ctx, f, q, after)
+	if order := q.order(); order != nil {
+		return s.searchSorted(ctx, f, q, order, after)
 	}
 	return s.searchByID(ctx, f, q, after.ID)
 }
 
 func searchOf(f store.KeyFilter, q query) store.KeySearch {
-	search := store.KeySearch{KeyFilter: f, Text: apikey.SearchText(q.Search), Tag: q.Tag, App: q.App, LastSeen: q.byUse()}
+	search := store.KeySearch{KeyFilter: f, Text: apikey.SearchText(q.Search), Tag: q.Tag, App: q.App, Name: q.Sort == wire.SortName && !q.byUse(), LastSeen: q.byUse()}
 	switch q.Status {
 	case expired:
 		search.Expired = q.now
@@ -179,30 +201,25 @@ func (s *Service) searchByID(ctx context.Context, f store.KeyFilter, q query, af
 	return found, "", nil
 }
 
-// searchSeen reads all keys and their last days of use, for which the store has no index. In memory
-// it has only the prefixes and days of the matching keys.
-func (s *Service) searchSeen(ctx context.Context, f store.KeyFilter, q query, after place) (found []apikey.Prefix, next string, err error) {
+// searchSorted reads all keys, and for the order of last use their last days of use, for which the
+// store has no index. In memory it has only the places of the matching keys.
+func (s *Service) searchSorted(ctx context.Context, f store.KeyFilter, q query, order sorting, after place) (found []apikey.Prefix, next string, err error) {
+	var places []place
 	for k, err := range s.store.EachListed(ctx, f, "") {
 		if err != nil {
 			return nil, "", err
 		}
 		if q.matches(k) {
-			found = append(found, k.Prefix)
+			found, places = append(found, k.Prefix), append(places, place{Value: k.SortName(), ID: k.ID()})
 		}
 	}
-	days, err := s.counted.LastSeen(ctx, found, s.now)
-	if err != nil {
-		return nil, "", err
-	}
-	places := make([]place, len(found))
-	for i, p := range found {
-		places[i].ID = apikey.IDOf(p)
-		if days[i] != 0 {
-			places[i].Value = days[i].String()
+	if q.byUse() {
+		if err := s.placesBySeen(ctx, found, places); err != nil {
+			return nil, "", err
 		}
 	}
-	places = slices.DeleteFunc(places, func(p place) bool { return q.seen(p.Value) || q.Token != "" && byLastSeen(p, after) <= 0 })
-	slices.SortFunc(places, byLastSeen)
+	places = slices.DeleteFunc(places, func(p place) bool { return q.seen(p.Value) || q.Token != "" && order(p, after) <= 0 })
+	slices.SortFunc(places, order)
 	if len(places) > q.Size {
 		places = places[:q.Size]
 		next = places[q.Size-1].token()
@@ -213,6 +230,20 @@ func (s *Service) searchSeen(ctx context.Context, f store.KeyFilter, q query, af
 		found = append(found, prefix)
 	}
 	return found, next, nil
+}
+
+func (s *Service) placesBySeen(ctx context.Context, found []apikey.Prefix, places []place) error {
+	days, err := s.counted.LastSeen(ctx, found, s.now)
+	if err != nil {
+		return err
+	}
+	for i := range places {
+		places[i].Value = ""
+		if days[i] != 0 {
+			places[i].Value = days[i].String()
+		}
+	}
+	return nil
 }
 
 // The limits of calls that scan keys.
@@ -248,8 +279,18 @@ func (q query) matches(k apikey.Key) bool {
 // place is the position of a key in a list: the value of the sort field and the ID.
 type place store.KeyPlace
 
-func byLastSeen(a, b place) int {
-	return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(b.ID, a.ID))
+// sorting compares two places.
+type sorting func(a, b place) int
+
+// order returns the sorting of the list, or nil for that of IDs.
+func (q query) order() sorting {
+	switch {
+	case q.byUse():
+		return func(a, b place) int { return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(b.ID, a.ID)) }
+	case q.Sort == wire.SortName:
+		return func(a, b place) int { return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.ID, b.ID)) }
+	}
+	return nil
 }
 
 func (p place) token() string {
@@ -261,7 +302,8 @@ func placeOf(token string) (p place, err error) {
 		return p, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(token)
-	value, id, _ := strings.Cut(string(text), " ")
+	space := max(strings.LastIndexByte(string(text), ' '), 0) // a name contains spaces, an ID does not
+	value, id := string(text[:space]), strings.TrimPrefix(string(text[space:]), " ")
 	p = place{Value: value, ID: apikey.ID(id)}
 	if _, ok := p.ID.Prefix(); err != nil || !ok || !utf8.ValidString(value) {
 		return place{}, problem.FromCode(problem.InvalidPage)

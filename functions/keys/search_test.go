@@ -87,7 +87,7 @@ func testSearch(t *testing.T, ready bool) {
 	every := []string{"Anybody", "Every", "Two apps", "one", "revoked"}
 	tests := []struct {
 		query string
-		want  []string // in the order of the list; sorted by name without sort=last_seen
+		want  []string // in the order of the list; for sort=id, the test sorts the names
 	}{
 		{"", every},
 		{"search=revo", []string{"revoked"}},
@@ -113,13 +113,18 @@ func testSearch(t *testing.T, ready bool) {
 		{"plan=plan-none&sort=last_seen", nil},
 		{"sort=last_seen&status=active", []string{"Anybody", "Every"}},
 		{"sort=id", every},
+		{"sort=name", []string{"Anybody", "Every", "one", "revoked", "Two apps"}},
+		{"sort=name&status=active", []string{"Anybody", "Every"}},
+		{"sort=name&status=expired", []string{"one"}},
+		{"sort=name&app=other&search=ever", []string{"Every"}},
+		{"sort=name&plan=plan-starter&status=disabled", []string{"Two apps"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.query, func(t *testing.T) {
 			t.Parallel()
 			for _, size := range []string{"1", "2", "100"} {
 				got := w.everyPage(prod + "/api-keys?page_size=" + size + "&" + tt.query)
-				if !strings.Contains(tt.query, "last_seen") {
+				if !strings.Contains(tt.query, "sort=") || strings.Contains(tt.query, "sort=id") {
 					slices.Sort(got)
 				}
 				check.Equal(t, "by "+size, tt.want, got)
@@ -129,6 +134,64 @@ func testSearch(t *testing.T, ready bool) {
 	got := w.everyPage(shop + "/api-keys?sort=last_seen&page_size=2")
 	if got[0] != "Anybody" || len(got) != 5 || slices.Contains(got[3:], "one") || slices.Contains(got[3:], "Every") {
 		t.Errorf("sort=last_seen: got %v", got)
+	}
+}
+
+func TestKeysAreSortedByName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	w.named("b", "B", "a b c", "ä", "A")
+	unnamed := w.makeKey()
+	w.do(http.MethodPatch, shop+"/api-keys/"+w.named("z")["z"].ID, `{"name":"aa"}`)
+	for _, ready := range []bool{false, true} {
+		if ready {
+			w.listIsReady()
+		}
+		for _, size := range []string{"1", "3"} {
+			got := w.everyPage(prod + "/api-keys?sort=name&page_size=" + size)
+			for i := range got {
+				if got[i] == "" {
+					got[i] = unnamed.Prefix
+				}
+			}
+			lower := make([]string, len(got))
+			for i, name := range got {
+				lower[i] = strings.ToLower(name)
+			}
+			if len(got) != 7 || !slices.IsSorted(lower) {
+				t.Errorf("ready=%t, by %s: got %q, want 7 sorted names", ready, size, got)
+			}
+		}
+	}
+}
+
+func TestTotalOfKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	keys := w.named("one", "two", "three")
+	w.do(http.MethodPost, shop+"/api-keys/"+keys["two"].ID+"/revoke", "")
+	total := func(query string) int {
+		t.Helper()
+		list := read[wire.KeyList](w.do(http.MethodGet, prod+"/api-keys?page_size=1&"+query, ""), http.StatusOK)
+		if list.Total == nil {
+			return -1
+		}
+		return *list.Total
+	}
+	if got := total("sort=name"); got != -1 {
+		t.Errorf("before the list of keys is complete: got the total %d, want none", got)
+	}
+	w.listIsReady()
+	next := read[wire.List[wire.Key]](w.do(http.MethodGet, prod+"/api-keys?page_size=1&sort=name", ""), http.StatusOK).NextPageToken
+	for query, want := range map[string]int{
+		"": 3, "sort=name": 3, "sort=last_seen": 3, "status=revoked": 1, "status=disabled": 0, "plan=plan-starter": 3, "plan=plan-none": 0,
+		"search=one": -1, "app=hello": -1, "tag=batch": -1, "unused_for=24h": -1, "status=active": -1, "status=expired": -1, "sort=name&page_token=" + next: -1,
+	} {
+		if got := total(query); got != want {
+			t.Errorf("%q: got the total %d, want %d", query, got, want)
+		}
 	}
 }
 
@@ -150,7 +213,7 @@ func TestSearchRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for query, code := range map[string]problem.Code{
-		"status=gone": problem.InvalidParameter, "app=A.b": problem.InvalidParameter, "sort=name": problem.InvalidParameter, "tag=Batch": problem.InvalidParameter,
+		"status=gone": problem.InvalidParameter, "app=A.b": problem.InvalidParameter, "sort=plan": problem.InvalidParameter, "tag=Batch": problem.InvalidParameter,
 		"unused_for=23h59m": problem.InvalidParameter, "unused_for=2208h1s": problem.InvalidParameter, "unused_for=90d": problem.InvalidParameter, "unused_for=-48h": problem.InvalidParameter,
 		"search=" + strings.Repeat("x", 201): problem.InvalidParameter,
 		"status=active&page_token=%3F":       problem.InvalidPage, "status=active&page_token=a2V5LWFi": problem.InvalidPage,
@@ -279,6 +342,12 @@ func (r *reads) FindKeys(ctx context.Context, q store.KeySearch, after store.Key
 	return found, err
 }
 
+func (r *reads) CountListed(ctx context.Context, f store.KeyFilter) (int, bool, error) {
+	n, ok, err := r.Store.CountListed(ctx, f)
+	r.n.Add(int64(n/1000 + 1))
+	return n, ok, err
+}
+
 func (r *reads) KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) {
 	r.n.Add(int64(len(prefixes)))
 	return r.Store.KeysOf(ctx, prefixes)
@@ -326,8 +395,8 @@ func TestListIsCheap(t *testing.T) {
 	counting := &reads{Store: w.store}
 	w.service.store, w.service.counted = counting, usagequery.NewReader(counting, nil, usagequery.Recent{})
 	for _, query := range []string{
-		"tag=batch", "unused_for=24h", "unused_for=24h&tag=batch&status=active&app=hello", "tag=other",
-		"search=team", "status=active", "app=hello", "sort=last_seen", "status=active&app=hello&sort=last_seen&search=check&plan=plan-starter",
+		"tag=batch", "unused_for=24h", "unused_for=24h&tag=batch&status=active&app=hello", "tag=other", "tag=batch&sort=name", "unused_for=24h&sort=name",
+		"search=team", "status=active", "app=hello", "sort=last_seen", "sort=name", "", "status=active&app=hello&sort=last_seen&search=check&plan=plan-starter",
 		"status=expired", "search=nobody", "status=expired&sort=last_seen", "search=team&app=other",
 	} {
 		counting.n.Store(0)
@@ -477,6 +546,7 @@ func TestUnusedKeys(t *testing.T) {
 				"unused_for=287h":           {"edge", "idle", "never", "new"},
 				"unused_for=2208h":          nil,
 				"unused_for=720h&tag=batch": {"idle"},
+				"unused_for=696h&sort=name": {"edge", "idle", "never"}, // by last use
 			} {
 				for _, size := range []string{"1", "2", "100"} {
 					got := w.everyPage(prod + "/api-keys?page_size=" + size + "&" + query)

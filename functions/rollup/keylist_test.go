@@ -70,6 +70,14 @@ func TestListOfKeys(t *testing.T) {
 		t.Errorf("corrected entries: got %d, want that of the changed key", r.Listed)
 	}
 	check.Equal(t, "listed keys", []string{"dddddddd " + today, "bbbbbbbb " + before, "aaaaaaaa " + before, "eeeeeeee "}, listed())
+	storetest.Change(t, project, "marks/keylist", map[string]any{"version": 1})
+	if ready() {
+		t.Error("with entries of an earlier release: got ready, want a new pass first")
+	}
+	rollUp(t, svc)
+	if !ready() {
+		t.Error("after a new pass: got not ready")
+	}
 	err = s.UpdateRollups(t.Context(), []apikey.Prefix{"dddddddd"}, func(apikey.Prefix, usage.History) usage.History { return nil })
 	if got := listed()[0]; err != nil || got != "bbbbbbbb "+before {
 		t.Errorf("first key after the retention of dddddddd: got %q, %v", got, err)

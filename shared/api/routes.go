@@ -287,7 +287,7 @@ var (
 		preferWait().ifMatch().etag()
 	DeletePlan = route[None, None]("keys", "DELETE "+aPlan, Developer, http.StatusNoContent,
 		"Delete a usage plan that no usable key uses", problem.PlanInUse).ifMatch()
-	ListKeys = route[KeysOf, wire.List[wire.Key]]("keys", "GET "+environment+"/api-keys", Viewer, http.StatusOK,
+	ListKeys = route[KeysOf, wire.KeyList]("keys", "GET "+environment+"/api-keys", Viewer, http.StatusOK,
 		"List an environment's keys", problem.InvalidPage, problem.InvalidParameter)
 	CreateKey = route[wire.CreateKey, wire.IssuedKey]("keys", "POST "+environment+"/api-keys", Developer, http.StatusCreated,
 		"Create a key; only this response contains the full key",
@@ -298,7 +298,7 @@ var (
 		problem.MissingField, problem.UnknownPlan, problem.InvalidTag, problem.InvalidExpiry, problem.ExpiryInPast, problem.InvalidStatus).preferWait().
 		details("Each key is changed separately: a failure does not affect the other keys, and the status is 200. " +
 			"A repeated call reports changed keys as unchanged.")
-	ListProjectKeys = route[KeysIn, wire.List[wire.Key]]("keys", "GET "+project+"/api-keys", Viewer, http.StatusOK,
+	ListProjectKeys = route[KeysIn, wire.KeyList]("keys", "GET "+project+"/api-keys", Viewer, http.StatusOK,
 		"List a project's keys", problem.InvalidPage, problem.InvalidParameter)
 	FindKey = route[wire.FindKey, wire.FoundKey]("keys", "POST "+project+"/api-keys/find", Viewer, http.StatusOK,
 		"Find the project's key that a full key belongs to", problem.MissingField, problem.InvalidParameter)

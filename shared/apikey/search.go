@@ -1,6 +1,7 @@
 package apikey
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +15,10 @@ const (
 
 // SearchText returns text in lower case without surrounding space.
 func SearchText(text string) string { return strings.ToLower(strings.TrimSpace(text)) }
+
+// SortName returns the text by which lists sort the key: its name, or its prefix if it has no name,
+// in lower case.
+func (k Key) SortName() string { return strings.ToLower(cmp.Or(k.Name, string(k.Prefix))) }
 
 // Found reports whether one of the first 16 words of the name, or the ID with or without "key-",
 // begins with text. text is a result of [SearchText] and may contain several words.

@@ -56,3 +56,12 @@ func TestSearchTermsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+func TestSortName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"": "ab12cd34", "Checkout Team": "checkout team", "Ärger": "ärger"} {
+		if got := (Key{Prefix: "ab12cd34", Name: name}).SortName(); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}

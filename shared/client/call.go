@@ -76,7 +76,12 @@ func values(from reflect.Value, to url.Values) url.Values {
 	return to
 }
 
-func all[Req, T any](ctx context.Context, c *Client, route api.Route[Req, wire.List[T]], part func(Page) Req, path ...string) iter.Seq2[T, error] {
+// paged is a page of a list, such as [wire.List].
+type paged[T any] interface {
+	Page() (items []T, next string)
+}
+
+func all[Req, T any, L paged[T]](ctx context.Context, c *Client, route api.Route[Req, L], part func(Page) Req, path ...string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var p Page
 		for {
@@ -86,15 +91,16 @@ func all[Req, T any](ctx context.Context, c *Client, route api.Route[Req, wire.L
 				yield(none, err)
 				return
 			}
-			for _, item := range list.Items {
+			items, next := list.Page()
+			for _, item := range items {
 				if !yield(item, nil) {
 					return
 				}
 			}
-			if list.NextPageToken == "" {
+			if next == "" {
 				return
 			}
-			p.Token = list.NextPageToken
+			p.Token = next
 		}
 	}
 }

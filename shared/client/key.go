@@ -82,7 +82,7 @@ func (c *Client) Keys(ctx context.Context, project string, f KeyFilter) iter.Seq
 }
 
 // KeysPage reads one page.
-func (c *Client) KeysPage(ctx context.Context, project string, f KeyFilter, p Page) (wire.List[wire.Key], error) {
+func (c *Client) KeysPage(ctx context.Context, project string, f KeyFilter, p Page) (wire.KeyList, error) {
 	return call(ctx, c, api.ListProjectKeys, f.part(p), project)
 }
 

@@ -79,7 +79,7 @@ func Documents(at time.Time) map[string]any {
 
 		"canary":   canaryDoc{Canary: Canary{Features: []checkers.Feature{"feature"}}, Status: canaryStatus},
 		"delivery": deliveryDoc{},
-		"keylist":  ListState{},
+		"keylist":  listDoc{},
 		"record":   recordDoc{PlanAt: &at},
 		"summary":  summaryDoc{},
 		"used":     usedDoc{Parts: 1, Attention: []apikey.Prefix{"ab12cd34"}},

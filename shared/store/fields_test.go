@@ -23,7 +23,7 @@ func TestStoredFields(t *testing.T) {
 			quota.percent quota.period quota.quota quota.reset_at quota.used revision subject time type`,
 		"canary":   `address applied ceiling_ms features question_key run seq status`,
 		"delivery": `action app app_created_at body build commit expires_at image reason revision`,
-		"keylist":  `after changed day settled`,
+		"keylist":  `after changed day settled version`,
 		"record":   `action actor actor_kind address at expires_at new old outcome plan_at project request_id resource within`,
 		"summary":  `busiest days`,
 		"used":     `attention parts used`,

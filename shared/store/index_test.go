@@ -255,7 +255,12 @@ func runAllQueries(t *testing.T, s *store.Store) {
 			q.Unseen = usage.DayOf(noon())
 			_, err = s.FindKeys(ctx, q, store.KeyPlace{}, 10)
 			check(err)
+			q.Name = true
+			_, err = s.FindKeys(ctx, q, store.KeyPlace{}, 10)
+			check(err)
 		}
+		_, _, err = s.CountListed(ctx, f)
+		check(err)
 	}
 	for _, f := range []store.KeyFilter{{Project: "shop", Environment: "prod", Usable: true}, {Project: "shop", Environment: "prod", Plan: p.ID, Usable: true}} {
 		for _, err := range s.EachListed(ctx, f, "") {

@@ -25,6 +25,7 @@ type listedDoc struct {
 	Words       []string `firestore:"words"`
 	Expires     string   `firestore:"expires"`
 	LeakUntil   string   `firestore:"leak_until"` // of [apikey.Key.LeakShownUntil]
+	Name        string   `firestore:"name"`       // of [apikey.Key.SortName]
 	LastSeen    string   `firestore:"last_seen"`  // YYYY-MM-DD; "" never; written by rollup
 }
 
@@ -35,7 +36,7 @@ func listedToDoc(k apikey.Key) listedDoc {
 	d := listedDoc{
 		Project: k.Project, Environment: k.Environment, Plan: string(k.Plan), Status: string(k.Status),
 		Apps: k.Apps, Tags: k.Tags, Words: k.SearchTerms(), Expires: sortable(k.ExpiresAt),
-		LeakUntil: sortable(k.LeakShownUntil()),
+		LeakUntil: sortable(k.LeakShownUntil()), Name: k.SortName(),
 	}
 	if len(d.Apps) == 0 {
 		d.Apps = []string{everyApp}
@@ -63,7 +64,7 @@ func (s *Store) list(b *batch, k apikey.Key) { b.Set(s.listRef(string(k.ID())), 
 
 // relist preserves the day of last use and the fields of later releases.
 func (s *Store) relist(b *batch, k apikey.Key) {
-	b.Merge(s.listRef(string(k.ID())), listedToDoc(k), "project", "environment", "plan", "status", "apps", "tags", "words", "expires", "leak_until")
+	b.Merge(s.listRef(string(k.ID())), listedToDoc(k), "project", "environment", "plan", "status", "apps", "tags", "words", "expires", "leak_until", "name")
 }
 
 // KeySearch selects keys. Zero fields select all.
@@ -78,8 +79,9 @@ type KeySearch struct {
 	Since     time.Time // with Expired: expires after this time
 	Leaked    time.Time
 
-	// LastSeen sorts by the day of last use, latest first. Otherwise, Leaked sorts by leak, latest
-	// first, and Expired by expiry. The default is the order of IDs.
+	// Name sorts by [apikey.Key.SortName], and LastSeen by the day of last use, latest first. Otherwise,
+	// Leaked sorts by leak, latest first, and Expired by expiry. The default is the order of IDs.
+	Name     bool
 	LastSeen bool
 	Unseen   usage.Day // with LastSeen: last used before this day, or never; 0 for all
 }
@@ -100,7 +102,7 @@ type Candidate struct {
 // FindKeys reads up to limit entries after a place. Entries may be older than the keys. FindKeys
 // returns a conflict problem if the database lacks an index.
 func (s *Store) FindKeys(ctx context.Context, q KeySearch, after KeyPlace, limit int) ([]Candidate, error) {
-	docs, err := documents(ctx, s.searched(q, after).Select("apps", "tags", "words", "expires", "leak_until", "last_seen").Limit(limit))
+	docs, err := documents(ctx, s.searched(q, after).Select("apps", "tags", "words", "expires", "leak_until", "last_seen", "name").Limit(limit))
 	if err != nil {
 		return nil, fmt.Errorf("find keys: %w", err)
 	}
@@ -119,6 +121,8 @@ func (s *Store) searched(q KeySearch, after KeyPlace) fire.Query {
 		f = f.Where("apps", "array-contains-any", []string{everyApp, q.App})
 	}
 	switch q.order() {
+	case "name":
+		f = f.OrderBy("name", fire.ID)
 	case "last_seen":
 		if q.Unseen != 0 {
 			f = f.Where("last_seen", "<", q.Unseen.String())
@@ -140,8 +144,20 @@ func (s *Store) searched(q KeySearch, after KeyPlace) fire.Query {
 	return f.After(after.Value, string(after.ID))
 }
 
+// maxListed is the maximum number of counted keys. Firestore counts a thousand keys for one read.
+const maxListed = 40_000
+
+// CountListed returns the number of listed keys that a filter selects. ok is false if the number is
+// unknown, because there are too many.
+func (s *Store) CountListed(ctx context.Context, f KeyFilter) (n int, ok bool, err error) {
+	n, err = count(ctx, f.on(s.keylist()).Limit(maxListed))
+	return n, n < maxListed, err
+}
+
 func (q KeySearch) order() string {
 	switch {
+	case q.Name:
+		return "name"
 	case q.LastSeen:
 		return "last_seen"
 	case !q.Leaked.IsZero():
@@ -167,6 +183,24 @@ func (q KeySearch) selects(d listedDoc) bool {
 		(q.Unexpired.IsZero() || d.Expires == "" || d.Expires > sortable(q.Unexpired))
 }
 
+// listVersion is the version of the fields of [listedDoc]. After an upgrade, the list is used only
+// once rollup has compared all keys again.
+const listVersion = 2
+
+type listDoc struct {
+	ListState
+
+	Version int `firestore:"version"`
+}
+
+// value returns the start of a pass if another release wrote the entries.
+func (d listDoc) value() ListState {
+	if d.Version != listVersion {
+		d.After, d.Day = "", ""
+	}
+	return d.ListState
+}
+
 // ListState is the progress of rollup's comparison of the entries with the keys.
 type ListState struct {
 	After   apikey.ID `firestore:"after"` // last key compared in this pass; "" between passes
@@ -183,20 +217,21 @@ const listStale = 15 * time.Minute
 // the last listStale by the store's clock.
 func (s *Store) KeyListReady(ctx context.Context) (bool, error) {
 	return orZero(get(ctx, s.mark("keylist"), "mark", func(doc fire.Doc) (bool, error) {
-		l, err := shape[ListState](doc)
+		l, err := decode[listDoc](doc)
 		return l.Day != "" && doc.Read.Sub(l.Changed) < listStale, err
 	}))
 }
 
-// KeyList returns the progress of rollup; zero before the first run.
+// KeyList returns the progress of rollup; zero before the first run. After an upgrade that changes
+// the list, it returns the start of a pass.
 func (s *Store) KeyList(ctx context.Context) (ListState, error) {
-	return orZero(get(ctx, s.mark("keylist"), "mark", shape[ListState]))
+	return orZero(get(ctx, s.mark("keylist"), "mark", decode[listDoc]))
 }
 
 // SetKeyList stores the progress of rollup.
 func (s *Store) SetKeyList(ctx context.Context, l ListState) error {
 	return s.transact(ctx, "store the state of the key list", func(_ context.Context, _ fire.Tx, b *batch) error {
-		b.Set(s.mark("keylist"), l)
+		b.Set(s.mark("keylist"), listDoc{l, listVersion})
 		return nil
 	})
 }

@@ -61,14 +61,24 @@ type CreateKey struct {
 	ExpiresAt *string  `json:"expires_at,omitempty" kind:"time"`
 }
 
+// KeyList is a page of a list of keys.
+type KeyList struct {
+	List[Key]
+
+	Total *int `json:"total"` // number of keys on all pages; null on later pages, with the filters search, app, tag, unused_for and status active or expired, and if it is not known
+}
+
 // KeyStatuses returns all statuses of keys.
 func KeyStatuses() []string { return []string{"active", "disabled", "revoked", "expired"} }
 
-// SortLastSeen is the sort order with the most recently used keys first.
-const SortLastSeen = "last_seen"
+// The sort orders of a list of keys, in addition to that of IDs.
+const (
+	SortName     = "name"      // regardless of case; a key without a name has its prefix as name
+	SortLastSeen = "last_seen" // the most recently used keys first
+)
 
 // KeySorts returns all sort orders of a list of keys.
-func KeySorts() []string { return []string{"id", SortLastSeen} }
+func KeySorts() []string { return []string{"id", SortName, SortLastSeen} }
 
 // FindKey is the body of POST …/api-keys/find.
 type FindKey struct {

@@ -38,6 +38,9 @@ type List[T any] struct {
 	NextPageToken string `json:"next_page_token"` // page_token of the next page; "" on the last page
 }
 
+// Page returns the items and the token of the next page.
+func (l List[T]) Page() (items []T, next string) { return l.Items, l.NextPageToken }
+
 // ListOf returns a page with the result of show for each of things.
 func ListOf[T, W any](things []T, next string, show func(T) W) List[W] {
 	list := List[W]{Items: make([]W, len(things)), NextPageToken: next}
