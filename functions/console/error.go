@@ -26,6 +26,13 @@ func notFound() httpError {
 	}
 }
 
+func denied() httpError {
+	return httpError{
+		Status: http.StatusForbidden, Title: "Access denied",
+		Text: "Your role does not allow this, or the project does not exist. Ask an owner of the project for a role.",
+	}
+}
+
 func unreadable() httpError {
 	return httpError{
 		Status: http.StatusBadRequest, Title: "Invalid form",
@@ -57,10 +64,7 @@ func (s *Service) explain(r *http.Request, err error) httpError {
 		case http.StatusNotFound, http.StatusBadRequest:
 			return notFound()
 		case http.StatusForbidden:
-			return httpError{
-				Status: http.StatusForbidden, Title: "Access denied",
-				Text: "Your role does not allow this, or the project does not exist. Ask an owner of the project for a role.",
-			}
+			return denied()
 		}
 		return httpError{Status: e.Status, Title: "Request rejected", Text: e.Message, Retry: e.Status == http.StatusTooManyRequests}
 	}

@@ -12,6 +12,7 @@ import (
 func TestReservedHosts(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
+	o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.Caller{Username: "ada", Admin: true}})
 	o.answer("GET /api/v1/host-reservations", 200, wire.List[wire.HostReservation]{Items: []wire.HostReservation{
 		{Host: "www.example.com", App: "shop-prod.hello", Project: "shop", Until: time.Now().Add(time.Hour)},
 	}})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,42 @@ func TestRoles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFormsNeedTheirRole checks that users see no form that they cannot submit.
+func TestFormsNeedTheirRole(t *testing.T) {
+	t.Parallel()
+	const project, prod = "/console/projects/shop", "/console/projects/shop/environments/prod"
+	tests := map[string][]string{
+		"developer": {
+			prod + "/plans/new", prod + "/plans/plan-gold/edit", prod + "/plans/plan-gold/edit/preview", prod + "/plans/plan-gold/delete",
+			prod + "/api-keys/new", prod + "/api-keys/key-ab12cd34/edit", prod + "/api-keys/key-ab12cd34/disable", prod + "/api-keys/key-ab12cd34/revoke", prod + "/api-keys/key-ab12cd34/rotate",
+			prod + "/new-app", helloPath + "/delete", helloPath + "/new-deploy", helloPath + "/new-build", helloPath + "/deploys/1/rollback", helloPath + "/promote", helloPath + "/promote/staging",
+			helloPath + "/gate", helloPath + "/gate?require=on", helloPath + "/settings/git", helloPath + "/settings/git/remove", helloPath + "/settings/address", helloPath + "/settings/preflight",
+			helloPath + "/settings/webhook/regenerate", helloPath + "/settings/webhook/disable", helloPath + "/settings/webhook/trusts", helloPath + "/settings/webhook/trusts/trust-aaaaaaaaaa/remove",
+		},
+		"owner": {
+			project + "/delete", project + "/settings", project + "/tokens/new", project + "/tokens/token-000000000001/revoke", project + "/members/ada/remove",
+			project + "/new-environment", prod + "/delete",
+		},
+		"admin": {"/console/new-user", "/console/users/bob/deactivate", "/console/users/bob/remove", "/console/new-project", "/console/hosts/hello.example.com/release"},
+	}
+	roles := []string{"viewer", "developer", "owner", "admin"}
+	for need, paths := range tests {
+		for _, role := range roles {
+			o := newOffice(t)
+			o.hello("ungated", "")
+			o.goldPlan("soft")
+			o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.Caller{Username: "ada", Admin: role == "admin"}})
+			o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: strings.Replace(role, "admin", "owner", 1)})
+			for _, path := range paths {
+				allowed := slices.Index(roles, role) >= slices.Index(roles, need)
+				if w := o.get(path); (w.Status != http.StatusForbidden) != allowed {
+					t.Errorf("%s as %s: got %d", path, role, w.Status)
+				}
+			}
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/httpapi"
@@ -44,6 +45,14 @@ type layoutData struct {
 // Can reports whether the user's role in the project includes the role need, e.g. "developer". It
 // only decides what a page shows.
 func (f layoutData) Can(need string) bool { return app.Role(f.Project.Role).Allows(app.Role(need)) }
+
+// allows reports whether the user has an access level in the project.
+func (f layoutData) allows(need api.Access) bool {
+	if need == api.Admin {
+		return f.User.Admin
+	}
+	return f.Can(string(need.Role()))
+}
 
 // signedIn returns a handler that calls do if the request has a session token, and otherwise
 // redirects to the sign-in page. It reads the data of the layout concurrently with do.

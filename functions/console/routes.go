@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluicegate/sluice/functions/console/internal/view"
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/httpapi"
 )
 
@@ -31,89 +32,107 @@ func routes() []route { //nolint:funlen // a table
 		{"/account", empty(account), changePassword},
 		{"/account/end-sessions", empty(askEndOwnSessions), endOwnSessions},
 		{"/users", listUsers, createUser},
-		{"/new-user", empty(newUser), nil},
+		{"/new-user", form(api.CreateUser.Row, newUser), nil},
 		{"/users/{username}/password", empty(askPassword), resetPassword},
-		{"/users/{username}/{action}", empty(askUserAction), changeUser},
+		{"/users/{username}/{action}", form(api.UpdateUser.Row, askUserAction), changeUser},
 		{"/hosts", listReservations, nil},
-		{"/hosts/{host}/release", empty(askReleaseHost), releaseHost},
+		{"/hosts/{host}/release", form(api.ReleaseHost.Row, askReleaseHost), releaseHost},
 		{"/audit", showInstallationAudit, nil},
 
 		{"/projects", listProjects, createProject},
-		{"/new-project", empty(newProject), nil},
+		{"/new-project", form(api.CreateProject.Row, newProject), nil},
 		{project, showProject, nil},
-		{project + "/delete", empty(askDeleteProject), deleteProject},
+		{project + "/delete", form(api.DeleteProject.Row, askDeleteProject), deleteProject},
 		{project + "/members", empty(listMembers), setMember},
-		{project + "/members/{username}/remove", empty(askRemoveMember), removeMember},
+		{project + "/members/{username}/remove", form(api.RemoveMember.Row, askRemoveMember), removeMember},
 		{project + "/tokens", toMembers, createToken},
-		{project + "/tokens/new", empty(newToken), nil},
-		{project + "/tokens/{token}/revoke", empty(askRevokeToken), revokeToken},
+		{project + "/tokens/new", form(api.CreateToken.Row, newToken), nil},
+		{project + "/tokens/{token}/revoke", form(api.RevokeToken.Row, askRevokeToken), revokeToken},
 		{project + "/audit", showProjectAudit, nil},
 		{project + "/api-keys", listKeys, nil},
 		{project + "/api-keys/search", toKeys, searchKeys},
 		{project + "/api-keys/report-leak", empty(askReportLeak), reportLeak},
-		{project + "/settings", empty(askProjectSettings), setProjectSettings},
+		{project + "/settings", form(api.UpdateProject.Row, askProjectSettings), setProjectSettings},
 		{project + "/changes/{change}", showChange, nil},
 		{project + "/requests", askRequest, findRequest},
-		{project + "/new-environment", empty(newEnvironment), nil},
+		{project + "/new-environment", form(api.CreateEnvironment.Row, newEnvironment), nil},
 		{project + "/environments", nil, createEnvironment},
 		{environment, showOverview, nil},
 		{environment + "/steps", showSteps, nil},
 		{environment + "/activity", showActivity, nil},
-		{environment + "/delete", empty(askDeleteEnvironment), deleteEnvironment},
+		{environment + "/delete", form(api.DeleteEnvironment.Row, askDeleteEnvironment), deleteEnvironment},
 
 		{environment + "/plans", listPlans, createPlan},
-		{environment + "/plans/new", empty(newPlan), nil},
+		{environment + "/plans/new", form(api.CreatePlan.Row, newPlan), nil},
 		{plan, showPlan, nil},
-		{plan + "/edit", editPlan, changePlan},
-		{plan + "/edit/preview", editPlan, previewPlan},
-		{plan + "/delete", empty(askDeletePlan), deletePlan},
+		{plan + "/edit", only(api.UpdatePlan.Row, editPlan), changePlan},
+		{plan + "/edit/preview", only(api.UpdatePlan.Row, editPlan), previewPlan},
+		{plan + "/delete", form(api.DeletePlan.Row, askDeletePlan), deletePlan},
 
 		{environment + "/api-keys", listKeys, createKey},
 		{environment + "/api-keys/search", toKeys, searchKeys},
-		{environment + "/api-keys/new", empty(newKey), nil},
+		{environment + "/api-keys/new", form(api.CreateKey.Row, newKey), nil},
 		{environment + "/api-keys/bulk", toKeys, previewBulk},
 		{environment + "/api-keys/bulk/apply", toKeys, applyBulk},
 		{key, showKey, nil},
-		{key + "/edit", editKey, changeKey},
-		{key + "/disable", askDisableKey, disableKey},
+		{key + "/edit", only(api.UpdateKey.Row, editKey), changeKey},
+		{key + "/disable", only(api.UpdateKey.Row, askDisableKey), disableKey},
 		{key + "/enable", nil, enableKey},
-		{key + "/revoke", askRevokeKey, revokeKey},
-		{key + "/rotate", empty(askRotate), rotateKey},
+		{key + "/revoke", only(api.RevokeKey.Row, askRevokeKey), revokeKey},
+		{key + "/rotate", form(api.RotateKey.Row, askRotate), rotateKey},
 
 		{environment + "/apps", listApps, createApp},
-		{environment + "/new-app", empty(newApp), nil},
+		{environment + "/new-app", form(api.CreateApp.Row, newApp), nil},
 		{app, showApp, nil},
 		{app + "/state", showAppState, nil},
 		{app + "/callers", showCallers, nil},
-		{app + "/delete", empty(askDeleteApp), deleteApp},
+		{app + "/delete", form(api.DeleteApp.Row, askDeleteApp), deleteApp},
 		{app + "/deploys", listDeploys, deploy},
 		{app + "/deploys/table", showDeploysTable, nil},
-		{app + "/new-deploy", empty(newDeploy), nil},
+		{app + "/new-deploy", form(api.CreateDeployment.Row, newDeploy), nil},
 		{app + "/deliveries", listDeliveries, nil},
 		{app + "/deliveries/test", toDeliveries, testWebhook},
-		{app + "/deploys/{revision}/rollback", empty(askRollback), rollBack},
-		{app + "/promote", choosePromotion, nil},
-		{app + "/promote/{from}", empty(askPromote), promote},
+		{app + "/deploys/{revision}/rollback", form(api.RollBack.Row, askRollback), rollBack},
+		{app + "/promote", only(api.Promote.Row, choosePromotion), nil},
+		{app + "/promote/{from}", form(api.Promote.Row, askPromote), promote},
 		{app + "/builds", listBuilds, requestBuild},
 		{app + "/builds/table", showBuildsTable, nil},
-		{app + "/new-build", empty(newBuild), nil},
+		{app + "/new-build", form(api.RequestBuild.Row, newBuild), nil},
 
 		{app + "/settings", showSettings, nil},
-		{app + "/gate", empty(askGate), switchGate},
-		{app + "/settings/preflight", empty(askPreflight), setPreflight},
-		{app + "/settings/address", empty(askAddress), setAddress},
-		{app + "/settings/git", empty(askGitSource), setGitSource},
-		{app + "/settings/git/remove", empty(askRemoveGitSource), removeGitSource},
+		{app + "/gate", form(api.UpdateApp.Row, askGate), switchGate},
+		{app + "/settings/preflight", form(api.UpdateApp.Row, askPreflight), setPreflight},
+		{app + "/settings/address", form(api.UpdateApp.Row, askAddress), setAddress},
+		{app + "/settings/git", form(api.SetGitSource.Row, askGitSource), setGitSource},
+		{app + "/settings/git/remove", form(api.RemoveGitSource.Row, askRemoveGitSource), removeGitSource},
 		{webhook, toSettings, enableWebhook},
 		{webhook + "/token", toSettings, showToken},
-		{webhook + "/regenerate", empty(askRegenerate), regenerateWebhook},
-		{webhook + "/disable", empty(askDisableWebhook), disableWebhook},
-		{webhook + "/trusts", empty(newTrust), addTrust},
-		{webhook + "/trusts/{trust}/remove", empty(askRemoveTrust), removeTrust},
+		{webhook + "/regenerate", form(api.EnableWebhook.Row, askRegenerate), regenerateWebhook},
+		{webhook + "/disable", form(api.DisableWebhook.Row, askDisableWebhook), disableWebhook},
+		{webhook + "/trusts", form(api.AddTrust.Row, newTrust), addTrust},
+		{webhook + "/trusts/{trust}/remove", form(api.RemoveTrust.Row, askRemoveTrust), removeTrust},
 	}
 }
 
 func empty(page ask) handler { return func(r *request) error { return page(r, view.Form{}) } }
+
+// form returns the handler of an empty form for the API call row.
+func form(row *api.Row, page ask) handler { return only(row, empty(page)) }
+
+// only returns a handler that rejects users whose role does not allow the API call row. The API also
+// rejects their changes; this check spares them a form that they cannot submit.
+func only(row *api.Row, show handler) handler {
+	return func(r *request) error {
+		f, err := r.layout()
+		if err != nil {
+			return err
+		}
+		if !f.allows(row.Need) {
+			return denied()
+		}
+		return show(r)
+	}
+}
 
 // Handler returns the handler of all requests.
 func (s *Service) Handler() http.Handler {

@@ -145,8 +145,7 @@ func TestViewerOfApps(t *testing.T) {
 	v.shot("app-viewer")
 	v.opens(s.page()).sees("First steps")
 	v.offersNone("Create plan")
-	v.opens(s.page("new-app"))
-	v.submits("Create app", "Name", "mine", "Image", "registry.example/echo:v1").sees("Your role does not allow this. Ask a project owner or an admin.")
+	v.opens(s.page("new-app")).sees("Access denied")
 	s.OnlyHas(0, 0, 1)
 
 	outsider := browseAs(t, desk, newSite(t).member("owner"))
