@@ -36,7 +36,7 @@ func TestActivityPage(t *testing.T) {
 		`<bdi>webhook</bdi></a> deployed <a href="/console/projects/shop/environments/prod/apps/hello/deploys"><bdi>revision 7 of hello</bdi></a>`,
 		`<span class="badge dot bad">Failed</span>`, `The &lt;image&gt; cannot be pulled.`, `&lt;b&gt;hello:<wbr>v7`,
 		`234 of 1,234 requests were denied: 200 rate-denied, 34 quota-denied.`,
-		`aria-current="page">Activity</a>`, `aria-current="true">All</a>`, `?actor=webhook"`,
+		`/activity" aria-current="page">`, `aria-current="true">All</a>`, `?actor=webhook"`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not contain %s", want)

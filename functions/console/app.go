@@ -54,7 +54,7 @@ func (t appTab[T]) list(r *request) (appList[T], error) {
 	if err := g.Wait(); err != nil {
 		return appList[T]{}, err
 	}
-	p.Items, p.Paging = found.Items, r.paging(found.NextPageToken)
+	p.Items, p.Paging = found.Items, r.paging(found.NextPageToken, len(found.Items), nil)
 	p.Live = view.NewPolling(slices.ContainsFunc(found.Items, t.moves), r.inApp(t.name, "table"), found)
 	return p, nil
 }
@@ -199,11 +199,7 @@ func showCallers(r *request) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]keyRow, len(list.Items))
-	for i, k := range list.Items {
-		rows[i] = r.keyRow(k, nil)
-	}
-	return r.part("app", "callers", rows)
+	return r.part("app", "callers", keyTable{Rows: r.keyRows(list.Items, nil)})
 }
 
 func showAppState(r *request) error {

@@ -25,6 +25,15 @@ type propagation struct {
 
 func (f propagation) Unlisted() bool { return !f.Everywhere && len(f.Replicas) == 0 }
 
+// change reads the propagation of the change in the query, or nil.
+func (r *request) change() (*propagation, error) {
+	change := r.URL.Query().Get(changeField)
+	if change == "" {
+		return nil, nil //nolint:nilnil // no change led to the page
+	}
+	return r.propagation(change)
+}
+
 func (r *request) propagation(change string) (*propagation, error) {
 	f, err := r.api.Change(r.Context(), r.project, change)
 	if client.HasCode(err, "not_found") {
@@ -44,7 +53,7 @@ func showChange(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.follow(f.Live, "keys_key", "propagation", keyPage{Propagation: f})
+	return r.follow(f.Live, "keys_key", "propagation", f)
 }
 
 func (r *request) followed(path string, n notice, f *wire.InForce) error {

@@ -12,8 +12,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-const deliveriesShown = 50
-
 type deliveriesPage struct {
 	view.List[deliveryRow]
 
@@ -46,12 +44,12 @@ func showDeliveries(r *request, f view.Form, test *wire.WebhookTest) error {
 	g.Go(read(&p.App, r.readApp))
 	g.Go(read(&webhook, r.readWebhook))
 	g.Go(read(&found, func() (wire.List[wire.WebhookDelivery], error) {
-		return r.api.DeliveriesPage(r.Context(), r.project, r.environment, r.app(), client.Page{Size: deliveriesShown, Token: r.URL.Query().Get("page")})
+		return r.api.DeliveriesPage(r.Context(), r.project, r.environment, r.app(), r.asked())
 	}))
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	p.Enabled, p.Paging = webhook.Enabled, r.paging(found.NextPageToken)
+	p.Enabled, p.Paging = webhook.Enabled, r.paging(found.NextPageToken, len(found.Items), nil)
 	for _, d := range found.Items {
 		p.Items = append(p.Items, r.deliveryRow(d))
 	}

@@ -15,9 +15,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// keyRows is the number of keys on a page. Keys are larger than rows of other lists.
-const keyRows = 15
-
 // key reads the request's key. It returns notFound if the key belongs to another environment.
 func (r *request) key() (wire.Key, error) {
 	k, err := r.api.Key(r.Context(), r.project, r.PathValue("key"))
@@ -29,19 +26,19 @@ func (r *request) key() (wire.Key, error) {
 }
 
 type keyPage struct {
-	Key         keyRow
-	Plan        view.PlanRow // Path is "" if the plan was deleted
-	Usage       usageCard
-	History     []recordRow // newest changes; empty without access to the audit log
-	Log         string
-	Refused     string       // error of the rejected change that led here
-	Propagation *propagation // propagation of the change that led here, or nil
+	Key     keyRow
+	Plan    view.PlanRow // Path is "" if the plan was deleted
+	Usage   usageCard
+	History []recordRow // newest changes; empty without access to the audit log
+	Log     string
+	Refused string // error of the rejected change that led here
 }
 
 func showKey(r *request) error { return showKeyRefused(r, view.FormError{}) }
 
 func showKeyRefused(r *request, why view.FormError) error {
 	p := keyPage{Refused: why.Message}
+	var change *propagation
 	var k wire.Key
 	var g errgroup.Group
 	g.Go(func() (err error) {
@@ -51,9 +48,7 @@ func showKeyRefused(r *request, why view.FormError) error {
 		return err
 	})
 	g.Go(read(&p.Usage, r.usage))
-	if change := r.URL.Query().Get(changeField); change != "" {
-		g.Go(read(&p.Propagation, func() (*propagation, error) { return r.propagation(change) }))
-	}
+	g.Go(read(&change, r.change))
 	g.Go(func() (err error) {
 		p.History, p.Log, err = r.history("api-keys/" + r.PathValue("key"))
 		return err
@@ -65,7 +60,7 @@ func showKeyRefused(r *request, why view.FormError) error {
 		k.LastSeen = p.Usage.lastSeen
 	}
 	p.Key = r.keyRow(k, map[string]string{p.Plan.ID: p.Plan.Name})
-	return r.show("keys_key", page{Status: max(why.Status, p.Usage.Form.Status()), Title: "API key " + p.Key.Label, Tab: tabKeys}, p)
+	return r.show("keys_key", page{Status: max(why.Status, p.Usage.Form.Status()), Title: "API key " + p.Key.Label, Tab: tabKeys, Propagation: change}, p)
 }
 
 func (r *request) planOf(k wire.Key) (view.PlanRow, error) {

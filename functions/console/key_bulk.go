@@ -13,7 +13,8 @@ import (
 // bulkAction is a change of the selected keys.
 type bulkAction struct {
 	Name   string // value of the button
-	Button string // in the list
+	Icon   string // of the button in the list
+	Button string
 	Danger bool
 
 	verb string // "Disable"; the number of keys follows
@@ -27,11 +28,11 @@ func bulkActions() []bulkAction {
 	plan := func(k wire.KeyState) string { return k.Plan }
 	tags := func(k wire.KeyState) string { return strings.Join(k.Tags, " ") }
 	return []bulkAction{
-		{"plan", "Change plan", false, "Change the plan of", "changed", "The new limits apply within seconds. Usage in the current period counts toward the new quota.", plan},
-		{"disable", "Disable", true, "Disable", "disabled", "Requests with these keys are denied within seconds, until you enable the keys again.", status},
-		{"enable", "Enable", false, "Enable", "enabled", "Requests with these keys are allowed again within seconds.", status},
-		{"revoke", "Revoke", true, "Revoke", "revoked", "Requests with these keys are denied permanently, within seconds. This cannot be undone.", status},
-		{"tag", "Add tag", false, "Add tags to", "changed", "Tags group keys in lists. Apps do not receive them.", tags},
+		{"plan", "gauge", "Change plan", false, "Change the plan of", "changed", "The new limits apply within seconds. Usage in the current period counts toward the new quota.", plan},
+		{"disable", "pause", "Disable", true, "Disable", "disabled", "Requests with these keys are denied within seconds, until you enable the keys again.", status},
+		{"enable", "play", "Enable", false, "Enable", "enabled", "Requests with these keys are allowed again within seconds.", status},
+		{"revoke", "ban", "Revoke", true, "Revoke", "revoked", "Requests with these keys are denied permanently, within seconds. This cannot be undone.", status},
+		{"tag", "plus", "Add tag", false, "Add tags to", "changed", "Tags group keys in lists. Apps do not receive them.", tags},
 	}
 }
 
@@ -66,8 +67,6 @@ type bulkPage struct {
 	Danger bool
 	Hidden []view.HiddenInput
 	Back   string
-
-	Propagation *propagation // nil for a preview
 }
 
 type bulkRow struct {
@@ -130,10 +129,11 @@ func applyBulk(r *request) error {
 	}
 	p := r.bulkResults(a, did)
 	p.Title = keyCount(did.Changed) + " " + a.done
+	q := page{Title: p.Title, Tab: tabKeys}
 	if f := did.Force(); f != nil && f.Change != "" {
-		p.Propagation = &propagation{*f, view.NewPolling(!f.Everywhere, r.inProject("changes", f.Change), *f)}
+		q.Propagation = &propagation{*f, view.NewPolling(!f.Everywhere, r.inProject("changes", f.Change), *f)}
 	}
-	return r.show("keys_bulk", page{Title: p.Title, Tab: tabKeys}, p)
+	return r.show("keys_bulk", q, p)
 }
 
 // bulkRefused shows the form with the error of the API, or the list if the action has no form.

@@ -48,10 +48,12 @@ func TestKeysCanBeSelected(t *testing.T) {
 	page := o.get(keysPath + "?tag=batch&unused_for=720h").Text()
 	contains(t, page, true, first+">", second, `name="do" value="revoke"`, "tags: batch eu", `href="`+keysPath+`?select=all&amp;tag=batch&amp;unused_for=720h"`)
 	contains(t, page, false, `value="key-aaaaaaa3" form`)
-	if q := o.queries["GET /api/v1/projects/shop/api-keys"]; q.Get("tag") != "batch" || q.Get("unused_for") != "720h" {
+	if q := o.queries["GET /api/v1/projects/shop/api-keys"]; q.Get("tag") != "batch" || q.Get("unused_for") != "720h" || q.Get("sort") != wire.SortLastSeen {
 		t.Errorf("filter: got %v", q)
 	}
-	contains(t, o.get(keysPath+"?select=all").Text(), true, first+" checked>")
+	page = o.get(keysPath + "?select=all").Text()
+	contains(t, page, true, first+" checked>")
+	contains(t, page, false, "select=all&amp;sort")
 	contains(t, o.get("/console/projects/shop/api-keys").Text(), false, first, `name="do"`)
 	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "viewer"})
 	contains(t, o.get(keysPath).Text(), false, first, `name="do"`)

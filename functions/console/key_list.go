@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -18,11 +17,19 @@ import (
 // selectField is the query parameter that selects all keys of a page.
 const selectField = "select"
 
+// keyTable is a table of keys.
+type keyTable struct {
+	Rows       []keyRow
+	Name, Seen view.Column
+	Sorted     bool // the headings of Name and Seen sort the table
+	Mixed      bool // keys of several environments
+	Selectable bool // the form bulk has check boxes for keys that are not revoked
+}
+
 type keysPage struct {
-	Keys    []keyRow
-	Actions []bulkAction // for selected keys; none in a list of all environments
+	Keys    keyTable
+	Actions []bulkAction // for selected keys
 	Select  string       // path of the page with all keys selected
-	Mixed   bool
 	All     string
 	Here    string
 	Report  string
@@ -39,9 +46,13 @@ type keysPage struct {
 }
 
 func (r *request) keysFilter(q url.Values) client.KeyFilter {
+	sort := cmp.Or(q.Get("sort"), wire.SortName)
+	if q.Get("unused_for") != "" { // the API then sorts by last use
+		sort = wire.SortLastSeen
+	}
 	return client.KeyFilter{
 		Environment: r.environment, Search: q.Get("search"), Status: q.Get("status"), Plan: q.Get("plan"), App: q.Get("app"),
-		Tag: q.Get("tag"), Unused: q.Get("unused_for"), Sort: q.Get("sort"),
+		Tag: q.Get("tag"), Unused: q.Get("unused_for"), Sort: sort,
 	}
 }
 
@@ -50,13 +61,13 @@ func listKeys(r *request) error { return listKeysWith(r, view.Form{Values: r.URL
 func listKeysWith(r *request, f view.Form) error {
 	filter := r.keysFilter(f.Values)
 	if f.Err != nil {
-		filter = client.KeyFilter{Environment: r.environment}
+		filter = client.KeyFilter{Environment: r.environment, Sort: wire.SortName}
 	}
 	var list wire.KeyList
 	var plans []wire.Plan
 	g, ctx := errgroup.WithContext(r.Context())
 	g.Go(read(&list, func() (wire.KeyList, error) {
-		return r.api.KeysPage(ctx, r.project, filter, client.Page{Size: keyRows, Token: r.asked().Token})
+		return r.api.KeysPage(ctx, r.project, filter, r.asked())
 	}))
 	if r.environment != "" {
 		g.Go(read(&plans, func() ([]wire.Plan, error) { return r.planList(ctx) }))
@@ -65,22 +76,20 @@ func listKeysWith(r *request, f view.Form) error {
 		return err
 	}
 	p := keysPage{
-		Mixed: r.environment == "", All: r.inProject("api-keys"), Report: r.inProject("api-keys", "report-leak"), Here: r.keysPath(), Form: f,
-		NoPlans: r.environment != "" && len(plans) == 0, Paging: r.paging(list.NextPageToken),
+		All: r.inProject("api-keys"), Report: r.inProject("api-keys", "report-leak"), Here: r.keysPath(), Form: f,
+		NoPlans: r.environment != "" && len(plans) == 0, Paging: r.paging(list.NextPageToken, len(list.Items), list.Total),
 		Filtered: filter != client.KeyFilter{Environment: filter.Environment, Sort: filter.Sort},
-	}
-	if p.Paging == (view.Paging{}) {
-		seenLastFirst(list.Items)
 	}
 	p.filters(f, plans)
 	if r.environment != "" {
 		p.New, p.Actions, p.Select = r.inEnvironment("api-keys", "new"), bulkActions(), r.selectAll()
 	}
-	names := planNames(plans)
-	for _, k := range list.Items {
-		row := r.keyRow(k, names)
-		row.Selectable, row.Selected = len(p.Actions) > 0, f.Has("key", k.ID) || f.Has(selectField, "all")
-		p.Keys = append(p.Keys, row)
+	p.Keys = keyTable{
+		Sorted: true, Mixed: r.environment == "", Selectable: r.environment != "", Rows: r.keyRows(list.Items, planNames(plans)),
+		Name: r.column(p.Here, "Key", wire.SortName, filter.Sort, "ascending"), Seen: r.column(p.Here, "Last seen", wire.SortLastSeen, filter.Sort, "descending"),
+	}
+	for i, row := range p.Keys.Rows {
+		p.Keys.Rows[i].Selected = f.Has("key", row.ID) || f.Has(selectField, "all")
 	}
 	return r.show("keys", page{Status: f.Status(), Title: "API keys", Tab: tabKeys}, p)
 }
@@ -89,18 +98,6 @@ func (r *request) selectAll() string {
 	q := r.URL.Query()
 	q.Set(selectField, "all")
 	return r.keysPath() + "?" + q.Encode()
-}
-
-// seenLastFirst sorts keys by last use, most recent first. It is for lists of one page: the API
-// must read all keys to sort them, and does so only on request.
-func seenLastFirst(keys []wire.Key) {
-	day := func(k wire.Key) string {
-		if k.LastSeen == nil {
-			return ""
-		}
-		return *k.LastSeen
-	}
-	slices.SortStableFunc(keys, func(a, b wire.Key) int { return cmp.Compare(day(b), day(a)) })
 }
 
 func (p *keysPage) filters(f view.Form, plans []wire.Plan) {
@@ -119,7 +116,7 @@ func (p *keysPage) filters(f view.Form, plans []wire.Plan) {
 	p.Unused = f.Select("unused_for", "Unused for", "", []view.Option{
 		{Label: "Any time"}, {Value: "24h", Label: "1 day"}, {Value: "168h", Label: "7 days"}, {Value: "720h", Label: "30 days"}, {Value: "1440h", Label: "60 days"}, {Value: "2160h", Label: "90 days"},
 	}).InFilter()
-	p.Sort = f.Select("sort", "Sort by", "", []view.Option{{Label: "ID"}, {Value: wire.SortLastSeen, Label: "Last seen"}}).InFilter()
+	p.Sort = f.Select("sort", "Sort by", "", []view.Option{{Label: "Name"}, {Value: wire.SortLastSeen, Label: "Last seen"}}).InFilter()
 }
 
 func (r *request) keysPath() string {

@@ -2,9 +2,11 @@ package console
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
@@ -128,6 +130,69 @@ func TestKeyBadges(t *testing.T) {
 		}
 		if text := row.statusText(); tt.key.Status == "active" && text != "Active" {
 			t.Errorf("%+v: got the status %s, want Active", tt.key, text)
+		}
+	}
+}
+
+func TestKeyTable(t *testing.T) {
+	t.Parallel()
+	const list = "/console/projects/shop/environments/prod/api-keys"
+	seen, quota := time.Now().UTC().Format(time.DateOnly), &wire.QuotaUse{Quota: 1000, Period: "day", Used: 2}
+	busy := wire.Key{
+		ID: "key-ab12cd34", Prefix: "ab12cd34", Name: "Checkout", Project: "shop", Environment: "prod", Plan: "plan-gold", Status: "active", LastSeen: &seen,
+		Usage: &wire.KeyUsage{Quota: quota, Week: []wire.UsageDay{{}, {UsageTotals: wire.UsageTotals{Allowed: 1200, RateDenied: 4}}}},
+	}
+	quiet := wire.Key{ID: "key-zz99yy88", Prefix: "zz99yy88", Project: "shop", Environment: "prod", Plan: "plan-gold", Status: "active", Usage: &wire.KeyUsage{Week: []wire.UsageDay{{}}}}
+	o := newOffice(t)
+	o.goldPlan("soft")
+	total := 1204
+	o.answer("GET /api/v1/projects/shop/api-keys", 200, wire.KeyList{List: wire.List[wire.Key]{Items: []wire.Key{busy, quiet}, NextPageToken: "dG9rZW4"}, Total: &total})
+	o.get(list+"?status=active").Shows(200,
+		`<a href="`+list+`/key-ab12cd34">Checkout</a>`, "1–2 of 1,204", `<th scope="col" aria-sort="ascending">`, `sort=last_seen&amp;status=active`,
+		`at=3&amp;of=1204&amp;page=dG9rZW4&amp;status=active`, "1,204, 4 denied<svg", ">Today<", "2 of 1,000 today", `width="0.5%"`, "data-list",
+	)
+	q := o.queries["GET /api/v1/projects/shop/api-keys"]
+	if q.Get("sort") != wire.SortName || q.Get("page_size") != "50" || q.Get("status") != "active" {
+		t.Errorf("got the query %s, want 50 active keys sorted by name", q.Encode())
+	}
+	o.answer("GET /api/v1/projects/shop/api-keys", 200, wire.KeyList{List: wire.List[wire.Key]{Items: []wire.Key{busy, quiet}, NextPageToken: "dG9rZW4"}})
+	w := o.get(list + "?sort=last_seen&page=dG9rZW4&at=51&of=60")
+	w.Shows(200, "51–52 of 60", `aria-sort="descending"`, `href="`+list+`?sort=last_seen">`)
+	if text := w.Text(); strings.Count(text, "Next page") != 2 {
+		t.Errorf("got the page %s, want links above and below", text)
+	}
+}
+
+func TestPaging(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	tests := []struct {
+		name, query, next string
+		n                 int
+		total             int // -1 if unknown
+		summary           string
+		first, later      string
+	}{
+		{"one page", "?status=active", "", 3, -1, "1–3 of 3", "", ""},
+		{"no items", "", "", 0, 0, "", "", ""},
+		{"first page", "?status=active", "x", 50, 1204, "1–50 of 1,204", "", "/list?at=51&of=1204&page=x&status=active"},
+		{"unknown total", "", "x", 50, -1, "1–50", "", "/list?at=51&page=x"},
+		{"later page", "?page=w&at=51&of=1204&status=active", "x", 50, -1, "51–100 of 1,204", "/list?status=active", "/list?at=101&of=1204&page=x&status=active"},
+		{"last page", "?page=w&at=51&of=1204", "", 4, -1, "51–54 of 54", "/list", ""},
+		{"page without items", "?page=w&at=51", "x", 0, -1, "", "/list", "/list?page=x"},
+		{"items were added", "?page=w&at=51&of=60", "x", 50, -1, "51–100", "/list", "/list?at=101&page=x"},
+		{"without a place", "?page=w", "x", 50, -1, "", "/list", "/list?page=x"},
+		{"invalid place", "?page=w&at=-5&of=<b>", "x", 50, -1, "", "/list", "/list?page=x"},
+	}
+	for _, tt := range tests {
+		r := &request{Request: httptest.NewRequest(http.MethodGet, "/list"+tt.query, nil), s: o.service}
+		var total *int
+		if tt.total >= 0 {
+			total = &tt.total
+		}
+		p := r.paging(tt.next, tt.n, total)
+		if p.Summary() != tt.summary || p.First != tt.first || p.Next != tt.later {
+			t.Errorf("%s: got %q, %q and %q, want %q, %q and %q", tt.name, p.Summary(), p.First, p.Next, tt.summary, tt.first, tt.later)
 		}
 	}
 }

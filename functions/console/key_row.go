@@ -2,6 +2,8 @@ package console
 
 import (
 	"cmp"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,7 +28,7 @@ type keyRow struct {
 	Path   string
 	Leaked *leakNote
 
-	Selectable, Selected bool // by a check box
+	Selected bool // its check box is checked
 }
 
 func (k keyRow) Live() bool { return k.Status != "revoked" }
@@ -36,22 +38,28 @@ func (k keyRow) Rotates() bool { return k.Live() && k.Expiry.Tone != toneBad }
 // TagText returns the tags with spaces between them.
 func (k keyRow) TagText() string { return strings.Join(k.Tags, " ") }
 
-func (k keyRow) SeenText() string {
-	switch {
-	case k.LastSeen == nil:
-		return "never seen"
-	case k.Seen == "Today" || k.Seen == "Yesterday":
-		return "last seen " + strings.ToLower(k.Seen)
+const appsListed = 3
+
+// ShortScope is the scope with the names of a few apps.
+func (k keyRow) ShortScope() string {
+	if more := len(k.Apps) - appsListed; more > 0 {
+		return strings.Join(k.Apps[:appsListed], ", ") + " and " + strconv.Itoa(more) + " more"
 	}
-	return "last seen " + k.Seen
+	return k.Scope
 }
 
-func (k keyRow) WeekText() string {
+// Requests is the number of requests with the key in the last seven days, with the part that was
+// denied: "1,204, 3 denied".
+func (k keyRow) Requests() string {
 	if k.Usage == nil {
 		return ""
 	}
 	c := view.Totals(k.Usage.Week)
-	return "Last seven days: " + view.Comma(c.Allowed) + " allowed, " + view.Comma(c.Refused()) + " denied"
+	text := view.Comma(c.Requests())
+	if denied := c.Refused(); denied > 0 {
+		text += ", " + view.Comma(denied) + " denied"
+	}
+	return text
 }
 
 func everyApp(k wire.Key) bool { return len(k.Apps) == 0 && k.Scope != scopeNone }
@@ -77,6 +85,14 @@ func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
 		row.Seen = view.RelativeDay(*k.LastSeen, now)
 	}
 	return row
+}
+
+func (r *request) keyRows(keys []wire.Key, plans map[string]string) []keyRow {
+	rows := make([]keyRow, len(keys))
+	for i, k := range keys {
+		rows[i] = r.keyRow(k, plans)
+	}
+	return rows
 }
 
 // useBadges returns the status badge and a warning badge. The status badge of a key whose requests
@@ -231,6 +247,7 @@ type quotaUse struct {
 	Used, Quota string  // "1,200"
 	Period      string  // "today", "this week", "this month"
 	Share       string  // "12%"
+	Width       string  // of the bar: at least visible
 	Part        float64 // 0 to 1
 	Full        bool
 	High        bool
@@ -245,7 +262,7 @@ func quotaOf(k wire.Key) *quotaUse {
 	part := min(float64(q.Used)/float64(q.Quota), 1)
 	return &quotaUse{
 		Used: view.Comma(q.Used), Quota: view.Comma(q.Quota), Period: periodText(plan.Period(q.Period)),
-		Share: percent(100 * part), Part: part, Full: q.Used >= uint64(q.Quota), High: part >= wire.HighShare, Resets: q.ResetsAt,
+		Share: percent(part), Width: view.Decimal(max(100*part, minBar)) + "%", Part: part, Full: q.Used >= uint64(q.Quota), High: part >= wire.HighShare, Resets: q.ResetsAt,
 	}
 }
 
@@ -256,10 +273,19 @@ func periodText(p plan.Period) string {
 	return "this " + string(p)
 }
 
-// percent rounds a percentage down, so that 100% means the whole quota. A share below 1% is 0.5%.
-func percent(share float64) string {
-	if share > 0 && share < 1 {
-		return view.Decimal(0.5) + "%"
+// minBar is the minimum width of a bar for a used quota, as a percentage. It is visible, but the text
+// next to the bar shows the real share.
+const minBar = 0.5
+
+// percent returns a share as a percentage, with one decimal below 10%. It rounds down, so that 100%
+// means the whole quota.
+func percent(part float64) string {
+	switch thousandths := math.Floor(1000*part + 1e-9); {
+	case part > 0 && thousandths < 1:
+		return "less than 0.1%"
+	case thousandths < 100:
+		return view.Decimal(thousandths/10) + "%"
+	default:
+		return view.Decimal(math.Floor(thousandths/10)) + "%"
 	}
-	return view.Decimal(float64(int(share))) + "%"
 }

@@ -110,3 +110,24 @@ func TestExpiryText(t *testing.T) {
 		})
 	}
 }
+
+func TestShortScope(t *testing.T) {
+	t.Parallel()
+	for want, apps := range map[string][]string{"a, b, c": {"a", "b", "c"}, "a, b, c and 2 more": {"a", "b", "c", "d", "e"}} {
+		row := keyRow{Key: wire.Key{Apps: apps}, Scope: scopeText(apps)}
+		if got := row.ShortScope(); got != want {
+			t.Errorf("%q: got %q, want %q", apps, got, want)
+		}
+	}
+}
+
+func TestPercent(t *testing.T) {
+	t.Parallel()
+	for part, want := range map[float64]string{
+		0: "0%", 0.000_01: "less than 0.1%", 0.002: "0.2%", 0.005: "0.5%", 0.0299: "2.9%", 0.29: "29%", 0.5: "50%", 0.999: "99%", 0.99999: "99%", 1: "100%",
+	} {
+		if got := percent(part); got != want {
+			t.Errorf("%g: got %s, want %s", part, got, want)
+		}
+	}
+}

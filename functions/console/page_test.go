@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,49 @@ func TestFormsNeedTheirRole(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestOneBannerForAChange checks that a saved change has one banner, which contains its propagation.
+func TestOneBannerForAChange(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.goldPlan("soft")
+	const change = "/api/v1/projects/shop/changes/change-1"
+	read := func() string {
+		return o.get(plansPath+"/plan-gold?change=change-1", func(r *http.Request) {
+			r.AddCookie(&http.Cookie{Name: noticeCookie, Value: strconv.Itoa(int(noticePlanChanged))})
+		}).Text()
+	}
+	for _, want := range []string{"Every checker applies it.", "Not every checker has confirmed it yet."} {
+		o.answer("GET "+change, 200, wire.InForce{Change: "change-1", Everywhere: strings.HasPrefix(want, "Every"), Replicas: []wire.ReplicaInForce{{Replica: "checker-0"}}})
+		if page := read(); strings.Count(page, `class="notice`) != 1 || !strings.Contains(page, "<strong>Plan saved.</strong> "+want) {
+			t.Errorf("%s: got the page %s", want, page)
+		}
+	}
+	w := o.get("/console/projects/shop/changes/change-1")
+	if w.Shows(200, "Change saved."); strings.Count(w.Text(), `class="notice`) != 1 {
+		t.Errorf("the part has more than one banner: %s", w.Body)
+	}
+	o.refuse("GET "+change, 404, "not_found")
+	if page := read(); strings.Count(page, `class="notice`) != 1 || !strings.Contains(page, "Plan saved.") {
+		t.Errorf("unknown change: got the page %s", page)
+	}
+}
+
+// TestMissingDigestIsShownOnce checks that only the current revision has a badge for a missing digest.
+func TestMissingDigestIsShownOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.hello("ungated", "")
+	var all []wire.Deployment
+	for n := int64(50); n > 0; n-- {
+		all = append(all, wire.Deployment{Revision: n, Image: "registry.example/hello:v1", Status: "superseded", Current: n == 50, NoDigest: "The registry returned 404."})
+	}
+	o.answer("GET "+apiHello+"/deployments", 200, wire.List[wire.Deployment]{Items: all})
+	page := o.get(helloPath + "/deploys").Text()
+	if badges, reasons := strings.Count(page, ">No digest<"), strings.Count(page, "None: The registry returned 404."); badges != 1 || reasons != 50 {
+		t.Errorf("got %d badges and %d reasons, want 1 and 50", badges, reasons)
 	}
 }
 

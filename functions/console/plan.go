@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"net/http"
@@ -49,7 +50,10 @@ func listPlans(r *request) error {
 	if err != nil {
 		return err
 	}
-	p := plansPage{Paging: r.paging(list.NextPageToken)}
+	p := plansPage{Paging: r.paging(list.NextPageToken, len(list.Items), nil)}
+	if p.Paging.First == "" && p.Paging.Next == "" { // the API sorts by ID, which keeps the first name
+		slices.SortStableFunc(list.Items, func(a, b wire.Plan) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+	}
 	for _, one := range list.Items {
 		p.Plans = append(p.Plans, r.planRow(one))
 	}
@@ -58,12 +62,10 @@ func listPlans(r *request) error {
 
 type planPage struct {
 	Plan view.PlanRow
-	Keys []keyRow
+	Keys keyTable
 	More bool
 	All  string
 	Form view.Form
-
-	Propagation *propagation // propagation of the change that led here, or nil
 }
 
 func showPlan(r *request) error {
@@ -71,17 +73,16 @@ func showPlan(r *request) error {
 	if err != nil {
 		return err
 	}
-	if change := r.URL.Query().Get(changeField); change != "" {
-		if p.Propagation, err = r.propagation(change); err != nil {
-			return err
-		}
+	change, err := r.change()
+	if err != nil {
+		return err
 	}
-	return r.show("plans_plan", page{Title: p.Plan.Name, Tab: tabPlans}, p)
+	return r.show("plans_plan", page{Title: p.Plan.Name, Tab: tabPlans, Propagation: change}, p)
 }
 
 func (r *request) readPlan(size int) (planPage, error) {
 	id := r.PathValue("plan")
-	filter := client.KeyFilter{Environment: r.environment, Plan: id}
+	filter := client.KeyFilter{Environment: r.environment, Plan: id, Sort: wire.SortName}
 	var one wire.Plan
 	var list wire.KeyList
 	g, ctx := errgroup.WithContext(r.Context())
@@ -93,9 +94,7 @@ func (r *request) readPlan(size int) (planPage, error) {
 		return planPage{}, err
 	}
 	p := planPage{Plan: r.planRow(one), More: list.NextPageToken != "", All: r.keysPath() + "?" + url.Values{"plan": {filter.Plan}}.Encode()}
-	for _, k := range list.Items {
-		p.Keys = append(p.Keys, r.keyRow(k, map[string]string{one.ID: one.Name}))
-	}
+	p.Keys.Rows = r.keyRows(list.Items, map[string]string{one.ID: one.Name})
 	return p, nil
 }
 
@@ -273,13 +272,13 @@ func changePlan(r *request) error {
 }
 
 func askDeletePlan(r *request, f view.Form) error {
-	p, err := r.readPlan(keyRows)
+	p, err := r.readPlan(pageRows)
 	if err != nil {
 		return err
 	}
 	p.Form = f
-	p.Keys = slices.DeleteFunc(p.Keys, func(k keyRow) bool { return !k.Live() }) // revoked keys do not prevent it
-	if len(p.Keys) > 0 || f.Status() == http.StatusConflict {
+	p.Keys.Rows = slices.DeleteFunc(p.Keys.Rows, func(k keyRow) bool { return !k.Live() }) // revoked keys do not prevent it
+	if len(p.Keys.Rows) > 0 || f.Status() == http.StatusConflict {
 		return r.show("plans_in_use", page{Status: f.Status(), Title: "Plan in use", Tab: tabPlans}, p)
 	}
 	return r.confirm(tabPlans, view.Confirmation{

@@ -164,6 +164,8 @@ type page struct {
 	Status int // HTTP status; 0 means 200
 	Title  string
 	Tab    string // selected part of the navigation
+
+	Propagation *propagation // of the change that led to the page, or nil
 }
 
 const (

@@ -11,7 +11,8 @@ import (
 
 var pictures = flag.String("screenshots", "", "folder for the pictures of TestScreenshots (none if empty)")
 
-// TestScreenshots writes pictures of every page for review, on desk and phone and in both themes.
+// TestScreenshots writes pictures of every page for review, on desk, tablet and phone and in both
+// themes.
 // Run it with "make screenshots".
 func TestScreenshots(t *testing.T) {
 	if *pictures == "" {
@@ -19,8 +20,8 @@ func TestScreenshots(t *testing.T) {
 	}
 	must(t, os.MkdirAll(*pictures, 0o755))
 	all := everyView(t)
-	wide := window{name: "wide", width: 1440, height: 900}
-	for _, w := range []window{phone, phone.night(), wide, wide.night()} {
+	tablet := window{name: "tablet", width: 768, height: 1024}
+	for _, w := range []window{phone, phone.night(), tablet, tablet.night(), desk, desk.night()} {
 		v := browseAs(t, w, admin())
 		for _, p := range all {
 			p.comes(v)

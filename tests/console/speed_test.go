@@ -63,10 +63,11 @@ func TestPagesAreFast(t *testing.T) {
 	}
 }
 
-// whole reports whether a page reads all apps or keys of the environment: the overview, and a
-// sorted list of keys.
+// whole reports whether a page reads all apps or keys of the environment: the overview, and lists
+// of keys, which are sorted.
 func (s site) whole(path string) bool {
-	return path == s.page() || strings.Contains(path, "/api-keys?") && strings.Contains(path, "sort=")
+	list, _, _ := strings.Cut(path, "?")
+	return path == s.page() || strings.HasSuffix(list, "/api-keys")
 }
 
 // limitBy returns the limit of a page, given the time of the list of keys.

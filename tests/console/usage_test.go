@@ -94,7 +94,7 @@ func TestUsageOfRealRequests(t *testing.T) {
 	v.sees("Last seen: Today")
 	v.until("see the requests in the list and on the overview", func() bool {
 		v.opens(s.page("api-keys"))
-		listed := strings.Contains(v.text(), "last seen today")
+		listed := strings.Contains(v.textOf(".keys"), "Today")
 		v.opens(s.page())
 		return listed && strings.Contains(v.text(), "3 allowed")
 	})

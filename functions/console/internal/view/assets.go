@@ -13,7 +13,7 @@ import (
 )
 
 // assetFiles contains htmx 2.0.11 from the npm registry (package htmx.org, dist/htmx.min.js) with
-// its license, and the files of the console.
+// its license, the license of the icons, and the files of the console.
 //
 //go:embed assets
 var assetFiles embed.FS

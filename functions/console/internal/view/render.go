@@ -43,7 +43,11 @@ func NewRenderer(path func(segments ...string) string, now func() time.Time) (*R
 	if err != nil {
 		return nil, err
 	}
-	base, err := template.New("").Funcs(functions(a, path, now)).ParseFS(templateFiles, "templates/layout/*.html")
+	known, err := readIcons()
+	if err != nil {
+		return nil, err
+	}
+	base, err := template.New("").Funcs(functions(a, known, path, now)).ParseFS(templateFiles, "templates/layout/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the layout: %w", err)
 	}
@@ -88,23 +92,46 @@ func (v *Renderer) Write(w http.ResponseWriter, r *http.Request, status int, pag
 	return nil
 }
 
-func functions(a assets, path func(segments ...string) string, now func() time.Time) template.FuncMap {
+func functions(a assets, known icons, path func(segments ...string) string, now func() time.Time) template.FuncMap {
 	return template.FuncMap{
 		"asset":    a.path,
 		"at":       path,
 		"grouped":  Comma[uint64],
+		"icon":     known.icon,
 		"longDate": LongDate,
 		"moment":   func(t time.Time) DisplayTime { return NewDisplayTime(t, now()) },
 		"parted":   parted,
 		"tag":      imageTag,
+		"toned":    known.toned,
 		"pair":     func(a, b any) [2]any { return [2]any{a, b} },
 	}
 }
 
-// Paging has the links between the pages of a list.
+// Paging is the position of a page in a list, with the links to other pages.
 type Paging struct {
 	First string // URL of the first page; "" on that page
 	Next  string // URL of the next page; "" on the last page
+
+	From, To int // numbers of the page's first and last item; zero without items
+	Total    int // items on all pages; 0 if unknown
+}
+
+// Summary returns the position as text: "1–50 of 1,204", or "" without items.
+func (p Paging) Summary() string {
+	switch {
+	case p.To == 0:
+		return ""
+	case p.Total > 0:
+		return fmt.Sprintf("%s–%s of %s", Comma(int64(p.From)), Comma(int64(p.To)), Comma(int64(p.Total)))
+	}
+	return fmt.Sprintf("%s–%s", Comma(int64(p.From)), Comma(int64(p.To)))
+}
+
+// Column is the heading of a column that sorts its list.
+type Column struct {
+	Label  string
+	Path   string
+	Sorted string // "ascending", "descending", or "" if the list is not sorted by this column
 }
 
 // List is a page of a list.

@@ -1,5 +1,6 @@
 // Optional behavior of the console: copy buttons, menus that close on Escape or a click outside,
-// confirmations in a dialog, and forms that are submitted only once.
+// confirmations in a dialog, forms that are submitted only once, and links back to a list that
+// restore its filters.
 "use strict";
 
 document.documentElement.classList.add("scripted");
@@ -132,3 +133,17 @@ addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
   for (const dialog of document.querySelectorAll("dialog")) dialog.close(); // the user navigated back
 });
+
+// Remembers the query of a list in this window, so that links back to it restore its filters and
+// page. The next user of the window starts without them.
+const remembered = "list ";
+
+if (document.querySelector("[data-list]")) {
+  const query = new URLSearchParams(location.search);
+  query.delete("select"); // no list opens with selected items
+  sessionStorage.setItem(remembered + location.pathname, query);
+}
+if (document.querySelector(".signin")) sessionStorage.clear();
+for (const link of document.querySelectorAll("a[data-back]")) {
+  link.search = sessionStorage.getItem(remembered + link.pathname) || link.search;
+}
