@@ -13,7 +13,7 @@
 // contains the state on which it is based; if that state has changed, the change is not made.
 //
 // All pages work without JavaScript. With JavaScript, confirmations open in a dialog (links with
-// data-dialog), and links back to a list (data-back) restore the query
+// data-dialog), charts show the value of a bar, and links back to a list (data-back) restore the query
 // of the list (data-list). Parts of a page that are about to change are polled every two seconds (see
 // view.Polling). The content security policy allows only the scripts of package view.
 //

@@ -158,8 +158,8 @@ func TestKeyTable(t *testing.T) {
 	o.answer("GET /api/v1/projects/shop/api-keys", 200, wire.KeyList{List: wire.List[wire.Key]{Items: []wire.Key{busy, quiet}, NextPageToken: "dG9rZW4"}})
 	w := o.get(list + "?sort=last_seen&page=dG9rZW4&at=51&of=60")
 	w.Shows(200, "51–52 of 60", `aria-sort="descending"`, `href="`+list+`?sort=last_seen">`)
-	if text := w.Text(); strings.Count(text, "Next page") != 2 {
-		t.Errorf("got the page %s, want links above and below", text)
+	if text := w.Text(); strings.Count(text, `class="spark"`) != 1 || strings.Count(text, "Next page") != 2 {
+		t.Errorf("got the page %s, want bars only for requests, and links above and below", text)
 	}
 }
 

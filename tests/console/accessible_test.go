@@ -120,7 +120,7 @@ func TestAnswersAreAccessible(t *testing.T) {
 	v.opens(s.page("api-keys", key.ID) + "?from=2020-01-01&to=2020-01-02")
 	v.accessible()
 	v.opens(s.page("api-keys", key.ID))
-	v.presses("All days as a table")
+	v.presses("All values as a table")
 	v.accessible()
 	v.opens("/console/nowhere")
 	v.accessible()

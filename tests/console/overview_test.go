@@ -35,7 +35,7 @@ func TestFirstSteps(t *testing.T) {
 			}
 			return !strings.Contains(v.text(), "First steps")
 		})
-		v.opens(s.page()).sees("1 allowed, 0 denied")
+		v.opens(s.page()).sees("1 allowed")
 		v.shot("overview-first")
 	})
 }

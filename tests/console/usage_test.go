@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/long"
@@ -58,7 +60,7 @@ func TestUsage(t *testing.T) {
 		v.sees("90% of quota used") // next to the name
 		v.shot("usage")
 
-		v.presses("All days as a table")
+		v.presses("All values as a table")
 		for ago := range 7 {
 			v.sees(today.AddDate(0, 0, -ago).Format("2 January 2006"))
 		}
@@ -78,6 +80,29 @@ func TestUsage(t *testing.T) {
 		v.clicks("Show usage").sees("Earlier usage is no longer stored.")
 		v.shot("usage-all")
 	})
+}
+
+// TestChartByKeyboard checks that the arrow keys select the bar whose value is shown.
+func TestChartByKeyboard(t *testing.T) {
+	t.Parallel()
+	s, v := adminIn(t, desk)
+	key := s.busy()
+	v.opens(s.page("api-keys", key.ID))
+	day := func(ago int) string { return time.Now().UTC().AddDate(0, 0, -ago).Format("2 January 2006") + ": " }
+	shows := func(want string) {
+		t.Helper()
+		v.until("see "+want, func() bool { return strings.HasPrefix(v.textOf(".chart-value"), want) })
+	}
+	shows(day(0) + "900 allowed, 3 rate-denied, 2 quota-denied")
+	v.clickAt(v.find("value", "first", ".chart-value"))
+	for _, step := range []struct {
+		key  string
+		want int
+	}{{kb.ArrowLeft, 1}, {kb.ArrowLeft, 2}, {kb.ArrowRight, 1}, {kb.Home, 6}, {kb.ArrowLeft, 6}, {kb.End, 0}} {
+		v.strikes(step.key)
+		shows(day(step.want))
+	}
+	v.accessible()
 }
 
 func TestUsageOfRealRequests(t *testing.T) {

@@ -80,6 +80,47 @@ func TestChartHasNothingInline(t *testing.T) {
 	}
 }
 
+// TestChartOfMinutes checks that the last hour uses the same chart, with a fourth measure.
+func TestChartOfMinutes(t *testing.T) {
+	t.Parallel()
+	p := Plot{Title: "Requests per minute", Unit: "Minute", ID: "minutes", Measures: append(Days(nil).Measures, Measure{"key", "without a valid key"})}
+	for i := range 60 {
+		at := time.Date(2026, 3, 14, 9, i, 0, 0, time.UTC).Format("15:04")
+		p.Points = append(p.Points, Point{Label: at, Short: at, Counts: []uint64{10, 0, 0, uint64(i)}})
+	}
+	got := draw(t, p.Draw())
+	for _, want := range []string{
+		"<strong>600</strong> allowed", "<strong>1,770</strong> without a valid key", `class="chart-key"`, `id="minutes-title"`, ">Without a valid key<",
+		`<title>09:59: 10 allowed, 59 without a valid key</title>`, `aria-valuemax="59" aria-valuenow="59" aria-valuetext="09:59: 10 allowed, 59 without a valid key"`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the chart does not contain %q: %s", want, got)
+		}
+	}
+	if n := strings.Count(got, `class="chart-hint"`); n != 60 {
+		t.Errorf("got %d values, want 60", n)
+	}
+	style, err := assetFiles.ReadFile("assets/style.css")
+	check.OK(t, err)
+	for _, m := range p.Measures {
+		if !strings.Contains(string(style), ".chart-"+m.Class+" {") {
+			t.Errorf("the style sheet has no color for %s", m.Class)
+		}
+	}
+}
+
+func TestEmptyChartHasNoAxis(t *testing.T) {
+	t.Parallel()
+	for _, c := range []Chart{NewChart(nil), NewChart(days([3]uint64{}, [3]uint64{}))} {
+		if got := draw(t, c); strings.Contains(got, "<svg") || strings.Contains(got, "<table") || !strings.Contains(got, "No requests") {
+			t.Errorf("got the chart %s", got)
+		}
+	}
+	if got := Bars(days([3]uint64{}, [3]uint64{})); got != nil {
+		t.Errorf("got the bars %v, want none", got)
+	}
+}
+
 func TestScale(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -100,7 +141,7 @@ func TestScale(t *testing.T) {
 		{math.MaxUint64, 4, 5e18},
 	}
 	for _, tt := range tests {
-		lines, step := scale(days([3]uint64{tt.most, 0, 0}))
+		lines, step := scale(Days(days([3]uint64{tt.most, 0, 0})).Points)
 		if lines != tt.lines || step != tt.step {
 			t.Errorf("up to %d: got %d lines of %g, want %d of %g", tt.most, lines, step, tt.lines, tt.step)
 		}
@@ -118,20 +159,20 @@ func TestShort(t *testing.T) {
 	}
 }
 
-func TestDateLabels(t *testing.T) {
+func TestAxisLabels(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 92; n++ {
-		all := days(make([][3]uint64, n)...)
-		labels := dateLabels(all)
+		all := Days(days(make([][3]uint64, n)...)).Points
+		labels := axisLabels(all)
 		if len(labels) == 0 || len(labels) > maxLabels {
 			t.Errorf("%d days: got %d labels, want 1 to %d", n, len(labels), maxLabels)
 			continue
 		}
-		if got, want := labels[len(labels)-1].Text, shortDate(all[n-1].Date); got != want {
+		if got, want := labels[len(labels)-1].Text, all[n-1].Short; got != want {
 			t.Errorf("%d days: last label: got %s, want %s", n, got, want)
 		}
 	}
-	if got := dateLabels(nil); got != nil {
+	if got := axisLabels(nil); got != nil {
 		t.Errorf("no days: got the labels %v", got)
 	}
 }
@@ -167,6 +208,9 @@ func FuzzChart(f *testing.F) {
 				t.Errorf("series %d: got %d bars, want %d", n, len(bars), want)
 			}
 		}
+		if empty := a1 == 0 && r1 == 0 && q1 == 0 && a2 == 0 && r2 == 0 && q2 == 0; c.Empty != empty {
+			t.Errorf("empty: got %t, want %t", c.Empty, empty)
+		}
 		if len(c.Ticks) < 2 || len(c.Ticks) > wantTicks+1 {
 			t.Errorf("got %d ticks", len(c.Ticks))
 		}
@@ -174,7 +218,7 @@ func FuzzChart(f *testing.F) {
 }
 
 func topOf(totals [][3]uint64) float64 {
-	lines, step := scale(days(totals...))
+	lines, step := scale(Days(days(totals...)).Points)
 	return float64(lines) * step
 }
 

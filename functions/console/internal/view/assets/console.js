@@ -1,6 +1,6 @@
 // Optional behavior of the console: copy buttons, menus that close on Escape or a click outside,
-// confirmations in a dialog, forms that are submitted only once, and links back to a list that
-// restore its filters.
+// confirmations in a dialog, forms that are submitted only once, values of charts, and links back to
+// a list that restore its filters.
 "use strict";
 
 document.documentElement.classList.add("scripted");
@@ -133,6 +133,50 @@ addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
   for (const dialog of document.querySelectorAll("dialog")) dialog.close(); // the user navigated back
 });
+
+// Shows the value of a chart's bar below the chart. on highlights the bar.
+function point(figure, index, on) {
+  const hints = [...figure.querySelectorAll(".chart-hint")];
+  const value = figure.querySelector(".chart-value");
+  hints.forEach((hint, i) => hint.classList.toggle("on", on && i === index));
+  value.textContent = hints[index].textContent;
+  return value;
+}
+
+function selected(figure) {
+  return Number(figure.querySelector(".chart-value").getAttribute("aria-valuenow"));
+}
+
+// The keys of a slider move the selected bar.
+function moved(key, index, last) {
+  const to = {
+    ArrowLeft: index - 1, ArrowDown: index - 1, ArrowRight: index + 1, ArrowUp: index + 1,
+    PageDown: index - 7, PageUp: index + 7, Home: 0, End: last,
+  }[key];
+  return to === undefined ? undefined : Math.min(Math.max(to, 0), last);
+}
+
+document.addEventListener("keydown", (event) => {
+  if (!event.target.matches(".chart-value")) return;
+  const figure = event.target.closest("[data-chart]");
+  const to = moved(event.key, selected(figure), Number(event.target.getAttribute("aria-valuemax")));
+  if (to === undefined) return;
+  event.preventDefault();
+  const value = point(figure, to, true);
+  value.setAttribute("aria-valuenow", to);
+  value.setAttribute("aria-valuetext", value.textContent);
+});
+
+for (const [kind, on] of [["focusin", true], ["focusout", false], ["mouseover", true], ["mouseout", false]]) {
+  document.addEventListener(kind, (event) => {
+    const figure = event.target.closest("[data-chart]");
+    if (!figure) return;
+    if (event.target.matches(".chart-value")) point(figure, selected(figure), on);
+    if (!event.target.matches(".chart-hint")) return;
+    const all = [...figure.querySelectorAll(".chart-hint")];
+    point(figure, on ? all.indexOf(event.target) : selected(figure), on);
+  });
+}
 
 // Remembers the query of a list in this window, so that links back to it restore its filters and
 // page. The next user of the window starts without them.
