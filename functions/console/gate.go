@@ -1,6 +1,9 @@
 package console
 
 import (
+	"context"
+	"time"
+
 	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/app"
 )
@@ -20,6 +23,10 @@ func askGate(r *request, f view.Form) error {
 	return askReleaseGate(r, f)
 }
 
+// forecastPatience is the time for which the confirmation waits for the forecast. It is shorter than
+// the time for which the dialog waits for the confirmation.
+const forecastPatience = 3 * time.Second
+
 func askRequireKey(r *request, f view.Form) error {
 	a, err := r.readApp()
 	if err != nil {
@@ -33,7 +40,9 @@ func askRequireKey(r *request, f view.Form) error {
 		Hidden: []view.HiddenInput{{Name: "require", Value: "on"}, {Name: "page", Value: r.FormValue("page")}},
 		Action: r.inApp("gate"), Button: "Turn on", Back: r.pageWithGate(),
 	}
-	forecast, err := r.api.ForecastGate(r.Context(), r.project, r.environment, a.Name)
+	ctx, cancel := context.WithTimeout(r.Context(), forecastPatience)
+	defer cancel()
+	forecast, err := r.api.ForecastGate(ctx, r.project, r.environment, a.Name)
 	if err == nil {
 		c.Points, c.Danger = forecast.Lines(a.Name), forecast.Keys.Usable == 0
 		return r.confirm(tabApps, c)
