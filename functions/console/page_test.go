@@ -82,7 +82,7 @@ func TestFormsNeedTheirRole(t *testing.T) {
 	const project, prod = "/console/projects/shop", "/console/projects/shop/environments/prod"
 	tests := map[string][]string{
 		"developer": {
-			prod + "/plans/new", prod + "/plans/plan-gold/edit", prod + "/plans/plan-gold/edit/preview", prod + "/plans/plan-gold/delete",
+			project + "/requests", prod + "/plans/new", prod + "/plans/plan-gold/edit", prod + "/plans/plan-gold/edit/preview", prod + "/plans/plan-gold/delete",
 			prod + "/api-keys/new", prod + "/api-keys/key-ab12cd34/edit", prod + "/api-keys/key-ab12cd34/disable", prod + "/api-keys/key-ab12cd34/revoke", prod + "/api-keys/key-ab12cd34/rotate",
 			prod + "/new-app", helloPath + "/delete", helloPath + "/new-deploy", helloPath + "/new-build", helloPath + "/deploys/1/rollback", helloPath + "/promote", helloPath + "/promote/staging",
 			helloPath + "/gate", helloPath + "/gate?require=on", helloPath + "/settings/git", helloPath + "/settings/git/remove", helloPath + "/settings/address", helloPath + "/settings/preflight",
@@ -92,7 +92,7 @@ func TestFormsNeedTheirRole(t *testing.T) {
 			project + "/delete", project + "/settings", project + "/tokens/new", project + "/tokens/token-000000000001/revoke", project + "/members/ada/remove",
 			project + "/new-environment", prod + "/delete",
 		},
-		"admin": {"/console/new-user", "/console/users/bob/deactivate", "/console/users/bob/remove", "/console/new-project", "/console/hosts/hello.example.com/release"},
+		"admin": {"/console/new-user", "/console/users/bob/deactivate", "/console/users/bob/password", "/console/users/bob/remove", "/console/new-project", "/console/hosts/hello.example.com/release"},
 	}
 	roles := []string{"viewer", "developer", "owner", "admin"}
 	for need, paths := range tests {
