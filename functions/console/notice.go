@@ -50,6 +50,7 @@ const (
 	noticeKeyRevoked
 	noticeIssuedBefore
 	noticeNothingChanged
+	noticeNoUser
 	noticeSecretCurrent
 	noticeSecretPrevious
 	noticeSecretRefused
@@ -107,6 +108,7 @@ func (n notice) text() string { //nolint:funlen // a table
 		noticeIssuedBefore: "No changes were made: this form has already issued a key. " +
 			"If you did not copy that key, rotate it to get a new secret.",
 		noticeNothingChanged: "No changes to save.",
+		noticeNoUser:         "The user does not exist. Another admin may have removed it.",
 		noticeSecretCurrent:  "Key found. You entered its current secret. The gate accepts it.",
 		noticeSecretPrevious: "Key found. You entered its previous secret. The gate still accepts it.",
 		noticeSecretRefused:  "Key found. You entered one of its secrets, but the gate rejects the key because of its status.",

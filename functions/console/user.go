@@ -163,7 +163,7 @@ func changeUser(r *request) error {
 	left, err := a.do(r, username)
 	switch {
 	case isNotFound(err):
-		return r.done(p.Back, noticeNothingChanged)
+		return r.done(p.Back, noticeNoUser)
 	case err != nil:
 		return r.again(err, askUserAction)
 	case !a.leaves || left.TokenCount != nil && *left.TokenCount == 0:
