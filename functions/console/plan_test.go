@@ -59,7 +59,7 @@ func TestPlanPreview(t *testing.T) {
 	}
 	o.post(path+"/preview", fields("500")).Shows(http.StatusOK,
 		`id="preview"`, "Nothing is saved yet.", "Keys that used more than this quota in a day since 2025-12-13: 101 of 120.",
-		"The effect of rate and burst is unknown", "Checkout &lt;team&gt;", "1,234,567", "from 2026-03-12", "/api-keys/key-zz99yy88",
+		"The effect of rate and burst is unknown", "Checkout &lt;team&gt;", "1,234,567", "from 12 March 2026", "key-zz99yy88</code>",
 		"Only the 2 keys with the most requests are listed.", `value="500"`, `name="was_quota" value="1000"`, `action="`+path+`"`)
 	want := []string{"POST " + call + `/forecast {"quota":500,"quota_period":"day"}`}
 	if diff := cmp.Diff(want, o.changes()); diff != "" {
