@@ -54,7 +54,7 @@ func (t appTab[T]) list(r *request) (appList[T], error) {
 	if err := g.Wait(); err != nil {
 		return appList[T]{}, err
 	}
-	p.Items, p.Paging = found.Items, r.paging(found.NextPageToken, len(found.Items), nil)
+	p.Items, p.Paging = found.Items, r.paging(r.URL.EscapedPath(), found.NextPageToken, len(found.Items), nil)
 	p.Live = view.NewPolling(slices.ContainsFunc(found.Items, t.moves), r.inApp(t.name, "table"), found)
 	return p, nil
 }

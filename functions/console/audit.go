@@ -55,7 +55,7 @@ func (r *request) showLog(l recordLog) error {
 	}
 	p := logPage{recordLog: l, Filter: f, Filtered: q != client.AuditQuery{} || f.Form.Err != nil}
 	if f.Form.Err == nil {
-		p.Paging = r.paging(next, len(items), nil)
+		p.Paging = r.paging(r.URL.EscapedPath(), next, len(items), nil)
 		if p.Filtered {
 			l.denied = nil
 		}

@@ -49,7 +49,7 @@ func showDeliveries(r *request, f view.Form, test *wire.WebhookTest) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	p.Enabled, p.Paging = webhook.Enabled, r.paging(found.NextPageToken, len(found.Items), nil)
+	p.Enabled, p.Paging = webhook.Enabled, r.paging(r.URL.EscapedPath(), found.NextPageToken, len(found.Items), nil)
 	for _, d := range found.Items {
 		p.Items = append(p.Items, r.deliveryRow(d))
 	}

@@ -29,15 +29,16 @@ type office struct {
 	log     strings.Builder
 
 	mu      sync.Mutex
-	answers map[string]answer     // by "METHOD /path"
-	calls   []string              // changes: calls other than GET
-	headers http.Header           // of the last call
-	queries map[string]url.Values // of the last call of each, by "METHOD /path"
+	answers map[string]answer      // by "METHOD /path"
+	calls   []string               // changes: calls other than GET
+	headers map[string]http.Header // of the last call of each, by "METHOD /path"
+	queries map[string]url.Values  // likewise
 }
 
 type answer struct {
 	status int
 	body   any
+	then   *answer // of later calls, or nil for the same one
 }
 
 const (
@@ -53,7 +54,7 @@ func vouchedAddress(h http.Header) string {
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{t: t, answers: map[string]answer{}, queries: map[string]url.Values{}}
+	o := &office{t: t, answers: map[string]answer{}, queries: map[string]url.Values{}, headers: map[string]http.Header{}}
 	api := httptest.NewServer(o)
 	t.Cleanup(api.Close)
 	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second, Console: reqctx.Console{Secret: sharedSecret}}, slog.New(slog.NewTextHandler(&o.log, nil)))
@@ -66,7 +67,9 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-func (o *office) answer(call string, status int, body any) { o.answers[call] = answer{status, body} }
+func (o *office) answer(call string, status int, body any) {
+	o.answers[call] = answer{status: status, body: body}
+}
 
 // refuse makes a call fail with a code. The error has the given field, or the default field of the
 // code.
@@ -78,6 +81,15 @@ func (o *office) refuse(call string, status int, code string, field ...string) {
 	o.answer(call, status, e)
 }
 
+// failOnce makes the next call fail with a code.
+func (o *office) failOnce(call string, status int, code string) {
+	then := o.answers[call]
+	o.refuse(call, status, code)
+	failing := o.answers[call]
+	failing.then = &then
+	o.answers[call] = failing
+}
+
 func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,10 +98,13 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		o.calls = append(o.calls, call+" "+string(body))
 	}
-	o.headers, o.queries[call] = r.Header, r.URL.Query()
+	o.headers[call], o.queries[call] = r.Header, r.URL.Query()
 	a, ok := o.answers[call]
 	if !ok {
-		a = answer{404, wire.Error{Code: "not_found", Message: "The resource does not exist. Check the name or ID."}}
+		a = answer{status: 404, body: wire.Error{Code: "not_found", Message: "The resource does not exist. Check the name or ID."}}
+	}
+	if a.then != nil {
+		o.answers[call] = *a.then
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(a.status)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -90,7 +91,7 @@ func (r *request) bulkForm() (a bulkAction, keys []string) {
 func previewBulk(r *request) error {
 	a, keys := r.bulkForm()
 	if len(keys) == 0 {
-		return listKeysWith(r, r.invalid("", "Select at least one key."))
+		return r.bulkList(r.invalid("", "Select at least one key."))
 	}
 	change, missing := a.change(r.PostForm)
 	if missing {
@@ -106,7 +107,7 @@ func previewBulk(r *request) error {
 		p.Title, p.Lead = "No key would change", ""
 		return r.show("keys_bulk", page{Title: p.Title, Tab: tabKeys}, p)
 	}
-	p.Action, p.Button, p.Danger = r.inEnvironment("api-keys", "bulk", "apply"), a.verb+" "+keyCount(would.Changed), a.Danger
+	p.Action, p.Button, p.Danger = r.withQuery(r.inEnvironment("api-keys", "bulk", "apply")), a.verb+" "+keyCount(would.Changed), a.Danger
 	p.Hidden = bulkHidden(a, would.ChangedKeys())
 	for _, name := range []string{"plan", "add_tags"} {
 		if r.PostForm.Has(name) {
@@ -129,6 +130,9 @@ func applyBulk(r *request) error {
 	}
 	p := r.bulkResults(a, did)
 	p.Title = keyCount(did.Changed) + " " + a.done
+	if did.Changed == 0 {
+		p.Title = "No key " + a.done
+	}
 	q := page{Title: p.Title, Tab: tabKeys}
 	if f := did.Force(); f != nil && f.Change != "" {
 		q.Propagation = &propagation{*f, view.NewPolling(!f.Everywhere, r.inProject("changes", f.Change), *f)}
@@ -142,13 +146,21 @@ func (r *request) bulkRefused(a bulkAction, keys []string, f view.Form) error {
 		return r.askBulkValue(a, keys, f)
 	}
 	f.Err.Field = ""
-	return listKeysWith(r, f)
+	return r.bulkList(f)
+}
+
+// bulkList shows the list, with the filters in the URL and an error.
+func (r *request) bulkList(f view.Form) error {
+	q := r.URL.Query()
+	f.Values = maps.Clone(f.Values)
+	maps.Copy(f.Values, q)
+	return listKeysWith(r, f, r.keysFilter(q))
 }
 
 func (r *request) askBulkValue(a bulkAction, keys []string, f view.Form) error {
 	p := view.FormPage{
 		Title: a.verb + " " + keyCount(len(keys)), Lead: "The next page lists the changes before they are made.",
-		Action: r.inEnvironment("api-keys", "bulk"), Button: "Preview", Back: r.keysPath(), Hidden: bulkHidden(a, keys), Form: f,
+		Action: r.withQuery(r.inEnvironment("api-keys", "bulk")), Button: "Preview", Back: r.withQuery(r.keysPath()), Hidden: bulkHidden(a, keys), Form: f,
 	}
 	if a.Name == "tag" {
 		p.Inputs = []view.Input{f.Text("add_tags", "Tags", tagsHint).Require().Placeholder("batch")}
@@ -175,7 +187,7 @@ func bulkHidden(a bulkAction, keys []string) []view.HiddenInput {
 }
 
 func (r *request) bulkResults(a bulkAction, of wire.BulkResult) bulkPage {
-	p := bulkPage{Same: of.Unchanged, Back: r.keysPath()}
+	p := bulkPage{Same: of.Unchanged, Back: r.withQuery(r.keysPath())}
 	for _, k := range of.Results {
 		row := bulkRow{Label: k.Name, ID: k.KeyID}
 		if row.Label == "" {

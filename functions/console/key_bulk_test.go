@@ -46,7 +46,7 @@ func TestKeysCanBeSelected(t *testing.T) {
 	o.keys()
 	const first, second = `<input type="checkbox" name="key" value="key-aaaaaaa1" form="bulk" aria-label="Select aaaaaaa1"`, `value="key-aaaaaaa2"`
 	page := o.get(keysPath + "?tag=batch&unused_for=720h").Text()
-	contains(t, page, true, first+">", second, `name="do" value="revoke"`, "tags: batch eu", `href="`+keysPath+`?select=all&amp;tag=batch&amp;unused_for=720h"`)
+	contains(t, page, true, first+">", second, `name="do" value="revoke"`, "tags: batch eu", `href="`+keysPath+`?select=all&amp;tag=batch&amp;unused_for=720h#list"`)
 	contains(t, page, false, `value="key-aaaaaaa3" form`)
 	if q := o.queries["GET /api/v1/projects/shop/api-keys"]; q.Get("tag") != "batch" || q.Get("unused_for") != "720h" || q.Get("sort") != wire.SortLastSeen {
 		t.Errorf("filter: got %v", q)
@@ -80,11 +80,31 @@ func TestBulkResult(t *testing.T) {
 	o.keys()
 	page := o.post(keysPath+"/bulk/apply", url.Values{"do": {"disable"}, "key": {"key-aaaaaaa1"}}).Text()
 	check.Equal(t, "calls", []string{bulkAPI + ` {"keys":["key-aaaaaaa1"],"change":{"status":"disabled"}}`}, o.changes())
-	if got := o.headers.Get("Prefer"); o.headers.Get("Content-Type") == "application/json" && got != "wait=1" {
+	if got := o.headers[bulkAPI].Get("Prefer"); got != "wait=1" {
 		t.Errorf("Prefer: got %q, want wait=1", got)
 	}
 	contains(t, page, true, "<h1>1 key disabled</h1>", "Failed keys", "The key is revoked.", "Change in force.", "Back to API keys")
 	contains(t, page, false, "/bulk/apply")
+	o.answer(bulkAPI, 200, wire.BulkResult{Failed: 1, Results: []wire.KeyResult{{KeyID: "key-aaaaaaa1", Outcome: "failed", Message: "The key is revoked."}}})
+	contains(t, o.post(keysPath+"/bulk/apply", url.Values{"do": {"disable"}, "key": {"key-aaaaaaa1"}}).Text(), true, "<h1>No key disabled</h1>")
+}
+
+// TestBulkKeepsFilters checks that the pages of a bulk change lead back to the filtered list.
+func TestBulkKeepsFilters(t *testing.T) {
+	t.Parallel()
+	const query, escaped = "?at=51&page=x&tag=batch", "?at=51&amp;page=x&amp;tag=batch"
+	o := newOffice(t)
+	o.keys()
+	contains(t, o.get(keysPath+query+"&select=all").Text(), true, `action="`+keysPath+"/bulk"+escaped+`"`)
+	page := o.post(keysPath+"/bulk"+query, url.Values{"do": {"disable"}}).Text()
+	contains(t, page, true, "Select at least one key.", `name="tag" type="text" value="batch"`, `href="`+keysPath+`?tag=batch#list"`)
+	if got := o.queries["GET /api/v1/projects/shop/api-keys"].Get("tag"); got != "batch" {
+		t.Errorf("filter of the list after an error: got %q, want batch", got)
+	}
+	page = o.post(keysPath+"/bulk"+query, url.Values{"do": {"plan"}, "key": {"key-aaaaaaa1"}}).Text()
+	contains(t, page, true, `action="`+keysPath+"/bulk"+escaped+`"`, `href="`+keysPath+escaped+`" data-back>Cancel`)
+	page = o.post(keysPath+"/bulk"+query, url.Values{"do": {"disable"}, "key": {"key-aaaaaaa1"}}).Text()
+	contains(t, page, true, `action="`+keysPath+"/bulk/apply"+escaped+`"`, `href="`+keysPath+escaped+`" data-back`)
 }
 
 func TestBulkNeedsValue(t *testing.T) {

@@ -32,6 +32,7 @@ type keysPage struct {
 	Select  string       // path of the page with all keys selected
 	All     string
 	Here    string
+	Bulk    string // path of changes of selected keys, with the filters of the list
 	Report  string
 	New     string
 	NoPlans bool // the environment has no plans, which a key needs
@@ -56,13 +57,20 @@ func (r *request) keysFilter(q url.Values) client.KeyFilter {
 	}
 }
 
-func listKeys(r *request) error { return listKeysWith(r, view.Form{Values: r.URL.Query()}) }
-
-func listKeysWith(r *request, f view.Form) error {
-	filter := r.keysFilter(f.Values)
-	if f.Err != nil {
-		filter = client.KeyFilter{Environment: r.environment, Sort: wire.SortName}
+// listKeys shows the keys that the filter in the URL selects, or all keys with an error if the API
+// rejects the filter.
+func listKeys(r *request) error {
+	f := view.Form{Values: r.URL.Query()}
+	err := listKeysWith(r, f, r.keysFilter(f.Values))
+	var e *client.Error
+	if errors.As(err, &e) && e.Code == "invalid_parameter" {
+		f.Err = &view.FormError{Status: e.Status, Message: e.Message}
+		return listKeysWith(r, f, r.keysFilter(nil))
 	}
+	return err
+}
+
+func listKeysWith(r *request, f view.Form, filter client.KeyFilter) error {
 	var list wire.KeyList
 	var plans []wire.Plan
 	g, ctx := errgroup.WithContext(r.Context())
@@ -76,8 +84,8 @@ func listKeysWith(r *request, f view.Form) error {
 		return err
 	}
 	p := keysPage{
-		All: r.inProject("api-keys"), Report: r.inProject("api-keys", "report-leak"), Here: r.keysPath(), Form: f,
-		NoPlans: r.environment != "" && len(plans) == 0, Paging: r.paging(list.NextPageToken, len(list.Items), list.Total),
+		All: r.inProject("api-keys"), Report: r.inProject("api-keys", "report-leak"), Here: r.keysPath(), Bulk: r.withQuery(r.inEnvironment("api-keys", "bulk")), Form: f,
+		NoPlans: r.environment != "" && len(plans) == 0, Paging: r.paging(r.keysPath(), list.NextPageToken, len(list.Items), list.Total),
 		Filtered: filter != client.KeyFilter{Environment: filter.Environment, Sort: filter.Sort},
 	}
 	p.filters(f, plans)
@@ -170,9 +178,9 @@ func (r *request) findKey(full client.FullKey) error {
 	case err == nil:
 		return r.done(r.keyRow(found.Key, nil).Path, secretNotice(found))
 	case isNotFound(err):
-		return listKeysWith(r, r.invalid("search", "No key of this project has that prefix. It may belong to another project, or it was deleted 92 days after its revocation. If the key is public, report it as leaked."))
+		return listKeysWith(r, r.invalid("search", "No key of this project has that prefix. It may belong to another project, or it was deleted 92 days after its revocation. If the key is public, report it as leaked."), r.keysFilter(nil))
 	case errors.As(err, &e) && e.Status == http.StatusBadRequest:
-		return listKeysWith(r, r.invalid("search", cmp.Or(e.Message, "This is not a full key.")))
+		return listKeysWith(r, r.invalid("search", cmp.Or(e.Message, "This is not a full key.")), r.keysFilter(nil))
 	}
 	return err
 }

@@ -91,6 +91,28 @@ func TestSearchFindsNothing(t *testing.T) {
 	}
 }
 
+func TestInvalidFilter(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.keys()
+	o.failOnce("GET /api/v1/projects/shop/api-keys", 400, "invalid_parameter")
+	w := o.get(keysPath + "?tag=Batch")
+	contains(t, w.Text(), true, "The API says invalid_parameter.", `value="Batch"`, "aaaaaaa1")
+	w.Shows(http.StatusBadRequest)
+	if got := o.queries["GET /api/v1/projects/shop/api-keys"]; got.Has("tag") {
+		t.Errorf("filter after the error: got %v, want none", got)
+	}
+}
+
+// TestPageWithoutMatches checks that a page of a filtered list without matches leads to the next one.
+func TestPageWithoutMatches(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answer("GET /api/v1/projects/shop/api-keys", 200, wire.KeyList{List: wire.List[wire.Key]{NextPageToken: "x"}})
+	o.answer("GET /api/v1/projects/shop/environments/prod/plans", 200, wire.List[wire.Plan]{})
+	contains(t, o.get(keysPath+"?status=active").Text(), true, "No matching keys on this page", `?page=x&amp;status=active#list"`)
+}
+
 func TestKeyBadges(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -190,7 +212,7 @@ func TestPaging(t *testing.T) {
 		if tt.total >= 0 {
 			total = &tt.total
 		}
-		p := r.paging(tt.next, tt.n, total)
+		p := r.paging("/list", tt.next, tt.n, total)
 		if p.Summary() != tt.summary || p.First != tt.first || p.Next != tt.later {
 			t.Errorf("%s: got %q, %q and %q, want %q, %q and %q", tt.name, p.Summary(), p.First, p.Next, tt.summary, tt.first, tt.later)
 		}

@@ -38,7 +38,7 @@ func listMembers(r *request, f view.Form) error {
 		return err
 	}
 	return r.show("members", page{Status: f.Status(), Title: "Members", Tab: tabMembers}, membersPage{
-		Members: list.Items, Tokens: tokens, Paging: r.paging(list.NextPageToken, len(list.Items), nil), Roles: roles(), Form: f,
+		Members: list.Items, Tokens: tokens, Paging: r.paging(r.URL.EscapedPath(), list.NextPageToken, len(list.Items), nil), Roles: roles(), Form: f,
 	})
 }
 

@@ -25,11 +25,12 @@ const (
 	totalField = "of"   // total of the first page
 )
 
-// paging returns the position of a page with n items, and its links. next is the token of the next
-// page. total is the number of items on all pages, or nil if the API does not report it. The links
-// contain the other query parameters, such as filters.
-func (r *request) paging(next string, n int, total *int) view.Paging {
-	q, path := r.URL.Query(), r.URL.EscapedPath()+"?"
+// paging returns the position of a page of the list at path with n items, and its links. next is the
+// token of the next page. total is the number of items on all pages, or nil if the API does not
+// report it. The links contain the other query parameters, such as filters.
+func (r *request) paging(path, next string, n int, total *int) view.Paging {
+	q := r.URL.Query()
+	path += "?"
 	from, all := 1, 0
 	if q.Get(pageField) != "" {
 		from, all = positive(q.Get(placeField)), positive(q.Get(totalField))
@@ -97,12 +98,20 @@ func (r *request) column(path, label, order, current, direction string) view.Col
 	return c
 }
 
+// withQuery returns the path with the query of the request, which contains the filters and the page
+// of a list.
+func (r *request) withQuery(path string) string {
+	q := r.URL.Query()
+	q.Del(selectField)
+	return strings.TrimSuffix(path+"?"+q.Encode(), "?")
+}
+
 func showList[T any](r *request, name string, p page, read func(context.Context, client.Page) (wire.List[T], error)) error {
 	l, err := read(r.Context(), r.asked())
 	if err != nil {
 		return err
 	}
-	return r.show(name, p, view.List[T]{Items: l.Items, Paging: r.paging(l.NextPageToken, len(l.Items), nil)})
+	return r.show(name, p, view.List[T]{Items: l.Items, Paging: r.paging(r.URL.EscapedPath(), l.NextPageToken, len(l.Items), nil)})
 }
 
 // follow responds to a part that requests itself. If the part is unchanged, it returns 204, so that

@@ -50,7 +50,7 @@ func listPlans(r *request) error {
 	if err != nil {
 		return err
 	}
-	p := plansPage{Paging: r.paging(list.NextPageToken, len(list.Items), nil)}
+	p := plansPage{Paging: r.paging(r.URL.EscapedPath(), list.NextPageToken, len(list.Items), nil)}
 	if p.Paging.First == "" && p.Paging.Next == "" { // the API sorts by ID, which keeps the first name
 		slices.SortStableFunc(list.Items, func(a, b wire.Plan) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
 	}
@@ -249,7 +249,12 @@ func previewPlan(r *request) error {
 	}
 	forecast, err := r.api.ForecastPlan(r.Context(), r.project, r.environment, r.PathValue("plan"), u)
 	if err != nil {
-		return r.again(err, askPlanChange)
+		return r.again(err, func(r *request, f view.Form) error {
+			if f.Err.Code == "" {
+				f.Err.Message = "The preview is unavailable. Try again later."
+			}
+			return askPlanChange(r, f)
+		})
 	}
 	return askPlanChangeWith(r, view.Form{Values: r.PostForm}, &forecast)
 }

@@ -90,7 +90,8 @@ func TestSignIn(t *testing.T) {
 	if session != "fresh" {
 		t.Errorf("session cookie: got %q, want fresh", session)
 	}
-	if got := vouchedAddress(o.headers) + " " + o.headers.Get(reqctx.Header) + " " + o.headers.Get(reqctx.ParentHeader); got != "192.0.2.7 r1 "+parent {
+	sent := o.headers["POST /api/v1/session"]
+	if got := vouchedAddress(sent) + " " + sent.Get(reqctx.Header) + " " + sent.Get(reqctx.ParentHeader); got != "192.0.2.7 r1 "+parent {
 		t.Errorf("headers of the sign-in: got %q", got)
 	}
 
