@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestListByKeyboard reaches the next page of a list with the Tab key, without passing every row.
+// TestListByKeyboard reaches the next page of a list, and the actions for selected keys, with the Tab
+// key, without passing every row.
 func TestListByKeyboard(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {
@@ -23,6 +24,11 @@ func TestListByKeyboard(t *testing.T) {
 		v.leaves(func() { v.strikes(kb.Enter) })
 		v.sees("Team 50", "51–51 of 51")
 		v.shot("keys-last-page")
+		for _, link := range []string{"Select all on this page", "Disable"} {
+			v.reaches(link)
+			v.leaves(func() { v.strikes(kb.Enter) })
+		}
+		v.sees("Disable 1 key?", "Team 50")
 	})
 }
 

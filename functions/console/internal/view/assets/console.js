@@ -157,7 +157,7 @@ function moved(key, index, last) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (!event.target.matches(".chart-value")) return;
+  if (!event.target.matches(".chart-value") || event.altKey || event.ctrlKey || event.metaKey) return;
   const figure = event.target.closest("[data-chart]");
   const to = moved(event.key, selected(figure), Number(event.target.getAttribute("aria-valuemax")));
   if (to === undefined) return;
@@ -174,7 +174,7 @@ for (const [kind, on] of [["focusin", true], ["focusout", false], ["mouseover", 
     if (event.target.matches(".chart-value")) point(figure, selected(figure), on);
     if (!event.target.matches(".chart-hint")) return;
     const all = [...figure.querySelectorAll(".chart-hint")];
-    point(figure, on ? all.indexOf(event.target) : selected(figure), on);
+    point(figure, on ? all.indexOf(event.target) : selected(figure), on || figure.contains(document.activeElement));
   });
 }
 
