@@ -105,6 +105,7 @@ func TestUsers(t *testing.T) {
 	v.clicks("Activate " + ada.username).sees("User activated.")
 
 	held.signsInHere(ada)
+	must(t, s.Client.SetMembers(t.Context(), s.Project, []wire.Member{{Username: ada.username, Role: "owner"}}))
 	open("remove")
 	v.clicks("Remove "+ada.username).sees("would have no active owner", s.Project)
 	must(t, s.Client.SetMembers(t.Context(), s.Project, []wire.Member{{Username: admin().username, Role: "owner"}, {Username: ada.username, Role: "owner"}}))
