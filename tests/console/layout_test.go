@@ -16,7 +16,7 @@ var layout string
 
 // widths returns the widths of phones, tablets and desks, and those at which the layout changes.
 func widths() []int64 {
-	return long.Pick([]int64{390, 641, 1440}, []int64{390, 600, 641, 710, 768, 860, 1024, 1440})
+	return long.Pick([]int64{390, 705, 1440}, []int64{390, 600, 705, 768, 860, 1024, 1440})
 }
 
 // TestLayout checks every page at every width. It uses only the light theme: the themes differ only
