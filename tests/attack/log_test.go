@@ -104,7 +104,7 @@ func TestErrorsRevealNothing(t *testing.T) {
 	param := regexp.MustCompile(`\{[a-z_]+\}`)
 	n := 0
 	for _, route := range routes() {
-		if route == "DELETE /api/v1/session" {
+		if strings.HasPrefix(route, "DELETE /api/v1/session") { // ends sessions of other tests
 			continue
 		}
 		method, pattern, _ := strings.Cut(route, " ")
