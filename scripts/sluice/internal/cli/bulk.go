@@ -51,13 +51,14 @@ command.`
 
 func (a *application) keyBulk() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "bulk", Short: "Change many API keys", Long: bulkLong, Annotations: map[string]string{listsIDs: "yes"},
+		Use: "bulk", Short: "Change many API keys", Long: bulkLong,
 		Example: `  sluice key bulk --unused-for 90d --disable
   sluice key bulk --tag batch --plan plan-gold --dry-run
   sluice key bulk --unused-for 90d --disable --dry-run -o ids > ids.txt
   sluice key bulk --keys-from ids.txt --disable --yes`,
 	}
 	b := &bulk{a: a, cmd: cmd}
+	a.listsIDs(cmd)
 	a.keyFilterFlags(cmd, &b.filter, &b.unused, "with-plan")
 	f := cmd.Flags()
 	f.StringVar(&b.keysFrom, "keys-from", "", "file with key IDs, one per line (- for standard input)")

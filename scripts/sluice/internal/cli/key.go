@@ -87,7 +87,7 @@ func (a *application) keyList() *cobra.Command {
 	var unused string
 	var everywhere bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List API keys", SuggestFor: []string{"ls"}, Annotations: map[string]string{listsIDs: "yes"},
+		Use: "list", Short: "List API keys", SuggestFor: []string{"ls"},
 		Long: `List the API keys of an environment, or of the whole project with --all-environments.
 Other flags narrow the list. --app also lists the keys that are valid for every app.
 --unused-for lists the keys that were created earlier and had no requests since then, sorted by
@@ -98,6 +98,7 @@ To find a key by its full key, use "sluice key find".`,
   sluice key list --tag batch --unused-for 90d -o ids
   sluice key list --jq '.items[] | select(.last_seen == null) | [.id, .name] | @tsv'`,
 	}
+	a.listsIDs(cmd)
 	cmd.Flags().BoolVar(&everywhere, "all-environments", false, "list the keys of every environment")
 	a.keyFilterFlags(cmd, &f, &unused, "plan")
 	cmd.Flags().StringVar(&f.Sort, "sort", "", "sort order: "+oneOf(wire.KeySorts()))

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -22,8 +25,19 @@ func (a *application) screen() render.Screen {
 
 func (a *application) format() render.Format { return render.Format(a.flags.output) }
 
-// listsIDs is the annotation of commands with the format [render.IDs].
-const listsIDs = "ids"
+// idsListed is the annotation of commands with the format [render.IDs].
+const idsListed = "ids"
+
+// listsIDs adds the format [render.IDs] to a command.
+func (a *application) listsIDs(cmd *cobra.Command) {
+	cmd.Annotations = map[string]string{idsListed: "yes"}
+	a.outputFlag(cmd, cmd.Flags(), append(render.Formats(), string(render.IDs)))
+}
+
+func (a *application) outputFlag(cmd *cobra.Command, of *pflag.FlagSet, formats []string) {
+	of.StringVarP(&a.flags.output, "output", "o", string(render.Table), "output format: "+oneOf(formats))
+	a.fixed(cmd, "output", formats...)
+}
 
 func (a *application) showIDs(ids []string) error {
 	for _, id := range ids {

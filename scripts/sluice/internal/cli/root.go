@@ -53,11 +53,10 @@ func (a *application) root() *cobra.Command {
 	f.StringVar(&a.flags.context, "context", "", "saved context; overrides SLUICE_URL and SLUICE_TOKEN")
 	f.StringVarP(&a.flags.project, "project", "p", "", "project name (SLUICE_PROJECT)")
 	f.StringVarP(&a.flags.environment, "environment", "e", "", "environment name (SLUICE_ENVIRONMENT)")
-	f.StringVarP(&a.flags.output, "output", "o", string(render.Table), "output format: "+oneOf(render.Formats()))
+	a.outputFlag(root, f, render.Formats())
 	f.StringVar(&a.flags.jq, "jq", "", "jq expression that filters the JSON output, e.g. '.items[].id'")
 	f.DurationVar(&a.flags.timeout, "timeout", client.DefaultTimeout, "time limit for each request to the server")
 	f.BoolVar(&a.flags.verbose, "verbose", false, "log each request to standard error: status, duration and request ID; no secrets")
-	a.fixed(root, "output", render.Formats()...)
 	a.fixed(root, "jq")
 	a.complete(root)
 	a.completes(root, a.offers())
@@ -66,7 +65,7 @@ func (a *application) root() *cobra.Command {
 
 func (a *application) checkFlags(cmd *cobra.Command) error {
 	formats := render.Formats()
-	if cmd.Annotations[listsIDs] != "" {
+	if cmd.Annotations[idsListed] != "" {
 		formats = append(formats, string(render.IDs))
 	}
 	if !slices.Contains(formats, a.flags.output) {
