@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,10 +18,56 @@ import (
 )
 
 const (
-	bulksAtOnce    = 4                // bulk changes in progress per process
-	bulkKeysAtOnce = 8                // transactions of a bulk change
-	bulkStart      = 10 * time.Second // after which a bulk change starts no transaction; a slow store must not outlast the caller
+	bulksAtOnce    = 4               // bulk changes in progress per process
+	bulkKeysAtOnce = 8               // transactions of a bulk change
+	bulkStart      = 6 * time.Second // after which a call starts no transaction; a slow store must not outlast the caller
 )
+
+// bulkQueue admits bulk changes: one of a project at a time, and bulksAtOnce in all.
+type bulkQueue struct {
+	all scans
+	mu  sync.Mutex
+	of  map[string]chan struct{} // by project; closed when its bulk change ends
+}
+
+func newBulkQueue() *bulkQueue {
+	return &bulkQueue{all: make(scans, bulksAtOnce), of: map[string]chan struct{}{}}
+}
+
+// enter waits for the project's turn. leave ends it. enter returns an unavailable problem if ctx
+// ends first.
+func (q *bulkQueue) enter(ctx context.Context, project string) (leave func(), err error) {
+	ended := make(chan struct{})
+	for current := q.replace(project, ended); current != ended; current = q.replace(project, ended) {
+		select {
+		case <-current:
+		case <-ctx.Done():
+			return nil, problem.FromCode(problem.Unavailable).WithCause(ctx.Err())
+		}
+	}
+	end := func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		delete(q.of, project)
+		close(ended)
+	}
+	leaveAll, err := q.all.enter(ctx)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return func() { leaveAll(); end() }, nil
+}
+
+// replace returns the end of the project's bulk change. It sets and returns mine if there is none.
+func (q *bulkQueue) replace(project string, mine chan struct{}) chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.of[project] == nil {
+		q.of[project] = mine
+	}
+	return q.of[project]
+}
 
 // bulk is a bulk change of an environment's keys.
 type bulk struct {
@@ -28,8 +75,9 @@ type bulk struct {
 	project     string
 	environment string
 	by          string
-	now         time.Time
+	now         time.Time // start of the call, or of the change of a key
 	change      wire.KeyChange
+	dryRun      bool
 }
 
 // step is the change of one key.
@@ -45,15 +93,13 @@ func (s *Service) bulkKeys(ctx context.Context, in httpapi.Scope, body wire.Bulk
 	if err != nil {
 		return wire.BulkResult{}, checkers.Change{}, err
 	}
-	leave, err := s.bulks.enter(ctx)
+	waiting, cancel := context.WithTimeout(ctx, bulkStart)
+	defer cancel()
+	leave, err := s.bulks.enter(waiting, b.project)
 	if err != nil {
 		return wire.BulkResult{}, checkers.Change{}, err
 	}
 	defer leave()
-	if body.DryRun {
-		steps, err := s.tryBulk(ctx, b)
-		return b.result(steps), checkers.Change{}, err
-	}
 	steps := s.runBulk(ctx, b)
 	return b.result(steps), lastSaved(steps), nil
 }
@@ -64,7 +110,7 @@ func (s *Service) newBulk(ctx context.Context, in httpapi.Scope, body wire.BulkK
 		return bulk{}, err
 	}
 	b := bulk{
-		project: in.Project.Name, environment: in.Environment.Name, by: in.Caller.Username, now: s.changeTime(), change: *body.Change,
+		project: in.Project.Name, environment: in.Environment.Name, by: in.Caller.Username, now: s.changeTime(), change: *body.Change, dryRun: body.DryRun,
 	}
 	for _, id := range *body.Keys {
 		if apikey.HoldsSecret(id) {
@@ -157,12 +203,11 @@ func (b bulk) try(k apikey.Key) (st step) {
 
 func (s *Service) runBulk(ctx context.Context, b bulk) []step {
 	steps := make([]step, len(b.ids))
-	until := s.now().Add(bulkStart)
 	var g errgroup.Group
 	g.SetLimit(bulkKeysAtOnce)
 	for i, id := range b.ids {
 		g.Go(func() error {
-			steps[i] = s.bulkKey(ctx, b, id, until)
+			steps[i] = s.bulkKey(ctx, b, id)
 			return nil
 		})
 	}
@@ -170,11 +215,13 @@ func (s *Service) runBulk(ctx context.Context, b bulk) []step {
 	return steps
 }
 
-func (s *Service) bulkKey(ctx context.Context, b bulk, id apikey.ID, until time.Time) (st step) {
-	if s.now().After(until) || ctx.Err() != nil {
+func (s *Service) bulkKey(ctx context.Context, b bulk, id apikey.ID) (st step) {
+	now := s.changeTime()
+	if now.Sub(b.now) > bulkStart || ctx.Err() != nil {
 		return step{err: problem.New(problem.Unavailable, "The key was not changed because the changes took too long. Repeat the call.")}
 	}
-	_, saved, err := s.store.ReissueKey(ctx, id, apikey.Request{}, func(k apikey.Key) (apikey.Key, error) {
+	b.now = now
+	saved, err := s.saveStep(ctx, b, id, func(k apikey.Key) (apikey.Key, error) {
 		st = b.try(k)
 		return st.after, st.err
 	})
@@ -185,26 +232,17 @@ func (s *Service) bulkKey(ctx context.Context, b bulk, id apikey.ID, until time.
 	return st
 }
 
-// tryBulk returns the steps that runBulk would take, without saving them.
-func (s *Service) tryBulk(ctx context.Context, b bulk) ([]step, error) {
-	var stored []apikey.Prefix
-	for _, id := range b.ids {
-		if p, ok := id.Prefix(); ok {
-			stored = append(stored, p)
-		}
+// saveStep changes a stored key. A dry run calls change, but does not save the result.
+func (s *Service) saveStep(ctx context.Context, b bulk, id apikey.ID, change func(apikey.Key) (apikey.Key, error)) (saved checkers.Change, err error) {
+	if !b.dryRun {
+		_, saved, err = s.store.ReissueKey(ctx, id, apikey.Request{}, change)
+		return saved, err
 	}
-	keys, err := s.store.KeysOf(ctx, stored)
-	if err != nil {
-		return nil, err
+	k, err := s.store.Key(ctx, id)
+	if err == nil {
+		_, err = change(k)
 	}
-	steps := make([]step, len(b.ids))
-	for i := range steps {
-		steps[i].err = errKeyNotFound()
-	}
-	for _, k := range keys {
-		steps[slices.Index(b.ids, k.ID())] = b.try(k)
-	}
-	return steps, nil
+	return saved, err
 }
 
 // lastSaved returns the last change. Checkers apply changes in the order of their commits, so all

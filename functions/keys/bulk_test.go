@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -143,6 +144,48 @@ func TestBulkFailures(t *testing.T) {
 	}
 }
 
+// TestBulkOfDamagedKey verifies that a damaged key fails without effect on the others.
+func TestBulkOfDamagedKey(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	w := newWorldIn(t, project)
+	w.makePlan(prod)
+	damaged, k := w.makeKey(), w.makeKey()
+	storetest.Change(t, project, "keys/"+damaged.ID, map[string]any{"secret": []byte("short")})
+	dry := w.bulk(`{"status":"disabled"}`, true, damaged.ID, k.ID)
+	check.Equal(t, "outcomes", []string{"failed internal", "changed"}, outcomes(dry))
+	check.Equal(t, "run", dry, w.bulk(`{"status":"disabled"}`, false, damaged.ID, k.ID))
+}
+
+// TestBulkInForce verifies that the report of the checkers does not reveal keys of other projects,
+// and that a dry run does not wait.
+func TestBulkInForce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	read[wire.Plan](w.as("bob", http.MethodPost, "/api/v1/projects/bank/environments/prod/plans", `{"name":"Starter","rate":10,"burst":20}`), http.StatusCreated)
+	foreign := w.as("bob", http.MethodPost, "/api/v1/projects/bank/environments/prod/api-keys", aKey).issued(http.StatusCreated)
+	k, revoked := w.makeKey(), w.makeKey()
+	w.do(http.MethodPost, shop+"/api-keys/"+revoked.ID+"/revoke", "")
+	w.join(never)
+	for body, waits := range map[string]bool{
+		`"keys":["` + foreign.ID + `"]`:                               false,
+		`"keys":["key-unknown0"]`:                                     false,
+		`"keys":["` + revoked.ID + `","` + foreign.ID + `"]`:          false,
+		`"keys":["` + k.ID + `"],"dry_run":true`:                      false,
+		`"keys":["` + k.ID + `","` + foreign.ID + `","key-unknown0"]`: true,
+	} {
+		status := http.StatusOK
+		if waits {
+			status = http.StatusAccepted
+		}
+		a, change := w.preferring(http.MethodPost, bulkPath, `{`+body+`,"change":{"status":"disabled"}}`, "wait=1")
+		if got := read[wire.BulkResult](a, status); (got.InForce != nil) != waits || (change != "") != waits || waits && len(got.InForce.Replicas) != 1 {
+			t.Errorf("%s: got %s", body, a.Body)
+		}
+	}
+}
+
 func TestBulkRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -224,7 +267,7 @@ func TestBulkOf500Keys(t *testing.T) {
 	}
 }
 
-// concurrent records the maximum number of concurrent changes, and the keys that a dry run reads. If
+// concurrent records the maximum number of concurrent changes, and counts reads of keys. If
 // late is set, each change calls it first.
 type concurrent struct {
 	Store
@@ -233,9 +276,9 @@ type concurrent struct {
 	late                 func()
 }
 
-func (c *concurrent) KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) {
-	c.reads.Add(int64(len(prefixes)))
-	return c.Store.KeysOf(ctx, prefixes)
+func (c *concurrent) Key(ctx context.Context, id apikey.ID) (apikey.Key, error) {
+	c.reads.Add(1)
+	return c.Store.Key(ctx, id)
 }
 
 func (c *concurrent) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, checkers.Change, error) {
@@ -277,13 +320,12 @@ func TestBulksTakeTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.makePlan(prod)
-	const calls = 3 * bulksAtOnce
-	gate, entered := make(chan struct{}), make(chan struct{}, calls)
-	counting := &concurrent{Store: w.store, late: func() { entered <- struct{}{}; <-gate }}
-	ids := make([]string, calls)
+	ids := make([]string, 3)
 	for i := range ids {
 		ids[i] = w.makeKey().ID
 	}
+	gate := make(chan struct{})
+	counting := &concurrent{Store: w.store, late: func() { <-gate }}
 	w.service.store = counting
 	var g errgroup.Group
 	for _, id := range ids {
@@ -292,11 +334,55 @@ func TestBulksTakeTurns(t *testing.T) {
 			return nil
 		})
 	}
-	for range bulksAtOnce {
-		<-entered
+	for range ids {
+		gate <- struct{}{}
 	}
-	close(gate)
-	if err := g.Wait(); err != nil || counting.most.Load() != bulksAtOnce {
-		t.Errorf("bulk changes at a time: got %d, error %v, want %d", counting.most.Load(), err, bulksAtOnce)
+	if err := g.Wait(); err != nil || counting.most.Load() != 1 {
+		t.Errorf("bulk changes of a project at a time: got %d, error %v, want 1", counting.most.Load(), err)
 	}
+}
+
+func TestBulkQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newBulkQueue()
+		enter := func(project string) func() {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			leave, err := q.enter(ctx, project)
+			if err != nil {
+				return nil
+			}
+			return leave
+		}
+		refuses := func(project string) {
+			t.Helper()
+			begun := time.Now()
+			if enter(project) != nil {
+				t.Errorf("%s: got a turn, want none", project)
+			}
+			if took := time.Since(begun); took > time.Minute {
+				t.Errorf("%s: waited %s", project, took)
+			}
+		}
+		leave := enter("a")
+		refuses("a")
+		for _, project := range []string{"b", "c", "d"} {
+			defer enter(project)()
+		}
+		refuses("e")
+		entered := make(chan func())
+		for range 2 {
+			go func() { entered <- enter("a") }()
+		}
+		synctest.Wait()
+		leave()
+		(<-entered)()
+		(<-entered)()
+		enter("e")()
+		if len(q.of) != 3 {
+			t.Errorf("got %d projects, want those in progress", len(q.of))
+		}
+	})
 }

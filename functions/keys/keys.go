@@ -18,7 +18,8 @@
 // # Lists
 //
 // unused_for selects by the UTC day of the last use. A key that was used on the first day of the
-// duration is not selected, since it may have been used within the duration.
+// duration is not selected, since it may have been used within the duration. Requests that only the
+// memory of a checker contains are unknown if the checker does not respond within a second.
 //
 // A list that is filtered only by plan reads the keys. Other lists read the list of keys (package
 // store) and then the keys of the page. A page reads at most 200 entries, so it can have fewer
@@ -31,8 +32,9 @@
 // A bulk change makes one change to up to 500 keys. Each key is a transaction with its own audit
 // record, eight at a time, so a failure does not affect the other keys. A repeated call reports the
 // keys that it finds changed as unchanged. A dry run applies the same rules to the stored keys and
-// saves nothing. A process has four bulk changes at a time. After ten seconds, a bulk change starts
-// no further transaction, and the remaining keys fail as unavailable.
+// saves nothing. A process has at most four bulk changes at a time, and one of each project; others
+// wait. Six seconds after the call, no further transaction starts, and the remaining keys fail as
+// unavailable.
 //
 // # Denied requests
 //
@@ -106,7 +108,7 @@ type Service struct {
 	leaks    *leakReporter
 	counted  *usagequery.Reader
 	scans    scans
-	bulks    scans // of bulk changes
+	bulks    *bulkQueue
 	log      *slog.Logger
 	random   io.Reader // for prefixes and secrets
 	now      func() time.Time
@@ -117,7 +119,7 @@ func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, endi
 	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), log: log, random: apikey.Random(), now: time.Now}
 	s.checkers = newCheckers(checkers.NewClient(cfg.Settings), st, log, ending)
 	s.counted = usagequery.NewReader(st, &usagequery.Checkers{Client: s.checkers.client, Members: st.Members, Log: log}, cfg.Recent)
-	s.scans, s.bulks = make(scans, scansAtOnce), make(scans, bulksAtOnce)
+	s.scans, s.bulks = make(scans, scansAtOnce), newBulkQueue()
 	s.explains = newCallerLimiter(explainBurst, explainEvery, "explanations of denied requests")
 	s.leaks = newLeakReporter(cfg, s)
 	httpapi.Serve(s.api, api.ListPlans, s.listPlans)

@@ -562,16 +562,23 @@ func TestUnusedKeys(t *testing.T) {
 	}
 }
 
-// TestUsedKeyIsNotUnused verifies that requests count before rollup has added them to the list.
+// TestUsedKeyIsNotUnused verifies that requests count before rollup has added them to the list, and
+// before a checker has stored them.
 func TestUsedKeyIsNotUnused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.compareList()
 	w.makePlan(prod)
-	k := w.named("returned", "gone")["returned"]
+	keys := w.named("returned", "returning", "gone")
+	k := keys["returned"]
 	w.clock.Advance(72 * time.Hour)
 	stored := usage.Counter{Day: usage.DayOf(w.clock.Now()), Source: "run-1", Counts: usage.Packed(nil).Pack(apikey.Prefix(k.Prefix), usage.Totals{Allowed: 1})}
 	_, err := w.store.WriteCounter(t.Context(), stored, store.CounterVersion{})
 	check.OK(t, err)
-	check.Equal(t, "unused keys", []string{"gone"}, w.everyPage(prod+"/api-keys?unused_for=48h"))
+	unused := func() []string { return slices.Sorted(slices.Values(w.everyPage(prod + "/api-keys?unused_for=48h"))) }
+	check.Equal(t, "unused keys by the store", []string{"gone", "returning"}, unused())
+	prefixes := slices.Sorted(slices.Values([]string{k.Prefix, keys["returning"].Prefix, keys["gone"].Prefix}))
+	w.serveUsage(w.join(atOnce)[0], w.clock.Now(), prefixes,
+		usage.Held{Prefix: keys["returning"].Prefix, Source: "run-2", Day: usage.DayOf(w.clock.Now()).String(), Allowed: 1})
+	check.Equal(t, "unused keys", []string{"gone"}, unused())
 }

@@ -84,6 +84,27 @@ func TestChangesWithoutUsage(t *testing.T) {
 	}
 }
 
+// serveUsage makes a checker return counts in memory, and the service wait for them. Each query must
+// be for the prefixes.
+func (w *world) serveUsage(m *member, asOf time.Time, prefixes []string, counts ...usage.Held) {
+	w.Helper()
+	w.service.counted = usagequery.NewReader(w.store, &usagequery.Checkers{
+		Client: w.service.checkers.client, Members: w.store.Members, Log: w.service.log, Patience: time.Minute,
+	}, usagequery.Recent{})
+	m.key = checkers.NewQueryKey()
+	taken := checkers.NewReplayGuard(m.key)
+	m.usage = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		q, err := taken.VerifyQuery(body, r.Header.Get(checkers.SignatureHeader), time.Now())
+		if slices.Sort(q.Prefixes); err != nil || !slices.Equal(q.Prefixes, prefixes) {
+			w.Errorf("query %s: got %v", body, err)
+		}
+		_ = json.NewEncoder(rw).Encode(usage.Memory{Run: m.run, At: asOf, Counts: counts})
+	})
+	m.features = checkers.Features()
+	w.canaries(m, time.Time{})
+}
+
 func TestUsageInMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -95,26 +116,11 @@ func TestUsageInMemory(t *testing.T) {
 	}
 	asOf := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	members := w.join(atOnce, atOnce, atOnce)
-	w.service.counted = usagequery.NewReader(w.store, &usagequery.Checkers{
-		Client: w.service.checkers.client, Members: w.store.Members, Log: w.service.log, Patience: time.Minute,
-	}, usagequery.Recent{})
 	for i, held := range []uint64{5, 1} {
-		m := members[i]
-		m.key = checkers.NewQueryKey()
-		taken := checkers.NewReplayGuard(m.key)
-		m.usage = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body)
-			q, err := taken.VerifyQuery(body, r.Header.Get(checkers.SignatureHeader), time.Now())
-			if err != nil || !slices.Equal(q.Prefixes, []string{k.Prefix}) {
-				t.Errorf("query %s: got %v", body, err)
-			}
-			_ = json.NewEncoder(rw).Encode(usage.Memory{Run: m.run, At: asOf.Add(time.Duration(i) * time.Second), Counts: []usage.Held{
-				{Prefix: k.Prefix, Source: fmt.Sprintf("run-%d", i+1), Day: "2026-03-14", Allowed: held},
-				{Prefix: k.Prefix, Source: fmt.Sprintf("run-%d", i+1), Day: "2026-03-11", Allowed: 100}, // finalized
-			}})
-		})
-		m.features = checkers.Features()
-		w.canaries(m, time.Time{})
+		w.serveUsage(members[i], asOf.Add(time.Duration(i)*time.Second), []string{k.Prefix},
+			usage.Held{Prefix: k.Prefix, Source: fmt.Sprintf("run-%d", i+1), Day: "2026-03-14", Allowed: held},
+			usage.Held{Prefix: k.Prefix, Source: fmt.Sprintf("run-%d", i+1), Day: "2026-03-11", Allowed: 100}, // finalized
+		)
 	}
 	earlier := members[2]
 	earlier.key = checkers.NewQueryKey()

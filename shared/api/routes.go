@@ -297,7 +297,8 @@ var (
 		"Make one change to up to 500 keys of an environment",
 		problem.MissingField, problem.UnknownPlan, problem.InvalidTag, problem.InvalidExpiry, problem.ExpiryInPast, problem.InvalidStatus).preferWait().
 		details("Each key is changed separately: a failure does not affect the other keys, and the status is 200. " +
-			"A repeated call reports changed keys as unchanged.")
+			"A repeated call reports changed keys as unchanged. A replica makes one bulk change of a project at a time; others wait. " +
+			"After six seconds, the keys that are left fail as unavailable. A dry run ignores Prefer. in_force is also null if every key failed.")
 	ListProjectKeys = route[KeysIn, wire.KeyList]("keys", "GET "+project+"/api-keys", Viewer, http.StatusOK,
 		"List a project's keys", problem.InvalidPage, problem.InvalidParameter)
 	FindKey = route[wire.FindKey, wire.FoundKey]("keys", "POST "+project+"/api-keys/find", Viewer, http.StatusOK,

@@ -122,10 +122,16 @@ func (c *Client) RevokeKey(ctx context.Context, project, keyID string) (wire.Key
 	return call(ctx, c, api.RevokeKey, api.Empty{}, project, keyID)
 }
 
+// bulkTimeout exceeds the time of a bulk change at the server, which starts no change after 6 s. A
+// client that gives up earlier loses the results of changes.
+const bulkTimeout = 30 * time.Second
+
 // BulkKeys makes one change to up to [wire.MaxBulk] keys of an environment. A dry run only reports
-// the results.
+// the results. A shorter timeout of the client has no effect.
 func (c *Client) BulkKeys(ctx context.Context, project, environment string, keys []string, change wire.KeyChange, dryRun bool) (wire.BulkResult, error) {
-	return call(ctx, c, api.BulkKeys, wire.BulkKeys{Keys: &keys, Change: &change, DryRun: dryRun}, project, environment)
+	patient := *c
+	patient.timeout = max(c.timeout, bulkTimeout)
+	return call(ctx, &patient, api.BulkKeys, wire.BulkKeys{Keys: &keys, Change: &change, DryRun: dryRun}, project, environment)
 }
 
 // RotateKey replaces the secret of an API key, and returns the only copy of the new full key. The

@@ -58,7 +58,8 @@ type effective[Res any] interface {
 
 // ServeChange is [Serve] for routes that change the gate's behavior, and for the route that
 // reports on a change. The response contains the change's ID. With "Prefer: wait" it is sent when
-// the change is in force. If the wait ends earlier, the status is 202, or 201 for a creation.
+// the change is in force. If the wait ends earlier, the status is 202, or 201 for a creation. A zero
+// Change, such as that of a dry run, is not waited for.
 func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Res], at Checkers,
 	answer func(context.Context, Scope, Req) (Res, checkers.Change, error),
 ) {
@@ -75,7 +76,7 @@ func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Re
 			w.Header().Set(api.ChangeID, change.ID)
 		}
 		wait := PreferredWait(declared(route.Row, r).Header, MaxWait)
-		if wait == 0 && r.Method != http.MethodGet {
+		if (wait == 0 || change == checkers.Change{}) && r.Method != http.MethodGet {
 			return WriteJSON(w, route.Status, out)
 		}
 		Extend(w, wait, a.now())

@@ -183,7 +183,7 @@ func (f KeyFilter) on(q fire.Query) fire.Query {
 
 // ReissueKey replaces a key with the result of change. A new plan or scope is verified as in
 // [Store.IssueKey]; an unchanged one is not, so a key with a deleted app can still be disabled. An
-// unchanged key is not written.
+// unchanged key is not written; c is then its last change.
 func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (changed apikey.Key, c checkers.Change, err error) {
 	op := "update " + string(id)
 	ref, err := s.keyRef(id)
@@ -218,11 +218,14 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		last = time.Time{}
 		return nil
 	})
+	if err != nil {
+		return apikey.Key{}, c, err
+	}
 	c = checkers.Change{ID: made.record, Keys: made.at, Plans: made.plan}
 	if !last.IsZero() {
 		c.Keys = last
 	}
-	return changed, c, err
+	return changed, c, nil
 }
 
 func (s *Store) checkReferences(tx fire.Tx, b *batch, stored, changed apikey.Key) error {

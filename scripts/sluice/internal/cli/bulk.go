@@ -141,13 +141,12 @@ func (b *bulk) run(ctx context.Context, w work) error {
 		would, err := b.send(ctx, w, selected.ids, act, true)
 		return errors.Join(err, b.show(would, selected, b.count(would, "would change", "would fail")))
 	}
-	w = b.wait.withWait(w)
 	if !b.confirm.yes {
 		if selected.ids, err = b.ask(ctx, w, selected, act); err != nil || len(selected.ids) == 0 {
 			return err
 		}
 	}
-	did, err := b.send(ctx, w, selected.ids, act, false)
+	did, err := b.send(ctx, b.wait.withWait(w), selected.ids, act, false)
 	err = errors.Join(err, b.show(did, selected, b.count(did, act.past, "failed")))
 	if err == nil {
 		err = b.a.printPropagation(act.by, did.Force())

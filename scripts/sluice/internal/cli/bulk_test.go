@@ -79,6 +79,11 @@ func TestBulkAsks(t *testing.T) {
 		p.terminal, p.stdin = true, typed+"\n"
 		r := p.runs("key", "bulk", "--unused-for", "90d", "--disable")
 		check.Equal(t, "requests after "+typed, want.requests, f.requests())
+		for i, h := range f.headers[1:] {
+			if waits := h.Get("Prefer") != ""; waits != (i == 1) {
+				t.Errorf("bulk call %d: got Prefer: %q, want it only for the change", i, h.Get("Prefer"))
+			}
+		}
 		const question = "2 keys would change, 1 would fail, 1 unchanged. Disable them? [y/N] "
 		if r.exit != want.exit || !strings.Contains(r.err, question) || !strings.Contains(r.out, "failed: key_revoked") || strings.Contains(r.out, "aaaaaaa8") {
 			t.Errorf("%q: got %s", typed, r)
