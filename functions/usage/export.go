@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	exportsAtOnce = 4   // in different environments
+	exportsAtOnce = 4   // of different projects and callers
 	exportPage    = 500 // rollups at a time
 	exportTimeout = 5 * time.Minute
 	exportRetry   = 10 * time.Second
@@ -31,7 +31,7 @@ func (s *Service) exportUsage(ctx context.Context, in httpapi.Scope, asked api.U
 	if err != nil {
 		return err
 	}
-	leave, err := s.exports.enter(in.Environment.Namespace)
+	leave, err := s.exports.enter("project "+in.Project.Name, "caller "+in.Caller.Username+string(in.Caller.Grant.Token))
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,8 @@ func (s *Service) exportUsage(ctx context.Context, in httpapi.Scope, asked api.U
 	if err != nil {
 		return fmt.Errorf("export usage of %s: %w", in.Environment.Namespace, err)
 	}
-	x := newExport(to, window, asked.Per == api.PerDay, counts.Incomplete)
+	x := &export{rows: csv.NewWriter(to), window: window, daily: asked.Per == api.PerDay, incomplete: counts.Incomplete()}
+	x.rows.UseCRLF = true
 	if err := s.exportKeys(ctx, in.Environment, counts, x); err != nil {
 		return fmt.Errorf("export usage of %s: %w", in.Environment.Namespace, err)
 	}
@@ -82,18 +83,14 @@ func (s *Service) exportKeys(ctx context.Context, e app.Environment, counts usag
 type export struct {
 	rows       *csv.Writer
 	window     usage.Window
-	daily      bool // a row for each day with requests, not for the window
-	incomplete func(usage.Day) bool
+	daily      bool // a row for each incomplete day and each day with requests, not for the window
+	incomplete []usage.Day
 }
 
-func newExport(to io.Writer, w usage.Window, daily bool, incomplete func(usage.Day) bool) *export {
-	x := &export{rows: csv.NewWriter(to), window: w, daily: daily, incomplete: incomplete}
-	x.rows.UseCRLF = true
-	return x
-}
+func (x *export) header() error { return x.rows.Write(columns()) }
 
-func (x *export) header() error {
-	return x.rows.Write([]string{"key_id", "name", "plan", "tags", "from", "to", "allowed", "rate_denied", "quota_denied", "incomplete"})
+func columns() []string {
+	return []string{"key_id", "name", "plan", "tags", "from", "to", "allowed", "rate_denied", "quota_denied", "incomplete"}
 }
 
 // keyCells returns the first cells of a key's rows.
@@ -105,11 +102,12 @@ func (x *export) key(cells []string, h usage.History) error {
 	if !x.daily {
 		return x.row(cells, x.window, h.Total(x.window))
 	}
-	for d := range h.Since(x.window.From).Counted() {
-		if d.Day > x.window.To {
-			return nil
+	for day := x.window.From; day <= x.window.To; day++ {
+		t := h.Totals(day)
+		if t.Zero() && !slices.Contains(x.incomplete, day) {
+			continue
 		}
-		if err := x.row(cells, usage.Window{From: d.Day, To: d.Day}, d.Totals); err != nil {
+		if err := x.row(cells, usage.Window{From: day, To: day}, t); err != nil {
 			return err
 		}
 	}
@@ -117,17 +115,14 @@ func (x *export) key(cells []string, h usage.History) error {
 }
 
 func (x *export) row(cells []string, w usage.Window, t usage.Totals) error {
-	lacking := false
-	for day := w.From; day <= w.To; day++ {
-		lacking = lacking || x.incomplete(day)
-	}
+	lacking := slices.ContainsFunc(x.incomplete, func(d usage.Day) bool { return d >= w.From && d <= w.To })
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	return x.rows.Write(slices.Concat(cells, []string{
 		w.From.String(), w.To.String(), number(t.Allowed), number(t.RateDenied), number(t.QuotaDenied), strconv.FormatBool(lacking),
 	}))
 }
 
-// harmless puts a quote before a cell that a spreadsheet would run as a formula.
+// harmless puts an apostrophe before a cell that a spreadsheet would run as a formula.
 func harmless(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
 		return "'" + cell

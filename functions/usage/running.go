@@ -1,37 +1,45 @@
 package usage
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// running limits calls of one kind to one at a time in each environment.
+// running limits calls of one kind to one at a time for each name, such as that of an environment.
 type running struct {
 	what  string        // for the message
-	most  int           // environments with a call; 0 for no limit
+	most  int           // calls; 0 for no limit
 	retry time.Duration // for rejected calls
 
-	mu sync.Mutex
-	in map[string]bool // by namespace
+	mu    sync.Mutex
+	calls int
+	in    map[string]bool // by name
 }
 
-// enter returns rate_limited if the environment, or the maximum number of others, has a call in
+// enter returns rate_limited if a call of one of the names, or the maximum number of calls, is in
 // progress. The caller must call leave.
-func (r *running) enter(namespace string) (leave func(), err error) {
+func (r *running) enter(names ...string) (leave func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.in[namespace] || r.most > 0 && len(r.in) >= r.most {
+	if slices.ContainsFunc(names, func(name string) bool { return r.in[name] }) || r.most > 0 && r.calls >= r.most {
 		return nil, problem.New(problem.RateLimited, "Another %s is in progress. Retry after the time in Retry-After.", r.what).WithRetryAfter(r.retry)
 	}
 	if r.in == nil {
 		r.in = map[string]bool{}
 	}
-	r.in[namespace] = true
+	r.calls++
+	for _, name := range names {
+		r.in[name] = true
+	}
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.in, namespace)
+		r.calls--
+		for _, name := range names {
+			delete(r.in, name)
+		}
 	}, nil
 }

@@ -19,8 +19,9 @@
 // environment, one forecast reads at a time; others return rate_limited.
 //
 // An export reads the counters once, then the keys, then the rollups, 500 at a time. A process
-// runs one export of an environment and four in all; further ones are rejected as rate_limited. An
-// export takes at most five minutes, including the time that the client needs to receive it.
+// runs one export of a project, one of a caller and four in all; further ones are rejected as
+// rate_limited. An export takes at most five minutes, including the time that the client needs to
+// receive it.
 package usage
 
 import (

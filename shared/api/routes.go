@@ -355,7 +355,12 @@ var (
 	ExportUsage = route[UsageExport, string]("usage", "GET "+environment+"/usage.csv", Viewer, http.StatusOK,
 		"Export the usage of an environment's keys as CSV",
 		problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired).media("text/csv").
-		details("The connection breaks if the export fails after its start. An environment has one export at a time; a second one is rejected as rate_limited.")
+		details("The columns are key_id, name, plan, tags (separated by spaces), from, to (UTC days), allowed, rate_denied, quota_denied (numbers of requests) and incomplete. " +
+			"incomplete is true if the days of the row lack counts. With per=day, a key has a row for each day with requests and each incomplete day. " +
+			"Cells are quoted as in RFC 4180. A name or tag that begins with =, +, -, @, a tab or a carriage return gets a leading apostrophe ('). " +
+			"Counts in the checkers' memory, those of the last seconds, are missing; the usage of a key includes them. " +
+			"A replica runs one export of a project, one of a caller, and at most four at a time. Further exports are rejected as rate_limited. " +
+			"An export takes at most five minutes, and its client must receive each part within 30 seconds. The connection breaks if the export fails after its start.")
 )
 
 // The checker: the limits of a key, for the client that has the key.

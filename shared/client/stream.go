@@ -21,7 +21,7 @@ func (c *Client) ExportUsage(ctx context.Context, project, environment, from, to
 }
 
 // stream copies a response of any size. The client's timeout limits the time until its start and
-// between its parts. stream retries only until the start.
+// for each of its parts, but not the time that w takes. stream retries only until the start.
 func (c *Client) stream(ctx context.Context, row *api.Row, in reflect.Value, w io.Writer, path ...string) error {
 	address, err := c.address(row, path, values(in, url.Values{}).Encode())
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Client) streamOnce(ctx context.Context, row *api.Row, address string, w
 		}
 		return false, readError(res, body)
 	}
-	_, err = io.Copy(w, afterEach{res.Body, func() { late.Reset(c.timeout) }})
+	_, err = io.Copy(w, limited{res.Body, late, c.timeout})
 	if err != nil {
 		return true, fmt.Errorf("read response: %w", causeOf(ctx, err))
 	}
@@ -67,13 +67,15 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-type afterEach struct {
+// limited runs a timer during each read.
+type limited struct {
 	io.Reader
-	do func()
+	late    *time.Timer
+	timeout time.Duration
 }
 
-func (r afterEach) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	r.do()
-	return n, err
+func (r limited) Read(b []byte) (int, error) {
+	r.late.Reset(r.timeout)
+	defer r.late.Stop()
+	return r.Reader.Read(b)
 }

@@ -162,8 +162,8 @@ func (r *Reader) Snapshot(ctx context.Context, now func() time.Time) (Snapshot, 
 	return Snapshot{r, recent}, err
 }
 
-// Incomplete reports whether a day lacks counts.
-func (s Snapshot) Incomplete(day usage.Day) bool { return slices.Contains(s.recent.incomplete, day) }
+// Incomplete returns the days that lack counts.
+func (s Snapshot) Incomplete() []usage.Day { return s.recent.incomplete }
 
 // Histories returns the usage of keys, in the order of prefixes.
 func (s Snapshot) Histories(ctx context.Context, prefixes []apikey.Prefix) (histories []usage.History, err error) {

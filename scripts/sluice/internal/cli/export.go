@@ -19,11 +19,12 @@ func (a *application) usageGroup() *cobra.Command {
 
 const exportLong = `Export the usage of all API keys of an environment, as CSV (RFC 4180). By default, the export
 covers the last 90 UTC days, with one row for each key. --per day writes a row for each key and
-day with requests. 92 days are stored.
+day with requests, and for each incomplete day. 92 days are stored.
 
 -o writes to a file, which appears only when the export is complete. Without it, the export
 goes to standard output; if the command fails, discard that output. Cells that a spreadsheet
-would run as a formula begin with a quote. Requests of the last seconds can be missing.`
+would run as a formula get a leading apostrophe ('). Requests of the last seconds can be
+missing.`
 
 func (a *application) usageExport() *cobra.Command {
 	var from, to, per, file string
