@@ -79,5 +79,7 @@ func TestActiveOwnerRemains(t *testing.T) {
 	check.OK(t, err)
 	o.as("root").delete(o.at("/members/vic")).Is(204) // not an owner
 	o.as("root").delete(o.at("/members/dev")).Refused(422, "last_owner")
+	o.as("root").put(o.at("/members"), `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"owner"},{"username":"eve","role":"viewer"}]}`).Is(200) // all owners remain
+	o.as("root").put(o.at("/members"), `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"viewer"},{"username":"eve","role":"viewer"}]}`).Refused(422, "last_owner")
 	o.as("root").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).Is(200)
 }

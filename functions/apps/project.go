@@ -146,6 +146,9 @@ func (s *Service) setMembers(ctx context.Context, in httpapi.Scope, body wire.Se
 		if err := unknownUsers(body.Members, known); err != nil {
 			return nil, err
 		}
+		if !slices.ContainsFunc(app.Owners(stored), func(name string) bool { return members[name] != app.Owner }) {
+			return members, nil // all owners remain
+		}
 		return members, problem.ForField("members", requireOwner(members, known))
 	})
 	if err != nil {

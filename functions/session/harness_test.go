@@ -26,6 +26,7 @@ const (
 // desk is the function with a real store and an admin called "root".
 type desk struct {
 	t       *testing.T
+	project string // Firestore project
 	store   *store.Store
 	keys    *identity.Keyring
 	service *Service
@@ -66,7 +67,8 @@ func newQuickDesk(t *testing.T) *desk {
 
 func openDesk(t *testing.T, quick bool) *desk {
 	t.Helper()
-	d := &desk{t: t, store: storetest.New(t), keys: functest.Keyring(t), cfg: testConfig(), quick: quick}
+	project := storetest.Project(t)
+	d := &desk{t: t, project: project, store: storetest.Open(t, project), keys: functest.Keyring(t), cfg: testConfig(), quick: quick}
 	d.clock.Set(time.Now())
 	d.service = d.replica(d.cfg)
 	d.handler = d.service.Handler()

@@ -47,10 +47,17 @@ func given[T any](field string, o wire.Optional[T]) error {
 
 func (s *Service) removeUser(ctx context.Context, in httpapi.Scope, _ api.None) (wire.RemainingTokens, error) {
 	name := in.Param("username")
+	before, err := s.tokensOf(ctx, name) // after the removal, a failure would lose the list
+	if err != nil {
+		return wire.RemainingTokens{}, err
+	}
 	if err := s.store.RemoveUser(ctx, name); err != nil {
 		return wire.RemainingTokens{}, err
 	}
-	return s.remainingTokens(ctx, name), nil
+	if after := s.remainingTokens(ctx, name); after.TokenCount != nil { // with those created in the meantime
+		return after, nil
+	}
+	return before, nil
 }
 
 func (s *Service) endSessions(ctx context.Context, in httpapi.Scope, _ api.None) (wire.RemainingTokens, error) {
@@ -79,14 +86,22 @@ func (s *Service) endOwnSessions(w http.ResponseWriter, r *http.Request, in http
 
 const maxTokens = 100 // in a response
 
-// remainingTokens lists the valid service tokens that a user created. If they cannot be read, the
+// remainingTokens is tokensOf for the response to a saved change. If the tokens cannot be read, the
 // response has no count.
 func (s *Service) remainingTokens(ctx context.Context, username string) wire.RemainingTokens {
+	out, err := s.tokensOf(ctx, username)
+	if err != nil {
+		s.log.WarnContext(ctx, "list service tokens of user failed", "username", username, "error", err)
+	}
+	return out
+}
+
+// tokensOf lists the valid service tokens that a user created.
+func (s *Service) tokensOf(ctx context.Context, username string) (wire.RemainingTokens, error) {
 	out := wire.RemainingTokens{Tokens: []wire.RemainingToken{}}
 	created, err := s.store.TokensCreatedBy(ctx, username)
 	if err != nil {
-		s.log.WarnContext(ctx, "list service tokens of user failed", "username", username, "error", err)
-		return out
+		return out, err
 	}
 	now, count := s.now(), 0
 	for _, t := range created {
@@ -100,5 +115,5 @@ func (s *Service) remainingTokens(ctx context.Context, username string) wire.Rem
 		}
 	}
 	out.TokenCount = &count
-	return out
+	return out, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 func patchUser(token, username, body string) functest.Call {
@@ -207,6 +208,29 @@ func TestRemoveUser(t *testing.T) {
 	if records := d.audited(t, audit.RemoveUser); len(records) != 1 || records[0].Resource != "users/ada" || records[0].Actor.Name != "root" {
 		t.Errorf("records of the removal: got %+v", records)
 	}
+}
+
+// TestRemovalWithoutTokens verifies that a user whose tokens cannot be read is not removed: another
+// call could not list them.
+func TestRemovalWithoutTokens(t *testing.T) {
+	t.Parallel()
+	d := newQuickDesk(t)
+	d.addUser("ada", adaPassword)
+	check.OK(t, d.store.CreateProject(t.Context(), app.Project{Name: "shop", Members: map[string]app.Role{"root": app.Owner}}))
+	token := d.token("shop", "nightly", "ada", time.Now().Add(time.Hour))
+	root := d.signIn("root", adminPassword)
+	storetest.Change(t, d.project, "tokens/"+string(token.ID), map[string]any{"expires_at": "damaged"})
+	d.remove(root.Token, "users/ada").Refused(http.StatusInternalServerError, "internal")
+	if _, err := d.store.User(t.Context(), "ada"); err != nil {
+		t.Errorf("after the failure: got %v, want the user", err)
+	}
+	u := functest.Read[wire.UpdatedUser](patchUser(root.Token, "ada", `{"state":"deactivated"}`).Send(t, d.handler), http.StatusOK)
+	if u.TokenCount != nil {
+		t.Errorf("got %d tokens, want null", *u.TokenCount)
+	}
+	storetest.Change(t, d.project, "tokens/"+string(token.ID), nil)
+	d.remove(root.Token, "users/ada").Is(http.StatusOK)
+	d.remove(root.Token, "users/%ff").Refused(http.StatusNotFound, "not_found")
 }
 
 func TestEndSessions(t *testing.T) {

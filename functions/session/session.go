@@ -6,7 +6,7 @@
 //
 // # People who leave
 //
-// Deactivation ends all sessions of a user, and prevents sign-ins. Removal also takes the user's
+// Deactivation ends all sessions of a user, and prevents sign-ins. Removal also removes the user's
 // roles and deletes the user. Keys, deployments and audit records still contain the name, and a new
 // user can have it. Both take effect with the next request at any function, as does a change of the
 // admin rights, because [identity.Guard] reads the rights of each session from the store.

@@ -21,24 +21,26 @@ const leavePage = 100
 // active admin would remain, or last_owner if a project would have no active owner.
 //
 // Both rules are checked for all projects before the first write. If the user has more than 100
-// projects, several transactions are necessary. The first one also deactivates the user. If a later
-// one fails, another call continues.
+// projects, several transactions are necessary. The first one also deactivates the user, who thus
+// counts as neither an admin nor an owner for other changes. The later ones check no rule. If one
+// fails, another call continues.
 func (s *Store) RemoveUser(ctx context.Context, name string) error {
 	ref, err := s.userRef(name)
 	if err != nil {
 		return err
 	}
-	for more := true; more && err == nil; {
+	for first, more := true, true; more && err == nil; first = false {
 		err = s.transactSerially(ctx, "remove user "+name, ref, func(ctx context.Context, tx fire.Tx, b *batch) (err error) {
-			more, err = s.leaveProjects(ctx, tx, b, ref)
+			more, err = s.leaveProjects(ctx, tx, b, ref, first)
 			return err
 		})
 	}
 	return err
 }
 
-// leaveProjects removes a user from some projects, and deletes the user if no others remain.
-func (s *Store) leaveProjects(ctx context.Context, tx fire.Tx, b *batch, ref fire.Ref) (more bool, err error) {
+// leaveProjects removes a user from some projects, and deletes the user if no others remain. first
+// is true for the first transaction of a removal.
+func (s *Store) leaveProjects(ctx context.Context, tx fire.Tx, b *batch, ref fire.Ref, first bool) (more bool, err error) {
 	stored, err := txGet(tx, ref, "user", decode[userDoc])
 	if err != nil {
 		return false, err
@@ -50,8 +52,10 @@ func (s *Store) leaveProjects(ctx context.Context, tx fire.Tx, b *batch, ref fir
 	if err != nil {
 		return false, err
 	}
-	if err := s.requireOwners(tx, stored.Name, all); err != nil {
-		return false, err
+	if first {
+		if err := s.requireOwners(tx, stored.Name, all); err != nil {
+			return false, err
+		}
 	}
 	some := all[:min(len(all), leavePage)]
 	for _, m := range some {

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
+	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store/internal/fire"
 )
@@ -101,6 +102,9 @@ func (s *Store) Tokens(ctx context.Context, project string, page Page) ([]servic
 
 // TokensCreatedBy returns all service tokens that a user created, by ID.
 func (s *Store) TokensCreatedBy(ctx context.Context, username string) ([]servicetoken.Token, error) {
+	if !user.ValidName(username) { // can contain bytes that a query cannot
+		return nil, nil
+	}
 	return find(ctx, s.tokens().Where("created_by", "==", username), readToken)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
@@ -398,6 +399,35 @@ func TestRemoveUserFromManyProjects(t *testing.T) {
 	}
 	if _, err := s.User(t.Context(), "bob"); !problem.Is(err, problem.NotFound) {
 		t.Errorf("user after the removal: got %v, want not_found", err)
+	}
+}
+
+// TestRemovalIsNotHalfDone verifies that a removal continues if, after its first transaction, the
+// other owner of the remaining projects is deactivated.
+func TestRemovalIsNotHalfDone(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	plain := storetest.Open(t, project)
+	for _, name := range []string{"ada", "bob", "root"} {
+		check.OK(t, plain.CreateUser(t.Context(), someUser(name)))
+	}
+	const many = 101
+	for i := range many {
+		makeProject(t, plain, fmt.Sprintf("p%03d", i), map[string]app.Role{"bob": app.Owner, "ada": app.Owner})
+	}
+	var once sync.Once
+	s, err := store.OpenAnswered(t.Context(), project, func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := call(ctx, method, req, reply, cc, opts...)
+		if err == nil && strings.HasSuffix(method, "/Commit") {
+			once.Do(func() { deactivate(t, plain, "ada") })
+		}
+		return err
+	})
+	check.OK(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	check.OK(t, s.RemoveUser(t.Context(), "bob"))
+	if projects, _, err := s.Projects(t.Context(), "bob", store.Page{Size: 500}); err != nil || len(projects) != 0 {
+		t.Errorf("projects after the removal: got %d, %v, want none", len(projects), err)
 	}
 }
 

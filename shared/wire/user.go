@@ -7,7 +7,7 @@ type User struct {
 	Username   string     `json:"username" kind:"username"`
 	Admin      bool       `json:"admin"`                   // true for an admin, who owns all projects and manages users
 	State      string     `json:"state" kind:"user_state"` // state of the user; a deactivated user cannot sign in
-	LastSignIn *time.Time `json:"last_sign_in"`            // time of the last sign-in, up to 5 minutes late; null if never
+	LastSignIn *time.Time `json:"last_sign_in"`            // time of the last sign-in; null if never. The stored time can be up to 5 minutes before the last sign-in
 }
 
 // CreateUser is the body of POST /users.

@@ -133,7 +133,7 @@ func (a *application) showRemaining(s render.Screen, username string, left wire.
 	case *n == 0:
 		return nil
 	}
-	a.note("Service tokens that %s created stay valid. Revoke those that no program needs.", username)
+	a.note("Service tokens that %s created stay valid. Revoke the tokens that no program needs.", username)
 	rows := make([][]render.Cell, len(left.Tokens))
 	for i, t := range left.Tokens {
 		rows[i] = render.Plainly(t.Name, t.Project, t.Role, expiryText(&t.ExpiresAt), t.ID)
@@ -209,7 +209,7 @@ The command lists the service tokens that the user created. They stay valid.`,
 
 func (a *application) grantAdmin() *cobra.Command {
 	return a.userChange(userChange{
-		question: "Make NAME an admin, who owns all projects and manages users?", done: "User NAME is an admin.",
+		question: "Grant admin rights to NAME?", done: "User NAME is an admin.",
 		do: patchUser(wire.UpdateUser{Admin: wire.Some(true)}),
 	}, &cobra.Command{
 		Use: "grant-admin USERNAME", Short: "Grant admin rights to a user",
