@@ -9,7 +9,9 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
 //go:embed testdata/axe/axe.min.js
@@ -119,7 +121,8 @@ func TestAnswersAreAccessible(t *testing.T) {
 	key := s.allKeys()[0]
 	v.opens(s.page("api-keys", key.ID) + "?from=2020-01-01&to=2020-01-02")
 	v.accessible()
-	v.opens(s.page("api-keys", s.busy().ID))
+	s.used(stacktest.Key{Key: key}, 1, func(int) usage.Totals { return usage.Totals{Allowed: 1} })
+	v.opens(s.page("api-keys", key.ID))
 	v.presses("All values as a table")
 	v.accessible()
 	v.opens("/console/nowhere")
