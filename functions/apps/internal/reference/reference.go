@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/httpapi"
@@ -137,7 +138,7 @@ func (s *site) render(name, search string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-const maxQuery = 200 // bytes of a search
+const maxQuery = 200 // characters of a search
 
 // serve writes a page. Results of a search are rendered for each request.
 func (s *site) serve(w http.ResponseWriter, r *http.Request) error {
@@ -148,8 +149,8 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) error {
 		return problem.FromCode(problem.NotFound)
 	case name != indexPage || search == "":
 		return f.Serve(w, r)
-	case len(search) > maxQuery:
-		return problem.New(problem.InvalidParameter, "q must have at most %d bytes.", maxQuery)
+	case utf8.RuneCountInString(search) > maxQuery:
+		return problem.New(problem.InvalidParameter, "q must have at most %d characters.", maxQuery)
 	}
 	text, err := s.render(name, search)
 	if err != nil {
@@ -185,37 +186,55 @@ type found struct {
 // Count returns the number of results.
 func (f found) Count() int { return len(f.Operations) + len(f.Events) + len(f.Problems) }
 
-// search finds the parts that contain all words of a text.
+// search finds the parts that contain all words of a text. Calls with these words in their names
+// are first.
 func (p page) search(text string) *found {
-	words := strings.Fields(strings.ToLower(text))
-	matches := func(parts ...string) bool {
-		all := strings.ToLower(strings.Join(parts, " "))
-		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(all, word) })
+	wanted := strings.Fields(strings.ToLower(text))
+	matches := func(words string) bool {
+		return !slices.ContainsFunc(wanted, func(word string) bool { return !strings.Contains(words, word) })
 	}
 	var f found
+	var others []shown
 	for _, g := range p.Groups {
 		for _, o := range g.Operations {
-			if matches(o.Text(), o.Description) {
+			switch {
+			case matches(searchable(o.names()...)):
 				f.Operations = append(f.Operations, o)
+			case matches(o.Words):
+				others = append(others, o)
 			}
 		}
 	}
+	f.Operations = append(f.Operations, others...)
 	for _, e := range p.Events {
-		if matches(e.Type, e.Summary) {
+		if matches(e.Words) {
 			f.Events = append(f.Events, e)
 		}
 	}
 	for _, one := range p.Problems {
-		if matches(one.Code, one.Message) {
+		if matches(searchable(one.Code, one.Message)) {
 			f.Problems = append(f.Problems, one)
 		}
 	}
 	return &f
 }
 
+// searchable returns the words of texts in lower case, each once.
+func searchable(texts ...string) string {
+	var words []string
+	known := map[string]bool{}
+	for word := range strings.FieldsSeq(strings.ToLower(strings.Join(texts, " "))) {
+		if !known[word] {
+			known[word], words = true, append(words, word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 type sent struct {
 	operation
 	Type   string
+	Words  string // for searches
 	Body   *content
 	Sample string
 }
@@ -232,6 +251,7 @@ func (d *document) events() []sent {
 				e.Sample = b.String()
 			}
 		}
+		e.Words = searchable(append(e.Body.names(), e.Type, e.Summary)...)
 		all = append(all, e)
 	}
 	return all
@@ -248,6 +268,7 @@ type shown struct {
 	Group        string
 	Method, Path string
 	Short        string // the summary, for a list
+	Words        string // for searches
 	Parameters   []parameter
 	Body         *content // request body, or nil
 	Answers      []answer // successful ones
@@ -255,8 +276,19 @@ type shown struct {
 	Curl         string
 }
 
-// Text returns the text in which the search of the contents looks.
-func (s shown) Text() string { return strings.Join([]string{s.Method, s.Path, s.ID, s.Summary}, " ") }
+func (s shown) names() []string { return []string{s.Method, s.Path, s.ID, s.Summary} }
+
+func (s shown) words() string {
+	all := append(s.names(), s.Description)
+	for _, p := range s.Parameters {
+		all = append(all, p.Name)
+	}
+	all = append(all, s.Body.names()...)
+	for _, a := range s.Answers {
+		all = append(all, a.Body.names()...)
+	}
+	return searchable(all...)
+}
 
 type parameter struct {
 	In string // path, query or header
@@ -267,6 +299,19 @@ type content struct {
 	Kind     string // media type
 	Optional bool
 	Shapes   []shape
+}
+
+// names returns the names of all fields.
+func (c *content) names() (names []string) {
+	if c == nil {
+		return nil
+	}
+	for _, s := range c.Shapes {
+		for _, f := range s.Fields {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 type shape struct {
@@ -331,7 +376,7 @@ func (d *document) show(method, path string, op operation) shown {
 		}
 		s.Answers = append(s.Answers, answer{status, r.Description, d.content(r.Content)})
 	}
-	s.Curl = d.curl(s)
+	s.Curl, s.Words = d.curl(s), s.words()
 	return s
 }
 

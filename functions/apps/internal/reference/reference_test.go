@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,6 +132,20 @@ func results(t *testing.T, s *site, text string) (links []string) {
 	return links
 }
 
+// filtered returns the links of the contents that the script shows for a text.
+func filtered(t *testing.T, s *site, text string) (links []string) {
+	t.Helper()
+	page, err := s.render(indexPage, "")
+	check.OK(t, err)
+	for _, m := range regexp.MustCompile(`<li data-words="([^"]*)"><a href="`+s.page.Home+`/([^"]*)"`).FindAllStringSubmatch(string(page), -1) {
+		words := html.UnescapeString(m[1])
+		if !slices.ContainsFunc(strings.Fields(strings.ToLower(text)), func(word string) bool { return !strings.Contains(words, word) }) {
+			links = append(links, m[2])
+		}
+	}
+	return links
+}
+
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	description, err := os.ReadFile("testdata/api.json")
@@ -145,14 +160,44 @@ func TestSearch(t *testing.T) {
 		"malformed":               {"problems#problem-malformed_json"},
 		"json":                    {"problems#problem-malformed_json"},
 		"nothing of this kind":    nil,
+		"page_size":               {"things#listThings"},
+		"idempotency-key":         {"things#createThing"},
+		"things left_out":         {"things#createThing"},
+		"items[].lid.open":        {"things#listThings"},
+		"inside.status":           {"things#listThings", "things#createThing"},
+		"name":                    {"things#createThing", "things#listThings"}, // first the call with this word in its summary
 		`"><img onerror=alert(1)`: {"odd#call"},
 	} {
-		check.Equal(t, text, want, results(t, s, text))
+		got := results(t, s, text)
+		check.Equal(t, text, want, got)
+		listed := slices.DeleteFunc(got, func(link string) bool { return strings.HasPrefix(link, problemsPage) })
+		check.Equal(t, "filtered by "+text, slices.Sorted(slices.Values(listed)), slices.Sorted(slices.Values(filtered(t, s, text))))
 	}
 	page, err := s.render(indexPage, `<script>alert(1)</script>`)
 	check.OK(t, err)
 	if strings.Contains(string(page), "<script>alert") || !strings.Contains(string(page), "No matches for “&lt;script&gt;") {
 		t.Errorf("the text of the search is not escaped: %s", page)
+	}
+	if title := "<title>“&lt;script&gt;alert(1)&lt;/script&gt;” · Things API</title>"; !strings.Contains(string(page), title) {
+		t.Errorf("got %s, want %s", page, title)
+	}
+}
+
+// TestSearchFindsParameters searches the served description for parameters, headers, fields and an
+// event.
+func TestSearchFindsParameters(t *testing.T) {
+	t.Parallel()
+	s, err := newSite(api.OpenAPI)
+	check.OK(t, err)
+	for text, want := range map[string]string{
+		"dry_run": "keys#bulkKeys", "add_tags": "keys#bulkKeys", "unused_for": "keys#listKeys", "quota_mode": "keys#updatePlan",
+		"expires_at": "keys#createKey", "page_token": "apps#listApps", "never_seen": "usage#forecastGate",
+		"if-match": "apps#updateApp", "idempotency-key": "keys#createKey", "prefer": "keys#rotateKey", "gate.engaged": "events#dev.sluicegate.gate.engaged.v1",
+	} {
+		got := results(t, s, text)
+		if !slices.Contains(got, want) || !slices.Contains(filtered(t, s, text), want) {
+			t.Errorf("%s: got %q, filtered %q, want %s", text, got, filtered(t, s, text), want)
+		}
 	}
 }
 
@@ -231,6 +276,7 @@ func TestServe(t *testing.T) {
 	nothingFromOutside(t, s)
 	for path, status := range map[string]int{
 		"/none": 404, "/": 404, "/keys/": 404, "/events": 200, "?q=" + strings.Repeat("x", maxQuery): 200, "?q=" + strings.Repeat("x", maxQuery+1): 400, "?q=+": 200,
+		"?q=" + strings.Repeat("%C3%A4", maxQuery): 200, "?q=" + strings.Repeat("%C3%A4", maxQuery+1): 400,
 	} {
 		if w := ask(home + path); w.Code != status {
 			t.Errorf("%s: got status %d, want %d", path, w.Code, status)

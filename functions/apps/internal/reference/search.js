@@ -12,7 +12,7 @@ function filter() {
   for (const group of groups) {
     let found = 0;
     for (const item of group.querySelectorAll("li")) {
-      const text = (item.dataset.text || "").toLowerCase();
+      const text = item.dataset.words || "";
       const hit = words.every((word) => text.includes(word));
       item.hidden = !hit;
       found += hit && text ? 1 : 0;
@@ -21,7 +21,8 @@ function filter() {
     group.open = words.length > 0 ? found > 0 : opened.get(group);
     all += found;
   }
-  document.getElementById("matches").textContent = words.length > 0 ? `${all} calls and events` : "";
+  const result = all > 0 ? `Matching calls and events: ${all}.` : "No matching calls and events. Press Enter to search the problems too.";
+  document.getElementById("matches").textContent = words.length > 0 ? result : "";
 }
 
 field.addEventListener("input", filter);
