@@ -201,6 +201,54 @@ func TestSearchFindsParameters(t *testing.T) {
 	}
 }
 
+// TestStyleUsesTheScalesOfTheConsole checks that rules name sizes and colors, and that the named values
+// are those of the console.
+func TestStyleUsesTheScalesOfTheConsole(t *testing.T) {
+	t.Parallel()
+	console, err := os.ReadFile("../../../console/internal/view/assets/style.css")
+	check.OK(t, err)
+	variables := func(text string, theme int) map[string]string {
+		roots := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(text, 2)
+		if len(roots) != 2 {
+			t.Fatalf("got %d themes, want 2", len(roots))
+		}
+		values := map[string]string{}
+		for _, m := range regexp.MustCompile(`--([a-z0-9-]+): ([^;]+);`).FindAllStringSubmatch(roots[theme][1], -1) {
+			values[m[1]] = m[2]
+		}
+		return values
+	}
+	light := variables(style, 0)
+	for theme := range 2 {
+		want := variables(string(console), theme)
+		for name, value := range variables(style, theme) {
+			if value != want[name] {
+				t.Errorf("theme %d: --%s: got %s, want %s", theme, name, value, want[name])
+			}
+		}
+	}
+	scaled := regexp.MustCompile(`^(font|font-size|font-weight|gap|(padding|margin|border)-?[a-z-]*)$`)
+	named := regexp.MustCompile(`^((0|auto|inherit|collapse|1px solid|var\(--[a-z0-9-]+\)(/1\.\d)?) ?)+$`)
+	declarations := 0
+	for _, rule := range regexp.MustCompile(`([^{}]*)\{([^{}]*)\}`).FindAllStringSubmatch(style, -1) {
+		for declaration := range strings.SplitSeq(rule[2], ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(declaration), ": ")
+			declarations++
+			if scaled.MatchString(name) && !named.MatchString(value) || !strings.HasPrefix(name, "--") && strings.Contains(value, "#") {
+				t.Errorf("%s: got %s: %s, want named values", strings.TrimSpace(rule[1]), name, value)
+			}
+		}
+	}
+	for _, used := range regexp.MustCompile(`var\(--([a-z0-9-]+)`).FindAllStringSubmatch(style, -1) {
+		if light[used[1]] == "" {
+			t.Errorf("the style sheet does not define --%s", used[1])
+		}
+	}
+	if declarations < 200 {
+		t.Errorf("got only %d declarations", declarations)
+	}
+}
+
 // nothingFromOutside checks that pages have only the embedded script, and only links to existing
 // parts.
 func nothingFromOutside(t *testing.T, s *site) {
