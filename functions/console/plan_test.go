@@ -58,7 +58,7 @@ func TestPlanPreview(t *testing.T) {
 		t.Errorf("form: got %s, want a button for the preview", form)
 	}
 	o.post(path+"/preview", fields("500")).Shows(http.StatusOK,
-		`id="preview"`, "Nothing is saved yet.", "Keys that used more than this quota in a day since 2025-12-13: 101 of 120.",
+		`id="preview"`, "Nothing is saved yet.", "Since 2025-12-13, 101 of 120 keys used more than this quota in at least one day.",
 		"The effect of rate and burst is unknown", "Checkout &lt;team&gt;", "1,234,567", "from 12 March 2026", "key-zz99yy88</code>",
 		"Only the 2 keys with the most requests are listed.", `value="500"`, `name="was_quota" value="1000"`, `action="`+path+`"`)
 	want := []string{"POST " + call + `/forecast {"quota":500,"quota_period":"day"}`}

@@ -211,7 +211,7 @@ func TestMostUrgent(t *testing.T) {
 
 func TestKeptEnvironmentsAreBounded(t *testing.T) {
 	t.Parallel()
-	all, now, reads := newReadings[environment](time.Hour, newTurns()), time.Unix(0, 0), map[string]int{}
+	all, now, reads := newReadings[environment](time.Hour, reportsAtOnce), time.Unix(0, 0), map[string]int{}
 	read := func(namespace string) {
 		t.Helper()
 		now = now.Add(time.Second)

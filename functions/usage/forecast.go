@@ -43,7 +43,7 @@ func (s *Service) forecastPlan(ctx context.Context, in httpapi.Scope, body wire.
 	if err != nil {
 		return wire.PlanForecast{}, fmt.Errorf("forecast of %s: %w", id, err)
 	}
-	return planForecast(p, keys), nil
+	return planForecast(p, keys, s.now()), nil
 }
 
 func (s *Service) forecastGate(ctx context.Context, in httpapi.Scope, _ api.None) (wire.GateForecast, error) {
@@ -54,12 +54,12 @@ func (s *Service) forecastGate(ctx context.Context, in httpapi.Scope, _ api.None
 	return gateForecast(in.App.Name, keys, s.now()), nil
 }
 
-// planForecast compares the keys of p with its quota.
-func planForecast(p plan.Plan, keys usedKeys) wire.PlanForecast {
+// planForecast compares the keys of p that clients can use with its quota.
+func planForecast(p plan.Plan, keys usedKeys, now time.Time) wire.PlanForecast {
 	today, with := usage.DayOf(keys.at), planwire.Wire(p)
 	out := wire.PlanForecast{
 		Quota: with.Quota, QuotaPeriod: with.QuotaPeriod, From: usage.EarliestKept(today).String(),
-		WouldExceed: []wire.QuotaExcess{}, Rate: wire.Unknown, Incomplete: []string{}, AsOf: keys.at.UTC(),
+		WouldExceed: []wire.QuotaExcess{}, Rate: wire.Unknown, Incomplete: []string{}, ReadTime: keys.readTime(now),
 	}
 	for _, day := range keys.incomplete {
 		if day >= usage.EarliestKept(today) {
@@ -67,7 +67,7 @@ func planForecast(p plan.Plan, keys usedKeys) wire.PlanForecast {
 		}
 	}
 	for k, h := range keys.each {
-		if k.Plan != p.ID {
+		if k.Plan != p.ID || k.Status != apikey.Active || k.Expired(now) {
 			continue
 		}
 		out.Keys++
@@ -87,7 +87,7 @@ func planForecast(p plan.Plan, keys usedKeys) wire.PlanForecast {
 
 // gateForecast counts the keys whose scope includes an app.
 func gateForecast(name string, keys usedKeys, now time.Time) wire.GateForecast {
-	out := wire.GateForecast{Observed: wire.Observed{State: wire.NotObserved, Message: notObserved}, AsOf: keys.at.UTC()}
+	out := wire.GateForecast{Observed: wire.Observed{State: wire.NotObserved, Message: notObserved}, ReadTime: keys.readTime(now)}
 	for k, h := range keys.each {
 		_, seen := h.LastSeen(usage.DayOf(keys.at))
 		switch {
@@ -115,6 +115,10 @@ type usedKeys struct {
 }
 
 func (u usedKeys) size() int { return u.keys }
+
+func (u usedKeys) readTime(now time.Time) wire.ReadTime {
+	return wire.ReadTime{AsOf: u.at.UTC(), Age: max(0, int(now.Sub(u.at)/time.Second))}
+}
 
 // readUsedKeys returns the keys of an environment, or at least those of one plan. It shares the
 // reads of the environment's report and of other forecasts. If the environment is being read for

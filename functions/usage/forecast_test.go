@@ -47,11 +47,12 @@ func TestPlanForecast(t *testing.T) {
 	h := start(t, 0)
 	_, err := h.store.CreatePlan(t.Context(), plan.Plan{ID: "plan-b", Namespace: "shop-prod", Name: "B", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: h.now, UpdatedAt: h.now})
 	check.OK(t, err)
-	h.issue("bbbbbbbb", func(k *apikey.Key) { k.Name, k.Status = "Old", apikey.Disabled })
+	h.issue("bbbbbbbb", func(k *apikey.Key) { k.Name = "Old" })
 	h.issue("cccccccc", func(k *apikey.Key) { k.ExpiresAt = h.now.Add(-time.Hour) })
 	h.issue("dddddddd", func(k *apikey.Key) { k.Status = apikey.Revoked })
 	h.issue("eeeeeeee", func(k *apikey.Key) { k.Plan = "plan-b" })
-	for _, p := range []apikey.Prefix{"dddddddd", "eeeeeeee"} {
+	h.issue("ffffffff", func(k *apikey.Key) { k.Status = apikey.Disabled })
+	for _, p := range []apikey.Prefix{"cccccccc", "dddddddd", "eeeeeeee", "ffffffff"} {
 		h.rollUpKey(p, "2024-02-01", usage.Totals{Allowed: 1000})
 	}
 	h.rollUp("2023-12-31", usage.Totals{Allowed: 60, RateDenied: 500})
@@ -59,13 +60,12 @@ func TestPlanForecast(t *testing.T) {
 	h.flush("2024-03-01", "a-1", usage.Totals{Allowed: 20})
 	h.flush("2024-03-02", "a-1", usage.Totals{Allowed: 30, QuotaDenied: 70})
 	h.rollUpKey("bbbbbbbb", "2024-01-15", usage.Totals{Allowed: 51})
-	h.rollUpKey("cccccccc", "2024-01-15", usage.Totals{Allowed: 50})
 	storetest.Damage(t, h.project, "counters/2024-03-01.run-2.0", map[string]any{"day": "2024-03-01"})
 	check.OK(t, h.store.MarkIncomplete(t.Context(), h.day("2023-12-01"), h.day("2023-11-01"))) // no longer stored
 
 	quota, period := int64(50), "month"
 	want := wire.PlanForecast{
-		Quota: &quota, QuotaPeriod: &period, From: "2023-12-02", Keys: 3, Exceeding: 2, Rate: "unknown", Incomplete: []string{"2024-03-01"}, AsOf: h.now,
+		Quota: &quota, QuotaPeriod: &period, From: "2023-12-02", Keys: 2, Exceeding: 2, Rate: "unknown", Incomplete: []string{"2024-03-01"}, ReadTime: wire.ReadTime{AsOf: h.now},
 		WouldExceed: []wire.QuotaExcess{
 			{NamedKey: wire.NamedKey{KeyID: "key-aaaaaaaa", Prefix: key}, PeriodStart: "2023-12-01", Used: 60, Quota: 50, Periods: 1},
 			{NamedKey: wire.NamedKey{KeyID: "key-bbbbbbbb", Prefix: "bbbbbbbb", Name: "Old"}, PeriodStart: "2024-01-01", Used: 51, Quota: 50, Periods: 1},
@@ -91,12 +91,12 @@ func TestMostExceeding(t *testing.T) {
 	keys := usedKeys{at: at, each: func(yield func(apikey.Key, usage.History) bool) {
 		for i := range 2 * maxExceeding {
 			h := usage.History{{Day: usage.DayOf(at), Totals: usage.Totals{Allowed: uint64(10 + i/2)}}}
-			if !yield(apikey.Key{Prefix: prefix(i), Plan: "plan-a"}, h) {
+			if !yield(apikey.Key{Prefix: prefix(i), Plan: "plan-a", Status: apikey.Active}, h) {
 				return
 			}
 		}
 	}}
-	got := planForecast(plan.Plan{ID: "plan-a", Limits: plan.Limits{Quota: 9, Period: plan.Day}}, keys)
+	got := planForecast(plan.Plan{ID: "plan-a", Limits: plan.Limits{Quota: 9, Period: plan.Day}}, keys, at)
 	if got.Keys != 2*maxExceeding || got.Exceeding != 2*maxExceeding || len(got.WouldExceed) != maxExceeding {
 		t.Errorf("got %d keys, %d exceeding, %d listed, want %d, %[4]d and %d", got.Keys, got.Exceeding, len(got.WouldExceed), 2*maxExceeding, maxExceeding)
 	}
@@ -123,7 +123,7 @@ func TestGateForecast(t *testing.T) {
 	h.rollUpKey("gggggggg", "2023-12-01", usage.Totals{Allowed: 1}) // no longer stored
 	h.rollUp("2024-02-01", usage.Totals{RateDenied: 1})
 	a := h.as("ada", gateForecasts)
-	const want = `{"keys":{"usable":3,"disabled":1,"expired":1,"never_seen":2},"observed":{"state":"none","message":"` + notObserved + `"},"as_of":"2024-03-02T12:00:00Z"}` + "\n"
+	const want = `{"keys":{"usable":3,"disabled":1,"expired":1,"never_seen":2},"observed":{"state":"none","message":"` + notObserved + `"},"as_of":"2024-03-02T12:00:00Z","age_seconds":0}` + "\n"
 	check.Equal(t, "forecast", want, string(a.Is(http.StatusOK).Body))
 }
 
@@ -209,6 +209,9 @@ func TestForecastReads(t *testing.T) {
 	step("gate again", reads{}, gate)
 	h.now = h.now.Add(3999 * time.Millisecond) // 2 s, and 1 s for each hundred keys
 	step("plan within the life of the gate's read", reads{0, 1, 0}, forecast("2", 1))
+	if age := h.gateForecast().Age; age != 3 {
+		t.Errorf("age of the gate's read: got %d s, want 3", age)
+	}
 	h.now = h.now.Add(time.Millisecond)
 	step("gate after that", reads{502, 0, 1}, gate)
 	h.now = h.now.Add(time.Minute)
@@ -242,12 +245,34 @@ func TestOneForecastAtATime(t *testing.T) {
 			t.Errorf("%s: Retry-After: got %q, want 1", what, a.Header.Get("Retry-After"))
 		}
 	}
-	h.post("ada", strings.Replace(planForecasts, "shop", "other", 1), `{}`).Is(http.StatusOK)
+	other := make(chan int)
+	go func() { other <- h.post("ada", strings.Replace(planForecasts, "shop", "other", 1), `{}`).Status }() // waits
 	close(release)
-	if got := <-first; got != http.StatusOK {
-		t.Errorf("first forecast: got %d, want 200", got)
+	for _, forecast := range []chan int{first, other} {
+		if got := <-forecast; got != http.StatusOK {
+			t.Errorf("forecast: got %d, want 200", got)
+		}
 	}
 	h.as("ada", gateForecasts).Is(http.StatusOK)
+}
+
+func TestForecastsDoNotDelayReports(t *testing.T) {
+	t.Parallel()
+	h := start(t, 0)
+	turns := h.service.used.turns
+	for range cap(turns) {
+		turns <- struct{}{}
+	}
+	report := make(chan int, 1)
+	go func() { report <- h.get(prod + "/usage").Status }()
+	select {
+	case got := <-report:
+		if got != http.StatusOK {
+			t.Errorf("report during forecasts: got %d, want 200", got)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the report waits for forecasts")
+	}
 }
 
 func TestForecastOfTooManyKeys(t *testing.T) {

@@ -19,7 +19,7 @@ type sized interface {
 // readings caches reads by name.
 type readings[T sized] struct {
 	life  time.Duration
-	turns turns
+	turns chan struct{} // semaphore of reads
 
 	mu     sync.Mutex // guards cached; not held during reads
 	cached map[string]*cachedReading[T]
@@ -31,19 +31,16 @@ type cachedReading[T sized] struct {
 	keys    int       // in the last read
 }
 
-// turns is a semaphore of reads.
-type turns chan struct{}
-
-func newTurns() turns { return make(turns, readingsAtOnce) }
-
-func newReadings[T sized](life time.Duration, t turns) *readings[T] {
-	return &readings[T]{life: life, turns: t, cached: map[string]*cachedReading[T]{}}
+func newReadings[T sized](life time.Duration, atOnce int) *readings[T] {
+	return &readings[T]{life: life, turns: make(chan struct{}, atOnce), cached: map[string]*cachedReading[T]{}}
 }
 
+// The limits of readings. Each concurrent read uses memory for all its keys.
 const (
-	readingsAtOnce = 2               // concurrent reads: each uses memory for all keys
-	maxCachedKeys  = 20_000          // in all readings of a cache
-	maxUnused      = 5 * time.Minute // for which an unused reading is cached
+	reportsAtOnce   = 2
+	forecastsAtOnce = 1
+	maxCachedKeys   = 20_000          // in all readings of a cache
+	maxUnused       = 5 * time.Minute // for which an unused reading is cached
 )
 
 // get returns a reading that read would return without loading it.

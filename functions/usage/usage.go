@@ -15,8 +15,9 @@
 // one second for each hundred keys read.
 //
 // A forecast reads two documents for each key of the plan, or of the environment for a gate. It
-// reuses the reads of a report of all keys and of other forecasts for the same time. In each
-// environment, one forecast reads at a time; others return rate_limited.
+// reuses the reads of a report of all keys and of other forecasts for the same time. A process
+// reads for one forecast at a time, independently of reports. A second forecast of an environment
+// returns rate_limited; those of other environments wait.
 //
 // An export reads the counters once, then the keys, then the rollups, 500 at a time. A process
 // runs one export of a project, one of a caller and four in all; further ones are rejected as
@@ -78,11 +79,11 @@ type Service struct {
 // New returns a service.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
 	checkers := &usagequery.Checkers{Client: checkers.NewClient(cfg.Settings), Members: st.Members, Log: log}
-	turns := newTurns()
 	s := &Service{
 		store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), counted: usagequery.NewReader(st, checkers, cfg.Recent),
-		environments: newReadings[environment](cfg.Life(), turns), used: newReadings[usedKeys](cfg.Life(), turns),
-		forecasts: running{what: "forecast", retry: time.Second}, exports: running{what: "export", most: exportsAtOnce, retry: exportRetry}, now: time.Now,
+		environments: newReadings[environment](cfg.Life(), reportsAtOnce), used: newReadings[usedKeys](cfg.Life(), forecastsAtOnce),
+		forecasts: running{retry: time.Second, message: "Another forecast is in progress. Try again in a second."},
+		exports:   running{most: exportsAtOnce, retry: exportRetry, message: "Another export is in progress. Try again in 10 seconds."}, now: time.Now,
 	}
 	httpapi.Serve(s.api, api.GetUsage, s.getUsage)
 	httpapi.Serve(s.api, api.GetEnvironmentUsage, s.getEnvironmentUsage)

@@ -348,7 +348,7 @@ var (
 	ForecastPlan = route[wire.ForecastPlan, wire.PlanForecast]("usage", "POST "+aPlan+"/forecast", Developer, http.StatusOK,
 		"List the keys of a plan that used more than a new quota",
 		problem.MissingField, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota, problem.TooManyKeys).
-		details("The plan does not change. Absent fields have the plan's values. A forecast is limited to 20,000 keys. An environment has one forecast at a time; others get 429.")
+		details("The plan does not change. Absent fields have the plan's values. Disabled and expired keys are not compared. A forecast is limited to 20,000 keys. An environment has one forecast at a time; others get 429.")
 	ForecastGate = route[None, wire.GateForecast]("usage", "GET "+anApp+"/gate/forecast", Developer, http.StatusOK,
 		"Count the keys that can access an app while its gate is on", problem.TooManyKeys).
 		details("A forecast is limited to 20,000 keys. An environment has one forecast at a time; others get 429.")

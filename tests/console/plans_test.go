@@ -90,7 +90,7 @@ func TestPlanPreview(t *testing.T) {
 		v.opens(s.page("plans", plan.ID, "edit"))
 		v.types("Quota", "5")
 		v.chooses("Quota period", "Week")
-		v.clicks("Preview").sees("Nothing is saved yet.", "Keys that used more than this quota in a week since", "0 of 1.")
+		v.clicks("Preview").sees("Nothing is saved yet.", "0 of 1 keys used more than this quota in at least one week.")
 		v.shot("plans-preview")
 		if p := s.plan(plan.ID); p.Quota != nil {
 			v.t.Errorf("quota after a preview: got %d, want none", *p.Quota)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,9 +19,9 @@ const notedKeys = 10
 func (a *application) planForecast() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "forecast PLAN", Short: "Show the keys that used more than a new quota", SuggestFor: []string{"preview"},
-		Long: `Compare the stored usage of a plan's keys with a new quota, and change nothing. The comparison
-uses the allowed requests of the UTC days, weeks or months in the last 92 days. A key is listed
-with its busiest period. Limits without a flag are those of the plan.
+		Long: `Compare the stored usage of a plan's active keys with a new quota, and change nothing. The
+comparison uses the allowed requests of the UTC days, weeks or months in the last 92 days. A
+key is listed with its busiest period. Limits without a flag are those of the plan.
 
 The effect of --rate and --burst is unknown, because usage is stored per day.`,
 		Example: `  sluice plan forecast plan-starter --quota 50000 --quota-period month`,
@@ -121,11 +122,16 @@ func (a *application) noteLines(lines []string) {
 	}
 }
 
+// rejectsBoth returns the statuses that a change returns if its forecast does.
+func rejectsBoth() []int {
+	return []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity}
+}
+
 // noteNoForecast reports a failed forecast, which does not prevent the change. It returns an error
 // that the change would return too.
 func (a *application) noteNoForecast(ctx context.Context, err error) error {
 	var rejected *client.Error
-	if ctx.Err() != nil || errors.As(err, &rejected) && (rejected.Status == http.StatusUnauthorized || rejected.Status == http.StatusUnprocessableEntity) {
+	if ctx.Err() != nil || errors.As(err, &rejected) && slices.Contains(rejectsBoth(), rejected.Status) {
 		return err
 	}
 	a.note("The effect on keys is unknown: %s", a.explain(ctx, err).message)

@@ -32,7 +32,7 @@ func TestForecastBeforeConfirmation(t *testing.T) {
 		{
 			"gate", "app gate on hello", nil, 0,
 			[]string{
-				"12 keys can access hello. Requests without a valid key will be denied.\n3 of them made no requests to any app in the stored days.\n" +
+				"12 keys can access hello. Requests without a valid key will be denied.\n3 of these keys have no stored requests.\n" +
 					"1 disabled key and 2 expired keys will be denied.\nThe number is unknown.\n" + gateQuery,
 			},
 			unknown,
@@ -59,13 +59,27 @@ func TestForecastBeforeConfirmation(t *testing.T) {
 			"[y/N]",
 		},
 		{
+			"gate of a missing app", "app gate on hello",
+			map[string][]answer{gatePath: failing(http.StatusNotFound, "not_found")},
+			exitNotFound,
+			[]string{"error: The message of not_found. (not_found)\n"},
+			"[y/N]",
+		},
+		{
+			"gate, forbidden", "app gate on hello",
+			map[string][]answer{gatePath: failing(http.StatusForbidden, "forbidden")},
+			exitFailed,
+			[]string{"error: The message of forbidden. (forbidden)\n"},
+			"[y/N]",
+		},
+		{
 			"plan", "plan update plan-starter --quota 500", nil, 0,
-			[]string{"Keys that used more than this quota in a day since 2025-12-13: 2 of 3.\n", "key-ab12cd34", "1000", "2026-03-12", planQuery},
+			[]string{"Since 2025-12-13, 2 of 3 keys used more than this quota in at least one day.\n", "key-ab12cd34", "1000", "2026-03-12", planQuery},
 			unknown,
 		},
 		{
 			"plan with no exceeding keys", "plan update plan-metered --quota 500", nil, 0,
-			[]string{"Keys that used more than this quota in a month since 2025-12-13: 0 of 1.\n"},
+			[]string{"Since 2025-12-13, 0 of 1 keys used more than this quota in at least one month.\nThe first month is incomplete.\n"},
 			"[y/N]",
 		},
 		{
@@ -80,6 +94,20 @@ func TestForecastBeforeConfirmation(t *testing.T) {
 			map[string][]answer{planForecastPath: failing(http.StatusUnprocessableEntity, "invalid_quota")},
 			1,
 			[]string{"error: The message of invalid_quota. (invalid_quota)\n"},
+			"[y/N]",
+		},
+		{
+			"missing plan", "plan update plan-starter --quota 500",
+			map[string][]answer{planForecastPath: failing(http.StatusNotFound, "not_found")},
+			exitNotFound,
+			[]string{"error: The message of not_found. (not_found)\n"},
+			"[y/N]",
+		},
+		{
+			"plan, forbidden", "plan update plan-starter --quota 500",
+			map[string][]answer{planForecastPath: failing(http.StatusForbidden, "forbidden")},
+			exitFailed,
+			[]string{"error: The message of forbidden. (forbidden)\n"},
 			"[y/N]",
 		},
 	}

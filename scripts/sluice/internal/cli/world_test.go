@@ -85,9 +85,9 @@ const (
 	planForecastJSON = `{"quota":500,"quota_period":"day","from":"2025-12-13","keys":3,"exceeding":2,"would_exceed":[` +
 		`{"key_id":"key-ab12cd34","prefix":"ab12cd34","name":"Checkout team","period_start":"2026-03-12","used":1000,"quota":500,"periods":7},` +
 		`{"key_id":"key-zz99yy88","prefix":"zz99yy88","name":"","period_start":"2026-01-01","used":501,"quota":500,"periods":1}],` +
-		`"rate":"unknown","incomplete":["2026-01-07"],"as_of":"2026-03-14T15:09:20Z"}`
-	noExcessJSON     = `{"quota":500,"quota_period":"month","from":"2025-12-13","keys":1,"exceeding":0,"would_exceed":[],"rate":"unknown","incomplete":[],"as_of":"2026-03-14T15:09:20Z"}`
-	gateForecastJSON = `{"keys":{"usable":12,"disabled":1,"expired":2,"never_seen":3},"observed":{"state":"none","message":"The number is unknown."},"as_of":"2026-03-14T15:09:20Z"}`
+		`"rate":"unknown","incomplete":["2026-01-07"],"as_of":"2026-03-14T15:09:20Z","age_seconds":6}`
+	noExcessJSON     = `{"quota":500,"quota_period":"month","from":"2025-12-13","keys":1,"exceeding":0,"would_exceed":[],"rate":"unknown","incomplete":[],"as_of":"2026-03-14T15:09:20Z","age_seconds":6}`
+	gateForecastJSON = `{"keys":{"usable":12,"disabled":1,"expired":2,"never_seen":3},"observed":{"state":"none","message":"The number is unknown."},"as_of":"2026-03-14T15:09:20Z","age_seconds":6}`
 
 	explainedJSON = `{"request_id":"7Q2ZLOKXH3BD","denials":[{"at":"2026-03-14T15:09:26.038Z","code":"invalid_key","reason":"expired","explanation":"The key has expired. Change its expiry, or create another key.","environment":"prod","app":"hello","key_id":"key-ab12cd34","key_prefix":"ab12cd34","key_name":"Checkout team","method":"GET","replica":"checker-0"},{"at":"2026-03-14T15:09:20.001Z","code":"invalid_key","reason":"unknown","explanation":"The key does not exist in this project.","environment":"prod","app":"hello","key_id":null,"key_prefix":null,"key_name":null,"method":"\u001b[31mGET","replica":"checker-0"}],"asked":2,"answered":1}`
 	forceJSON     = `{"change":"7ff9ad4c","everywhere":true,"at":"2026-03-14T15:09:26.038Z","replicas":[{"replica":"checker-0","state":"applied","after_ms":21},{"replica":"checker-1","state":"applied","after_ms":38}]}`
