@@ -45,8 +45,12 @@ func (s *Service) list(ctx context.Context, f store.KeyFilter, q api.KeysOf) (wi
 	if err != nil {
 		return wire.KeyList{}, err
 	}
+	ready, err := s.store.KeyListReady(ctx)
+	if err != nil {
+		return wire.KeyList{}, err
+	}
 	if search.narrows() {
-		return s.search(ctx, f, search)
+		return s.search(ctx, f, search, ready)
 	}
 	keys, next, err := s.store.Keys(ctx, f, store.Page(q.Page))
 	if err != nil {
@@ -56,7 +60,7 @@ func (s *Service) list(ctx context.Context, f store.KeyFilter, q api.KeysOf) (wi
 	if err != nil {
 		return wire.KeyList{}, err
 	}
-	total, err := s.total(ctx, f, search)
+	total, err := s.total(ctx, f, search, ready)
 	return wire.KeyList{List: wire.List[wire.Key]{Items: items, NextPageToken: next}, Total: total}, err
 }
 

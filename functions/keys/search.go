@@ -19,7 +19,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-const maxSearch = 200
+const maxSearch = 200 // characters
 
 // query is a search at a time.
 type query struct {
@@ -50,8 +50,8 @@ func newQuery(q api.KeysOf, now time.Time) (query, error) {
 
 func checkSearch(q api.KeysOf) error {
 	switch {
-	case len(q.Search) > maxSearch:
-		return problem.New(problem.InvalidParameter, "search must have at most %d bytes.", maxSearch)
+	case utf8.RuneCountInString(q.Search) > maxSearch:
+		return problem.New(problem.InvalidParameter, "search must have at most %d characters.", maxSearch)
 	case q.App != "" && !app.ValidLabel(q.App):
 		return problem.New(problem.InvalidParameter, "app must be the name of an app.")
 	case q.Tag != "" && !apikey.ValidTag(q.Tag):
@@ -73,7 +73,7 @@ func (q query) seen(day string) bool {
 	return !q.since.IsZero() && day >= usage.DayOf(q.since).String()
 }
 
-func (s *Service) search(ctx context.Context, f store.KeyFilter, q query) (wire.KeyList, error) {
+func (s *Service) search(ctx context.Context, f store.KeyFilter, q query, ready bool) (wire.KeyList, error) {
 	after, err := placeOf(q.Token)
 	if err != nil {
 		return wire.KeyList{}, err
@@ -81,7 +81,7 @@ func (s *Service) search(ctx context.Context, f store.KeyFilter, q query) (wire.
 	if f.Status = apikey.Status(q.Status); q.Status == expired {
 		f.Status = apikey.Active // stored as active
 	}
-	found, next, err := s.find(ctx, f, q, after)
+	found, next, err := s.find(ctx, f, q, after, ready)
 	if err != nil {
 		return wire.KeyList{}, err
 	}
@@ -96,20 +96,16 @@ func (s *Service) search(ctx context.Context, f store.KeyFilter, q query) (wire.
 		return wire.KeyList{}, err
 	}
 	items = slices.DeleteFunc(items, func(k wire.Key) bool { return q.seen(httpapi.Deref(k.LastSeen)) })
-	total, err := s.total(ctx, f, q)
+	total, err := s.total(ctx, f, q, ready)
 	return wire.KeyList{List: wire.List[wire.Key]{Items: items, NextPageToken: next}, Total: total}, err
 }
 
 // total returns the number of keys on all pages, or nil if it is unknown or costs too much: on later
 // pages, with filters that the list of keys evaluates in memory, and until the list is complete.
-func (s *Service) total(ctx context.Context, f store.KeyFilter, q query) (*int, error) {
+func (s *Service) total(ctx context.Context, f store.KeyFilter, q query, ready bool) (*int, error) {
 	expires := q.Status == expired || q.Status == string(apikey.Active)
-	if q.Token != "" || q.Search != "" || q.App != "" || q.Tag != "" || !q.since.IsZero() || expires {
+	if !ready || q.Token != "" || q.Search != "" || q.App != "" || q.Tag != "" || !q.since.IsZero() || expires {
 		return nil, nil //nolint:nilnil // unknown
-	}
-	ready, err := s.store.KeyListReady(ctx)
-	if !ready || err != nil {
-		return nil, err
 	}
 	n, ok, err := s.store.CountListed(ctx, f)
 	if !ok || err != nil {
@@ -118,16 +114,13 @@ func (s *Service) total(ctx context.Context, f store.KeyFilter, q query) (*int, 
 	return &n, nil
 }
 
-func (s *Service) find(ctx context.Context, f store.KeyFilter, q query, after place) (found []apikey.Prefix, next string, err error) {
-	ready, err := s.store.KeyListReady(ctx)
-	if ready && err == nil {
+func (s *Service) find(ctx context.Context, f store.KeyFilter, q query, after place, ready bool) (found []apikey.Prefix, next string, err error) {
+	if ready {
 		found, next, err = s.searchList(ctx, searchOf(f, q), q.Size, after)
 		if !problem.Is(err, problem.Conflict) {
 			return found, next, err
 		}
 		s.log.WarnContext(ctx, "search key list failed", "error", err)
-	} else if err != nil {
-		return nil, "", err
 	}
 	leave, err := s.scans.enter(ctx)
 	if err != nil {

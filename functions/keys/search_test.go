@@ -220,6 +220,7 @@ func TestSearchRefuses(t *testing.T) {
 	} {
 		w.do(http.MethodGet, prod+"/api-keys?"+query, "").Refused(http.StatusBadRequest, code)
 	}
+	w.do(http.MethodGet, prod+"/api-keys?search="+strings.Repeat("%C3%A4", maxSearch), "").Is(http.StatusOK)
 }
 
 func TestFind(t *testing.T) {

@@ -30,7 +30,7 @@ func (s site) crowd() {
 	namespace := s.Project + "-" + s.Env
 	s.copies(c, c.Doc("keys/"+key.ID), keys-1, func(i int, d map[string]any) string {
 		prefix := fmt.Sprintf("%s%05d", key.Prefix[:3], i)
-		d["prefix"], d["name"] = prefix, fmt.Sprintf("Team %d", i)
+		d["prefix"], d["name"], d["updated_at"] = prefix, fmt.Sprintf("Team %d", i), time.Now()
 		if i%3 == 0 {
 			d["expires_at"] = time.Now().Add(time.Duration(i) * time.Hour)
 		}
