@@ -39,7 +39,7 @@ func TestPictures(t *testing.T) {
 		name, path string
 		height     int64
 	}{
-		{"overview", s.page(), 712},
+		{"overview", s.page(), 740},
 		{"key", s.page("api-keys", busiest.ID), 726},
 	} {
 		light := window{name: "light", width: 1200, height: p.height}
