@@ -187,7 +187,7 @@ func (h *guessHasher) waitingGuesses() int {
 // sign-in overtakes them. The test uses the real hasher.
 func TestKnownUserSignsInDuringGuessing(t *testing.T) {
 	t.Parallel()
-	const guessers, waiting, least, signIns = 60, 50, 20, 5
+	const guessers, waiting, least, mostSignIns = 60, 50, 20, 30
 	d := newDesk(t)
 	root := d.signIn("root", adminPassword)
 	guesses := &guessHasher{hasher: d.service.hasher, waiting: map[int]bool{}}
@@ -212,7 +212,9 @@ func TestKnownUserSignsInDuringGuessing(t *testing.T) {
 		wg.Wait()
 	}
 	defer stop()
-	for range signIns {
+	most := func() int { return slices.Max(append(guesses.overtaken, 0)) }
+	signIns := 0
+	for ; signIns < mostSignIns && most() < least; signIns++ {
 		check.Eventually(t, "have guesses that wait", time.Minute, func() error {
 			if n := guesses.waitingGuesses(); n < waiting {
 				return fmt.Errorf("got %d, want %d", n, waiting)
@@ -222,7 +224,7 @@ func TestKnownUserSignsInDuringGuessing(t *testing.T) {
 		signInFrom("root", adminPassword, "192.0.2.1", root.Device).Send(t, d.handler).Is(http.StatusOK)
 	}
 	stop()
-	if len(guesses.overtaken) != signIns || slices.Max(guesses.overtaken) < least {
+	if len(guesses.overtaken) != signIns || most() < least {
 		t.Errorf("guesses that %d sign-ins overtook: got %v, want at least %d once", signIns, guesses.overtaken, least)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -302,9 +303,11 @@ func TestExportOf10000Keys(t *testing.T) {
 		_, err := h.store.WriteCounter(t.Context(), usage.Counter{Day: day, Source: "run-1", Counts: counts}, store.CounterVersion{})
 		check.OK(t, err)
 	}
+	collectGarbageOften(t)
 	h.service.counted = usagequery.NewReader(h.store, nil, usagequery.Recent{Seconds: 60})
 	var took time.Duration
-	for try := 0; try == 0 || try < 3 && took > 10*time.Second; try++ { // another process can take the time
+	limit := long.Pick(time.Minute, 10*time.Second) // "make test" runs other tests at the same time
+	for try := 0; try == 0 || try < 3 && took > limit; try++ {
 		h.store.keys.Store(0)
 		r := httptest.NewRequest(http.MethodGet, exportPath+"?per=day&from="+(today-days+1).String(), http.NoBody)
 		r.Header = http.Header{functest.UserHeader: {"vera"}}
@@ -319,8 +322,8 @@ func TestExportOf10000Keys(t *testing.T) {
 			t.Errorf("got %d lines with %d MiB, want %d with at most 64 MiB", w.lines.Load(), most>>20, 1+(keys+1)*days)
 		}
 	}
-	if took > 10*time.Second {
-		t.Errorf("took %s, want at most 10s", took)
+	if took > limit {
+		t.Errorf("took %s, want at most %s", took, limit)
 	}
 	if got := h.store.keys.Load(); got > 2*(keys+1) {
 		t.Errorf("got %d document reads, want two for each key", got)
