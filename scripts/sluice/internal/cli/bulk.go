@@ -225,9 +225,13 @@ func (b *bulk) readIDs() (ids []string, err error) {
 		defer func() { _ = file.Close() }()
 		in = file
 	}
-	lines := bufio.NewScanner(io.LimitReader(in, maxIDs))
+	limited := &io.LimitedReader{R: in, N: maxIDs + 1}
+	lines := bufio.NewScanner(limited)
 	known := map[string]bool{}
 	for n := 1; lines.Scan(); n++ {
+		if limited.N == 0 {
+			return nil, usage("--keys-from: the file has more than %d bytes", maxIDs)
+		}
 		id := strings.TrimSpace(lines.Text())
 		if _, ok := apikey.ID(id).Prefix(); !ok && id != "" { // the error must not contain the line, which can be a full key
 			return nil, usage("--keys-from: line %d is not a key ID such as key-ab12cd34", n)

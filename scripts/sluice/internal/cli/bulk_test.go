@@ -152,6 +152,10 @@ func TestBulkKeysFrom(t *testing.T) {
 	if r := p.runs("key", "bulk", "--keys-from", "-", "--revoke", "--yes"); r.exit != exitUsage || strings.Contains(r.err, full[16:]) || !strings.Contains(r.err, "line 2") || len(f.requests()) != 2 {
 		t.Errorf("full key: got %s", r)
 	}
+	p.stdin = strings.Repeat("key-ab12cd34\n", maxIDs/13+1)
+	if r := p.runs("key", "bulk", "--keys-from", "-", "--revoke", "--yes"); r.exit != exitUsage || !strings.Contains(r.err, "more than 4194304 bytes") || len(f.requests()) != 2 {
+		t.Errorf("too many IDs: got %s", r)
+	}
 }
 
 func TestBulkPrintsIDs(t *testing.T) {
