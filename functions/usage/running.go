@@ -10,9 +10,9 @@ import (
 
 // running limits calls of one kind to one at a time for each name, such as that of an environment.
 type running struct {
-	most    int           // calls; 0 for no limit
-	retry   time.Duration // for rejected calls
-	message string        // for rejected calls
+	what  string        // "export"; for the message
+	most  int           // calls; 0 for no limit
+	retry time.Duration // for rejected calls
 
 	mu    sync.Mutex
 	calls int
@@ -25,7 +25,7 @@ func (r *running) enter(names ...string) (leave func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.ContainsFunc(names, func(name string) bool { return r.in[name] }) || r.most > 0 && r.calls >= r.most {
-		return nil, problem.New(problem.RateLimited, "%s", r.message).WithRetryAfter(r.retry)
+		return nil, problem.New(problem.RateLimited, "Another %s is in progress. Try again later.", r.what).WithRetryAfter(r.retry)
 	}
 	if r.in == nil {
 		r.in = map[string]bool{}

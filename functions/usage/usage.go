@@ -82,8 +82,8 @@ func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Ser
 	s := &Service{
 		store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), counted: usagequery.NewReader(st, checkers, cfg.Recent),
 		environments: newReadings[environment](cfg.Life(), reportsAtOnce), used: newReadings[usedKeys](cfg.Life(), forecastsAtOnce),
-		forecasts: running{retry: time.Second, message: "Another forecast is in progress. Try again in a second."},
-		exports:   running{most: exportsAtOnce, retry: exportRetry, message: "Another export is in progress. Try again in 10 seconds."}, now: time.Now,
+		forecasts: running{what: "forecast", retry: time.Second},
+		exports:   running{what: "export", most: exportsAtOnce, retry: exportRetry}, now: time.Now,
 	}
 	httpapi.Serve(s.api, api.GetUsage, s.getUsage)
 	httpapi.Serve(s.api, api.GetEnvironmentUsage, s.getEnvironmentUsage)
