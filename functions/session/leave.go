@@ -86,8 +86,8 @@ func (s *Service) endOwnSessions(w http.ResponseWriter, r *http.Request, in http
 
 const maxTokens = 100 // in a response
 
-// remainingTokens is tokensOf for the response to a saved change. If the tokens cannot be read, the
-// response has no count.
+// remainingTokens returns the result of tokensOf, or a list without a count if the tokens cannot be
+// read, because the change is already saved.
 func (s *Service) remainingTokens(ctx context.Context, username string) wire.RemainingTokens {
 	out, err := s.tokensOf(ctx, username)
 	if err != nil {

@@ -22,8 +22,8 @@ const leavePage = 100
 //
 // Both rules are checked for all projects before the first write. If the user has more than 100
 // projects, several transactions are necessary. The first one also deactivates the user, who thus
-// counts as neither an admin nor an owner for other changes. The later ones check no rule. If one
-// fails, another call continues.
+// counts as neither an admin nor an owner for other changes. The later ones do not check the owners
+// again. If one fails, another call continues.
 func (s *Store) RemoveUser(ctx context.Context, name string) error {
 	ref, err := s.userRef(name)
 	if err != nil {
